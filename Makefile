@@ -1,0 +1,70 @@
+# Everything runs in .venv, which is made on first use from the lock with nothing but Python 3.11 or newer.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
+
+# Compiled loops are kept beside the environment that compiled them; the test processes share them.
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
+
+.PHONY: help test check format demo bench nightly lock clean
+
+help:
+	@echo 'make demo     a first query and its answer'
+	@echo 'make test     the test suite'
+	@echo 'make check    formatting, lint, types and tests: what CI runs'
+	@echo 'make format   rewrite the sources in the agreed format'
+	@echo 'make bench    list the benchmarks'
+	@echo 'make nightly  the test suite with many more generated examples'
+	@echo 'make lock     resolve the locked versions anew (needs uv)'
+	@echo 'make clean    remove the environment and everything generated'
+
+$(READY): requirements-dev.lock pyproject.toml
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  found=; \
+	  for python in python3.13 python3.12 python3.11 python3 python; do \
+	    if $$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found=$$python; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo 'Transom needs Python 3.11 or newer with its venv module; none of python3.13, python3.12, python3.11, python3, python is one.' >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Making $(VENV) with $$($$found --version)"; \
+	  $$found -m venv --clear $(VENV); \
+	fi
+	@echo 'Installing the locked packages into $(VENV)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2 -p no:cacheprovider --doctest-modules src/transom tests
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src tests
+	$(MAKE) test
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+demo: $(READY)
+	@$(BIN)/python -m transom.cli.main demo
+
+bench: $(READY)
+	@$(BIN)/transom bench
+
+nightly: export HYPOTHESIS_PROFILE := nightly
+nightly: test
+
+lock:
+	@command -v uv >/dev/null || { echo 'make lock needs uv (https://docs.astral.sh/uv)' >&2; exit 1; }
+	$(LOCK) --output-file requirements.lock pyproject.toml
+	$(LOCK) --output-file requirements-dev.lock --constraints requirements.lock --extra dev pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Transom: standing SQL questions over streams, answered as the data arrives."""

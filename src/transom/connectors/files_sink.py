@@ -1,0 +1,149 @@
+"""Answers written to files, so that a reader sees a file whole or not at all.
+
+A path with a known extension is one file, shown when the sink is closed. Any other path is a folder of numbered parts, one
+a commit, for readers that want rows while the query runs. A file is written under a hidden name in the folder where it
+will stand, forced to disk, and then renamed.
+
+A restart that knows how many parts were committed goes on with the next number; parts with that number or a higher one
+are from a run that is forgotten, and are removed. One file is made in the same way, from parts in a hidden folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.listing import show
+from transom.connectors.part_writers import PartWriter, append_part, open_part
+from transom.connectors.properties import FileProperties, format_by_extension, read_file_properties
+from transom.core.errors import OptionError, SinkError
+from transom.core.schema import unique_names
+
+_PART: Final = re.compile(r"part-(\d{6,})\.[a-z]+")
+
+
+class FileSink:
+    """Writes batches of `schema`. `parts` is the number of parts that are committed already."""
+
+    def __init__(self, properties: dict[str, str], schema: pa.Schema, *, parts: int = 0) -> None:
+        self._properties = _with_format(read_file_properties(properties, source=False))
+        self._schema = pa.schema(
+            [field.with_name(name) for field, name in zip(schema, unique_names(schema.names), strict=True)]
+        )
+        path = os.path.abspath(self._properties.path)
+        self._file = None if _is_folder(self._properties.path) else path
+        self._folder = path if self._file is None else _hidden(path, ".parts")
+        self._parts = parts
+        self._writer: PartWriter | None = None
+        self._replaced = False
+        with self._errors():
+            os.makedirs(self._folder, exist_ok=True)
+            _forget(self._folder, parts)
+
+    @property
+    def parts(self) -> int:
+        return self._parts
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        batch = self._checked(batch)
+        if not len(batch):
+            return
+        with self._errors():
+            if self._writer is None:
+                self._writer = open_part(_hidden(self._part(self._parts), ".new"), self._schema, self._properties)
+            self._writer.write(batch)
+
+    def commit(self) -> int:
+        """Shows what was written since the last commit as the next part; without rows there is none."""
+        if self._writer is not None:
+            with self._errors():
+                self._writer.close()
+                _show(self._writer.path, self._part(self._parts))
+            self._writer = None
+            self._parts += 1
+        return self._parts
+
+    def replace(self, batch: pa.RecordBatch) -> None:
+        """The rows as the one file of the sink: the path itself, or `latest` in the folder."""
+        target = self._file or os.path.join(self._folder, f"latest.{self._properties.format}")
+        with self._errors():
+            writer = open_part(_hidden(target, ".new"), self._schema, self._properties)
+            writer.write(self._checked(batch))
+            writer.close()
+            _show(writer.path, target)
+        self._replaced = True
+
+    def close(self) -> None:
+        self.commit()
+        if self._file is None or not os.path.isdir(self._folder):
+            return
+        with self._errors():
+            if not self._replaced:
+                writer = open_part(_hidden(self._file, ".new"), self._schema, self._properties)
+                for number in range(self._parts):
+                    append_part(writer, self._part(number))
+                writer.close()
+                _show(writer.path, self._file)
+            shutil.rmtree(self._folder)
+
+    def _part(self, number: int) -> str:
+        return os.path.join(self._folder, f"part-{number:06}.{self._properties.format}")
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.types != self._schema.types:
+            raise SinkError(f"the sink takes columns {self._schema.types} and was given {batch.schema.types}")
+        return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SinkError(
+                f"'{show(self._properties.path)}' cannot be written: {error.strerror or error}",
+                remedy="check that the folder may be written to and that the disk has room",
+            ) from error
+
+
+def _with_format(properties: FileProperties) -> FileProperties:
+    file_format = properties.format_of(properties.path)
+    if file_format is None:
+        raise OptionError(
+            f"the path '{show(properties.path)}' does not tell the format of the sink",
+            remedy="write format = 'parquet', 'csv' or 'jsonl'",
+        )
+    return FileProperties(properties.path, file_format, properties.delimiter_of(properties.path), properties.null)
+
+
+def _is_folder(path: str) -> bool:
+    return path.endswith(("/", os.sep)) or format_by_extension(path) is None or os.path.isdir(path)
+
+
+def _hidden(path: str, ending: str) -> str:
+    """A name beside the path that no reader of folders takes for a file of rows."""
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}{ending}")
+
+
+def _forget(folder: str, parts: int) -> None:
+    """Removes parts from the given number on, and what was being written when a run ended."""
+    for name in os.listdir(folder):
+        shown = name.removeprefix(".").removesuffix(".new")
+        part = _PART.fullmatch(shown)
+        if part is not None and (shown != name or int(part[1]) >= parts):
+            os.unlink(os.path.join(folder, name))
+
+
+def _show(written: str, target: str) -> None:
+    """Renames a file that is on disk, and puts the renaming there too."""
+    os.replace(written, target)
+    folder = os.open(os.path.dirname(target), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

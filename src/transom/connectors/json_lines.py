@@ -1,0 +1,214 @@
+"""JSON lines as columns, by Arrow's reader where it can and line by line where it cannot.
+
+Arrow's reader takes a whole stretch or fails on it. On failure the stretch is halved until a few lines are left, and
+these are visited in Python, so a file of good lines is never touched line by line. What the visit takes contains what
+the reader takes, with the same values: how a row is read never depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from transom.connectors.conform import Declared, Piece, fold
+from transom.connectors.lines import Cut, Stretch, records_at, split_lines
+from transom.core.delta import Int64s
+from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+
+_FEW: Final = 8
+_ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
+
+
+class _Number(str):
+    """A JSON number as it is written."""
+
+
+class _Object(list[tuple[str, Any]]):
+    """A JSON object as its pairs, so that a name given twice is seen."""
+
+
+class _Malformed(Exception):
+    """The line is no JSON object, or not one that a row can be made of."""
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    declared: Declared
+
+    @property
+    def blank_is_row(self) -> bool:
+        return False
+
+    def split(self, data: bytes, last: bool) -> Cut:
+        return split_lines(data, last)
+
+    def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]:
+        """The declared columns, each in a type near its own or as text, and what is wrong with lines that have none."""
+        if not len(stretch):
+            return [], {}
+        wrong = dict(stretch.broken)
+        spelling = _spelling(stretch, self.declared)
+        good = np.ones(len(stretch), dtype=bool)
+        good[list(wrong)] = False
+        visit = [row for row in _odd_lines(stretch, spelling) if good[row]]
+        good[visit] = False
+        data, starts = stretch.only(good)
+        numbers = np.flatnonzero(good)
+        pieces = []
+        for first, behind, columns in _parse_halving(data, starts, spelling, self.declared):
+            if columns is None:
+                visit += numbers[first:behind].tolist()
+            else:
+                pieces.append(Piece(numbers[first:behind], columns))
+        pieces += _visit(stretch, sorted(visit), spelling, self.declared, wrong)
+        return pieces, wrong
+
+
+def _spelling(stretch: Stretch, declared: Declared) -> list[str]:
+    """How the columns are spelt in this stretch, judged by its first line that can be read."""
+    for row in range(min(len(stretch), _FEW)):
+        try:
+            seen = {fold(name): name for name, _ in _load(stretch.raw(row))}
+        except (_Malformed, RecursionError):
+            continue
+        return [seen.get(fold(column.name), column.name) for column in declared.columns]
+    return declared.columns.names
+
+
+def _odd_lines(stretch: Stretch, spelling: Sequence[str]) -> list[int]:
+    """Lines for which Arrow's reader would be the wrong judge.
+
+    It takes two objects on a line, or one on two lines; it knows a name in one spelling only; Inf and -NaN are numbers.
+    """
+    buffer = np.frombuffer(stretch.data, np.uint8)
+    framed = (buffer[stretch.starts] == ord("{")) & (buffer[stretch.ends - 1] == ord("}"))
+    odd = set(np.flatnonzero(~framed).tolist())
+    places: list[int] = []
+    lowered = stretch.data.lower()
+    for name in spelling:
+        quoted = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        if lowered.count(quoted.lower()) != stretch.data.count(quoted):
+            found = re.finditer(re.escape(quoted.lower()) + rb"\s*:", lowered)
+            places += [at.start() for at in found if not stretch.data.startswith(quoted, at.start())]
+    if b"\\u00" in stretch.data:
+        places += [at.start() for at in _ESCAPED_LETTER.finditer(stretch.data)]
+    if b"Inf" in stretch.data or b"-N" in stretch.data:
+        places += [at.start() for at in re.finditer(rb"Inf|-N", stretch.data)]
+    return sorted(odd.union(records_at(stretch, np.array(places, dtype=np.int64)) if places else ()))
+
+
+def _parse_halving(
+    data: bytes, starts: Int64s, spelling: Sequence[str], declared: Declared
+) -> Iterator[tuple[int, int, list[pa.Array] | None]]:
+    """The records in parts [first, behind): those that Arrow's reader takes, with their columns, and a few (None)."""
+    pending = [(0, len(starts) - 1)] if len(starts) > 1 else []
+    while pending:
+        first, behind = pending.pop()
+        columns = _parse(data[starts[first] : starts[behind]], behind - first, spelling, declared)
+        if columns is not None or behind - first <= _FEW:
+            yield first, behind, columns
+        else:
+            middle = (first + behind) // 2
+            pending += [(middle, behind), (first, middle)]
+
+
+def _parse(data: bytes, count: int, spelling: Sequence[str], declared: Declared) -> list[pa.Array] | None:
+    schema = pa.schema([(name, _near(c.type, declared)) for name, c in zip(spelling, declared.columns, strict=True)])
+    try:
+        table = pyarrow.json.read_json(
+            pa.BufferReader(data),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != count:
+        return None
+    return [pa.concat_arrays(table.column(name).chunks) for name in spelling]
+
+
+def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:
+    """The type that Arrow's reader is asked for: one whose reading cannot lose anything."""
+    if type_ == TIMESTAMP and declared.time_unit is not None:
+        return pa.int64()
+    if pa.types.is_floating(type_):
+        return DOUBLE
+    if pa.types.is_integer(type_) or pa.types.is_decimal(type_) or type_ == BOOLEAN:
+        return type_
+    return VARCHAR
+
+
+def _visit(
+    stretch: Stretch, rows: list[int], spelling: Sequence[str], declared: Declared, wrong: dict[int, str]
+) -> list[Piece]:
+    """The rows read one by one, as columns of text; adds to `wrong`."""
+    names = {fold(column.name): at for at, column in enumerate(declared.columns)}
+    taken: list[int] = []
+    texts: list[list[str | None]] = [[] for _ in declared.columns]
+    pieces = []
+    for row in rows:
+        try:
+            values = _values(_load(stretch.raw(row)), names, declared)
+        except RecursionError:  # deeper than Python goes: Arrow's reader may still skip it
+            columns = _parse(stretch.raw(row), 1, spelling, declared)
+            if columns is None:
+                wrong[row] = "is nested too deeply"
+            else:
+                pieces.append(Piece(np.array([row]), columns))
+        except _Malformed as error:
+            wrong[row] = str(error)
+        else:
+            taken.append(row)
+            for column, value in zip(texts, values, strict=True):
+                column.append(value)
+    if taken:
+        pieces.append(Piece(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
+    return pieces
+
+
+def _load(raw: bytes) -> _Object:
+    try:
+        found = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_Object,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_Number,
+        )
+    except ValueError as error:
+        raise _Malformed(f"is not valid JSON: {error}") from None
+    if not isinstance(found, _Object):
+        raise _Malformed("is not a JSON object")
+    return found
+
+
+def _values(pairs: _Object, names: dict[str, int], declared: Declared) -> list[str | None]:
+    values: list[str | None] = [None] * len(names)
+    seen: set[int] = set()
+    for name, value in pairs:
+        at = names.get(fold(name))
+        if at is None:
+            continue
+        if at in seen:
+            raise _Malformed(f"has field '{name}' twice")
+        seen.add(at)
+        if isinstance(value, (list, _Object)):
+            kind = "an object" if isinstance(value, _Object) else "an array"
+            raise _Malformed(f"has {kind} in column '{declared.columns[at].name}'")
+        if isinstance(value, bool):
+            values[at] = "true" if value else "false"
+        elif value is not None:
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                name = declared.columns[at].name
+                raise _Malformed(f"has half a character (a lone surrogate) in column '{name}'") from None
+            values[at] = str(value)
+    return values

@@ -1,0 +1,174 @@
+"""A stretch of a text file cut into records: complete ones only, so many, and where they stand.
+
+A stretch holds at most the rows asked for and about `BLOCK_BYTES`, whatever the size of the file. How records end is
+the format's business: a `Split` says. Files are read as bytes and offsets count them, so reading can go on anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from transom.core.delta import Int64s
+from transom.core.errors import SourceError
+
+BLOCK_BYTES: Final = 16 * 1024 * 1024
+LONGEST_RECORD: Final = 64 * 1024 * 1024
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+_CHUNK: Final = 256 * 1024
+_NEWLINE: Final = 10
+_RETURN: Final = 13
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The line feeds that end records in some bytes. `broken`: offsets of lines that are no record, and why."""
+
+    ends: Int64s
+    broken: dict[int, str] = field(default_factory=dict)
+
+
+Split = Callable[[bytes, bool], Cut]
+"""split(data, last): the record ends in `data`. With `last` nothing will follow that could close what is open."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a text file: how many bytes are before it, and how many line feeds."""
+
+    offset: int = 0
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Records of a file: record i is data[starts[i]:ends[i]], without its line end, and begins on line lines[i].
+
+    `broken` tells what is wrong with records that cannot be parsed. `after` is the place behind the last record;
+    with `finished` nothing is left to read there now.
+    """
+
+    data: bytes
+    starts: Int64s
+    ends: Int64s
+    lines: Int64s
+    broken: dict[int, str]
+    after: Place
+    finished: bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def raw(self, record: int) -> bytes:
+        return self.data[self.starts[record] : self.ends[record]]
+
+    def only(self, records: npt.NDArray[np.bool_]) -> tuple[bytes, Int64s]:
+        """The chosen records one after the other with their line ends, and where each begins, then the length.
+
+        All of them are the bytes as they stand, blank lines included.
+        """
+        if records.all():
+            return self.data, np.append(self.starts, len(self.data))
+        starts, ends = self.starts[records], self.ends[records]
+        edges = np.zeros(len(self.data) + 1, dtype=np.int8)
+        edges[starts] += 1
+        edges[ends] -= 1
+        keep = np.cumsum(edges, dtype=np.int8).astype(bool)
+        buffer = np.append(np.frombuffer(self.data, np.uint8), np.uint8(_NEWLINE))
+        buffer[ends] = _NEWLINE  # in place of the first byte of the line end
+        keep[ends] = True
+        return buffer[keep].tobytes(), np.append(0, np.cumsum(ends - starts + 1))
+
+
+def split_lines(data: bytes, last: bool) -> Cut:
+    """Every line is a record."""
+    return Cut(np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
+
+
+def read_stretch(
+    file: BinaryIO, name: str, at: Place, max_rows: int, split: Split, *, growing: bool, blank_is_row: bool = False
+) -> Stretch:
+    """At most `max_rows` complete records from `at` on; blank lines are none unless `blank_is_row`."""
+    file.seek(at.offset)
+    data = bytearray()
+    feeds = 0
+    wanted = _CHUNK
+    while True:
+        piece = file.read(wanted)
+        data += piece
+        feeds += piece.count(b"\n")
+        ended = len(piece) < wanted
+        if not ended and feeds < max_rows and len(data) < BLOCK_BYTES:
+            continue
+        whole = bytes(data)
+        cut = split(whole, ended and not growing)
+        if not len(cut.ends) and not ended:
+            if len(whole) < LONGEST_RECORD:
+                wanted = len(whole)  # a record of megabytes: look again when there is twice as much
+                continue
+            cut = split(whole, True)  # what has been open for so long is taken for a slip
+            if not len(cut.ends):
+                raise SourceError(
+                    f"line {at.line + 1} of file '{name}' is longer than {LONGEST_RECORD // 1024 // 1024} MiB",
+                    remedy="break the file into lines, one row each",
+                )
+        return _stretch(
+            whole, cut, at, max_rows, take_rest=ended and not growing, ended=ended, blank_is_row=blank_is_row
+        )
+
+
+def _stretch(
+    data: bytes, cut: Cut, at: Place, max_rows: int, *, take_rest: bool, ended: bool, blank_is_row: bool
+) -> Stretch:
+    buffer = np.frombuffer(data, np.uint8)
+    rest = int(cut.ends[-1]) + 1 if len(cut.ends) else 0
+    ends = np.append(cut.ends, len(data)) if take_rest and rest < len(data) else cut.ends
+    behind = np.minimum(ends + 1, len(data))
+    starts = np.append(0, behind[:-1]) if len(ends) else ends
+    ends = ends - ((ends > starts) & (buffer[ends - 1] == _RETURN))
+    if not blank_is_row:
+        written = ends > starts
+        starts, ends, behind = starts[written], ends[written], behind[written]
+    more = len(starts) > max_rows
+    starts, ends = starts[:max_rows], ends[:max_rows]
+    consumed = int(behind[max_rows - 1]) if more else len(data) if take_rest else rest
+    feeds = np.flatnonzero(buffer[:consumed] == _NEWLINE)
+    return Stretch(
+        data=data[:consumed],
+        starts=starts,
+        ends=ends,
+        lines=at.line + 1 + np.searchsorted(feeds, starts),
+        broken={int(np.searchsorted(starts, start)): why for start, why in cut.broken.items() if start < consumed},
+        after=Place(at.offset + consumed, at.line + len(feeds)),
+        finished=ended and not more,
+    )
+
+
+def records_at(stretch: Stretch, places: Int64s) -> list[int]:
+    """The records that hold these bytes, each once; bytes between records belong to none."""
+    records = np.unique(np.searchsorted(stretch.starts, places, side="right") - 1)
+    return [int(record) for record in records if record >= 0]
+
+
+def not_utf8(stretch: Stretch) -> dict[int, str]:
+    """The records that are not valid UTF-8, each with its first wrong byte."""
+    wrong: dict[int, str] = {}
+    view = memoryview(stretch.data)
+    at = 0
+    while True:
+        try:
+            str(view[at:], "utf-8")
+            return wrong
+        except UnicodeDecodeError as error:
+            place = at + error.start
+            record = int(np.searchsorted(stretch.starts, place, side="right")) - 1
+            if record >= 0:
+                wrong[record] = f"is not valid UTF-8 (byte 0x{stretch.data[place]:02x})"
+            if record + 1 >= len(stretch):
+                return wrong
+            at = int(stretch.starts[record + 1])

@@ -1,0 +1,120 @@
+"""The WITH properties of connectors, each checked before anything is opened."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from transom.core.errors import OptionError
+
+EXTENSIONS: Final[dict[str, str]] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+FORMATS: Final = ("parquet", "csv", "jsonl")
+TIME_UNITS: Final[dict[str, int]] = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+_DELIMITER_WORDS: Final[dict[str, str]] = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+
+
+@dataclass(frozen=True)
+class FileProperties:
+    """Where the files are and how they are written. `format` None: each file's extension tells.
+
+    | property | meaning |
+    | --- | --- |
+    | path | a file, a folder, or a pattern with `*`, `?`, `[..]` and `**` |
+    | format | `parquet`, `csv` or `jsonl`; by default what the extension says |
+    | delimiter | what stands between the fields of a CSV line; by default a comma, in `.tsv` files a tab |
+    | null | the CSV text that means NULL; by default an empty field without quotes |
+    | time_unit | `s`, `ms` or `us`: TIMESTAMP columns may hold whole numbers, counted so since 1970 (sources only) |
+    """
+
+    path: str
+    format: str | None = None
+    delimiter: str | None = None
+    null: str = ""
+    time_unit: int | None = None
+
+    def format_of(self, name: str) -> str | None:
+        return self.format or format_by_extension(name)
+
+    def delimiter_of(self, name: str) -> str:
+        return self.delimiter or ("\t" if name.lower().endswith(".tsv") else ",")
+
+
+def format_by_extension(name: str) -> str | None:
+    """
+    >>> format_by_extension("trades.CSV"), format_by_extension("trades")
+    ('csv', None)
+    """
+    lowered = name.lower()
+    return next((found for extension, found in EXTENSIONS.items() if lowered.endswith(extension)), None)
+
+
+def refuse_unknown(properties: dict[str, str], known: Iterable[str], owner: str) -> None:
+    """Raises OptionError for a property that nobody reads: most often a slip of the pen."""
+    allowed = sorted(known)
+    for name in properties:
+        if name not in allowed:
+            close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
+            raise OptionError(
+                f"{owner} has no property '{name}'",
+                remedy=f"write {close[0]} instead" if close else f"its properties are {', '.join(allowed)}",
+            )
+
+
+def read_file_properties(properties: dict[str, str], *, source: bool) -> FileProperties:
+    """The properties of a files connector, or OptionError with what to write instead."""
+    known = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
+    refuse_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
+    path = properties.get("path", "")
+    if not path:
+        raise OptionError(
+            "connector 'files' needs a path",
+            remedy="write path = '..': a file" + (", a folder or a pattern" if source else " or a folder"),
+        )
+    if "\0" in path:
+        raise OptionError("a path cannot hold a zero character", remedy="write the path of a file or a folder")
+    file_format = properties.get("format")
+    if file_format is not None and file_format.lower() not in FORMATS:
+        raise OptionError(
+            f"there is no file format '{file_format}'", remedy=f"formats are {', '.join(FORMATS)}; write format = 'csv'"
+        )
+    unit = properties.get("time_unit")
+    if unit is not None and unit.lower() not in TIME_UNITS:
+        raise OptionError(f"time_unit cannot be '{unit}'", remedy="write time_unit = 's', 'ms' or 'us'")
+    return FileProperties(
+        path=path,
+        format=None if file_format is None else file_format.lower(),
+        delimiter=_delimiter(properties.get("delimiter")),
+        null=_null(properties.get("null", ""), properties.get("delimiter")),
+        time_unit=None if unit is None else TIME_UNITS[unit.lower()],
+    )
+
+
+def _delimiter(text: str | None) -> str | None:
+    if text is None:
+        return None
+    found = _DELIMITER_WORDS.get(text.lower(), text)
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise OptionError(
+            f"the delimiter of a CSV file cannot be '{text}'",
+            remedy="write one character of ASCII that is neither a quote nor a line end, or 'tab'",
+        )
+    return found
+
+
+def _null(text: str, delimiter: str | None) -> str:
+    if any(character in text for character in '"\r\n' + (_delimiter(delimiter) or ",\t")):
+        raise OptionError(
+            "the null text of a CSV file cannot hold a quote, a delimiter or a line end", remedy="write null = '\\N'"
+        )
+    return text

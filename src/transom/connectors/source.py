@@ -1,0 +1,69 @@
+"""What every source is: rows from a position on, and the position after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+Position = dict[str, Any]
+"""Where to read on, as JSON can hold it. `{}` is the beginning. Never changed once handed out."""
+
+START: Final[Position] = {}
+
+REJECTED: Final = pa.schema([("position", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A row that cannot be read: where it stands, what is wrong, and what it looks like."""
+
+    position: str
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """`rows` in the declared columns and in source order, `rejected` (see REJECTED), and where to read on.
+
+    `ended` says that there is nothing more right now. A bounded read stops there; one that follows a growing source
+    asks again later, from `position`.
+    """
+
+    rows: pa.RecordBatch
+    rejected: pa.RecordBatch
+    position: Position
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of one file, and how far it has been read then; `finished` when nothing is left in it now."""
+
+    rows: pa.RecordBatch
+    rejected: Sequence[Rejected]
+    at: Any
+    finished: bool
+
+
+class Source(Protocol):
+    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+        """At most `max_rows` rows, rejected ones included, from `position` on.
+
+        With `growing` the end of the input may be in the middle of being written: an unfinished last line waits.
+        """
+        ...
+
+
+def rejected_batch(rows: Sequence[Rejected]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [
+            pa.array([row.position for row in rows], pa.string()),
+            pa.array([row.reason for row in rows], pa.string()),
+            pa.array([row.raw for row in rows], pa.string()),
+        ],
+        schema=REJECTED,
+    )

@@ -1,0 +1,129 @@
+"""Rows of a CSV or JSON-lines file from any byte on."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from typing import BinaryIO, Final, Protocol
+
+from transom.connectors.conform import Declared, Piece, conform, find_columns
+from transom.connectors.csv_lines import CsvLines, header_fields, split_records
+from transom.connectors.json_lines import JsonLines
+from transom.connectors.lines import BYTE_ORDER_MARK, Cut, Place, Stretch, not_utf8, read_stretch, split_lines
+from transom.connectors.listing import Listed, cannot_read, show
+from transom.connectors.properties import FileProperties
+from transom.connectors.source import Chunk, Rejected
+from transom.core.errors import SourceError
+
+_CONTINUED: Final = "goes on with a line that has been read already, when it looked complete"
+
+
+class Lines(Protocol):
+    """A text format: where its records end, and the columns in them."""
+
+    @property
+    def blank_is_row(self) -> bool: ...
+
+    def split(self, data: bytes, last: bool) -> Cut: ...
+
+    def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]: ...
+
+
+def read_text(
+    file: Listed, at: Sequence[int] | None, max_rows: int, declared: Declared, properties: FileProperties, growing: bool
+) -> Chunk:
+    """The next rows from `at`, which is [bytes, line feeds] before it; None is the beginning of the file."""
+    place = Place(*at) if at else Place()
+    try:
+        with open(file.path, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            if size < place.offset:
+                raise SourceError(
+                    f"file '{show(file.name)}' has {size} bytes, and {place.offset} of it have been read before",
+                    remedy="lines may be added to a file, but not taken away; start the query anew",
+                )
+            return _read(handle, file, place, max_rows, declared, properties, growing)
+    except OSError as error:
+        raise cannot_read(file.path, error) from None
+
+
+def _read(
+    handle: BinaryIO,
+    file: Listed,
+    place: Place,
+    max_rows: int,
+    declared: Declared,
+    properties: FileProperties,
+    growing: bool,
+) -> Chunk:
+    lines: Lines = JsonLines(declared)
+    beginning = Place(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else Place()
+    if properties.format_of(file.name) == "csv":
+        header = _read_header(handle, file, beginning, declared, properties, growing)
+        if header is None:
+            return Chunk(conform([], declared, file.name)[0], [], None, finished=True)
+        lines, beginning = header
+    if place.offset <= beginning.offset:
+        place = beginning
+    elif not _ends_line(handle, place):
+        place, continued = _skip_line_end(handle, place)
+        if continued:
+            rest = read_stretch(handle, show(file.name), place, 1, split_lines, growing=growing)
+            return _chunk(rest, [], dict.fromkeys(range(len(rest)), _CONTINUED), file, declared)
+    stretch = read_stretch(
+        handle, show(file.name), place, max_rows, lines.split, growing=growing, blank_is_row=lines.blank_is_row
+    )
+    stretch.broken.update(not_utf8(stretch))
+    pieces, wrong = lines.pieces(stretch)
+    return _chunk(stretch, pieces, wrong, file, declared)
+
+
+def _read_header(
+    handle: BinaryIO, file: Listed, at: Place, declared: Declared, properties: FileProperties, growing: bool
+) -> tuple[CsvLines, Place] | None:
+    """How the lines of a CSV file are read, by its first line, and where they begin; None while there is no header."""
+    delimiter = properties.delimiter_of(file.name)
+    header = read_stretch(
+        handle, show(file.name), at, 1, lambda data, last: split_records(data, delimiter, last), growing=growing
+    )
+    if not len(header):
+        return None
+    try:
+        names = header_fields(header.raw(0), delimiter)
+    except csv.Error as error:
+        raise SourceError(
+            f"the header of file '{show(file.name)}' cannot be read: {error}",
+            remedy="write the names of the columns there",
+        ) from None
+    wanted = find_columns(declared.columns, names, show(file.name))
+    return CsvLines(names, wanted, declared.columns, delimiter, properties.null), header.after
+
+
+def _ends_line(handle: BinaryIO, place: Place) -> bool:
+    handle.seek(place.offset - 1)
+    return handle.read(1) == b"\n"
+
+
+def _skip_line_end(handle: BinaryIO, place: Place) -> tuple[Place, bool]:
+    """A last line without its end was read; now more has come: only its end, or (True) more of the line itself."""
+    handle.seek(place.offset)
+    following = handle.read(2)
+    for end in (b"\n", b"\r\n"):
+        if following.startswith(end):
+            return Place(place.offset + len(end), place.line + 1), False
+    return place, following not in (b"", b"\r")
+
+
+def _chunk(stretch: Stretch, pieces: list[Piece], wrong: dict[int, str], file: Listed, declared: Declared) -> Chunk:
+    rows, unfit = conform(pieces, declared, show(file.name))
+    reasons = {row: f"the line {why}" for row, why in wrong.items()} | unfit
+    rejected = [
+        Rejected(
+            f"{show(file.name)}, line {stretch.lines[row]}",
+            reasons[row],
+            stretch.raw(row).decode("utf-8", "backslashreplace"),
+        )
+        for row in sorted(reasons)
+    ]
+    return Chunk(rows, rejected, [stretch.after.offset, stretch.after.line], stretch.finished)

@@ -1,0 +1,1 @@
+"""What every room stands on: instants, types, errors, and the delta that moves between operators."""

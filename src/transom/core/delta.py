@@ -1,0 +1,77 @@
+"""The one thing that moves between operators.
+
+A `Delta` says what became known on the way to `upto`: rows that began (with their end, or with a holder while it is
+open), and ends of rows sent earlier. After it, every snapshot before `upto` is settled.
+
+Invariants, for a step from `before` to `upto`:
+- every row has `before <= ta < upto` and `ta < te`: producers drop the ghosts they can see;
+- `holder[i] == NO_HOLDER`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER, and
+  the owner of the holder will send it in `ends`, in the step whose `upto` passes it;
+- every end has `te < upto`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
+- an owner may use a holder again from the next step on, so a keeper acts on `ends` in the step that brings them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64s = npt.NDArray[np.int64]
+
+NO_HOLDER: Final = -1
+
+
+def no_int64s() -> Int64s:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ends that became known: holder[i] ended at te[i]. Several chunks, so that UNION copies nothing."""
+
+    chunks: tuple[tuple[Int64s, Int64s], ...] = ()
+
+    def __add__(self, other: Ends) -> Ends:
+        return Ends(self.chunks + other.chunks)
+
+    @staticmethod
+    def of(holders: Int64s, te: Int64s) -> Ends:
+        return Ends(((holders, te),)) if len(holders) else Ends()
+
+    def arrays(self) -> tuple[Int64s, Int64s]:
+        if not self.chunks:
+            return no_int64s(), no_int64s()
+        if len(self.chunks) == 1:
+            return self.chunks[0]
+        return np.concatenate([c[0] for c in self.chunks]), np.concatenate([c[1] for c in self.chunks])
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Rows of a relation: `values` (Arrow columns), their lifetimes, and the ends of earlier rows."""
+
+    values: pa.RecordBatch
+    ta: Int64s
+    te: Int64s
+    holder: Int64s
+    upto: int
+    ends: Ends = field(default_factory=Ends)
+
+    def __len__(self) -> int:
+        return len(self.ta)
+
+
+@dataclass(frozen=True)
+class StreamDelta:
+    """Rows of a stream in time order (rows of one instant in arrival order), all before `upto`."""
+
+    values: pa.RecordBatch
+    t: Int64s
+    upto: int
+
+    def __len__(self) -> int:
+        return len(self.t)

@@ -1,0 +1,78 @@
+"""Every message a user can see is raised as one of these, with where, what and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a query text: 1-based line and column, and how many characters are meant."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class TransomError(Exception):
+    """Something a user can act on. `what` is one sentence, `remedy` says what to write or do instead."""
+
+    def __init__(
+        self, what: str, *, remedy: str | None = None, place: Place | None = None, text: str | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+        self.place = place
+        self.text = text
+
+    def __str__(self) -> str:
+        """Where, what, the quoted place, and the remedy, as it is shown to a person."""
+        lines = []
+        if self.place is None:
+            lines.append(self.what)
+        else:
+            lines.append(f"line {self.place.line}, column {self.place.column}: {self.what}")
+            source = self.text.splitlines() if self.text else []
+            if 0 < self.place.line <= len(source):
+                quoted = source[self.place.line - 1]
+                start = max(0, self.place.column - 60)
+                quoted = quoted[start : start + 120]
+                at = self.place.column - 1 - start
+                lines.append(f"  {quoted}")
+                lines.append("  " + " " * at + "^" * max(1, min(self.place.length, len(quoted) - at)))
+        if self.remedy:
+            lines.append(f"  {self.remedy}")
+        return "\n".join(lines)
+
+
+class QueryError(TransomError):
+    """The query text is wrong: it does not parse, names something unknown, or mixes types."""
+
+
+class RefusedError(TransomError):
+    """The query means something, but no tactic of the chosen runtime can run it (yet)."""
+
+
+class OptionError(TransomError):
+    """An option of SET or WITH is unknown or has a value that it cannot take."""
+
+
+class SourceError(TransomError):
+    """Input cannot be read at all: a missing file, a missing column, a broken format."""
+
+
+class SinkError(TransomError):
+    """Output cannot be written."""
+
+
+class LateRowError(TransomError):
+    """A row came after the watermark on a stream declared `late = 'fail'`."""
+
+
+class EvaluationError(TransomError):
+    """An expression failed on a row: an overflow, a text that is no number."""
+
+
+class CheckpointError(TransomError):
+    """A checkpoint is damaged, of another query, or of a version that this one cannot read."""

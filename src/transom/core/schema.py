@@ -1,0 +1,110 @@
+"""Columns and the closed list of value types, which are Arrow's own.
+
+| SQL | Arrow |
+| --- | --- |
+| BOOLEAN | bool |
+| TINYINT, SMALLINT, INTEGER, BIGINT | int8, int16, int32, int64 |
+| REAL, DOUBLE | float32, float64 |
+| DECIMAL(p, s) | decimal128(p, s); SUM of integers is decimal128(38, 0) |
+| VARCHAR | string |
+| DATE, TIMESTAMP | date32, timestamp[us] |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+BOOLEAN: Final = pa.bool_()
+TINYINT: Final = pa.int8()
+SMALLINT: Final = pa.int16()
+INTEGER: Final = pa.int32()
+BIGINT: Final = pa.int64()
+REAL: Final = pa.float32()
+DOUBLE: Final = pa.float64()
+VARCHAR: Final = pa.string()
+DATE: Final = pa.date32()
+TIMESTAMP: Final = pa.timestamp("us")
+HUGEINT: Final = pa.decimal128(38, 0)
+
+SQL_NAMES: Final[dict[pa.DataType, str]] = {
+    BOOLEAN: "BOOLEAN",
+    TINYINT: "TINYINT",
+    SMALLINT: "SMALLINT",
+    INTEGER: "INTEGER",
+    BIGINT: "BIGINT",
+    REAL: "REAL",
+    DOUBLE: "DOUBLE",
+    VARCHAR: "VARCHAR",
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+}
+
+
+def sql_name(type_: pa.DataType) -> str:
+    """The SQL spelling of a type.
+
+    >>> sql_name(pa.decimal128(10, 2))
+    'DECIMAL(10, 2)'
+    """
+    if pa.types.is_decimal(type_):
+        return f"DECIMAL({type_.precision}, {type_.scale})"
+    return SQL_NAMES[type_]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns in order. Names may repeat (a join's `SELECT *`); positions identify a column."""
+
+    columns: tuple[Column, ...]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, index: int) -> Column:
+        return self.columns[index]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        return [column.type for column in self.columns]
+
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+
+    @staticmethod
+    def of(*columns: tuple[str, pa.DataType]) -> Schema:
+        return Schema(tuple(Column(name, type_) for name, type_ in columns))
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The same names made distinct, for files and frames that need it.
+
+    >>> unique_names(["a", "b", "a"])
+    ['a', 'b', 'a_1']
+    """
+    seen: set[str] = set()
+    out = []
+    for name in names:
+        fresh, n = name, 0
+        while fresh.lower() in seen or (n and fresh in names):
+            n += 1
+            fresh = f"{name}_{n}"
+        seen.add(fresh.lower())
+        out.append(fresh)
+    return out

@@ -1,0 +1,220 @@
+"""CREATE STREAM, TABLE and SINK: what their columns and options declare."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+from typing import Literal as OneOf
+
+from sqlglot import exp
+
+from transom.core.schema import TIMESTAMP, VARCHAR, Column, Schema, sql_name
+from transom.core.time import parse_duration
+from transom.cql import syntax
+from transom.cql.literals import bind_duration, bind_type
+from transom.cql.places import QueryText
+from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition, TimeColumn
+
+ARRIVAL_TIME: Final = "arrival_time"
+"""The time column of a stream that is stamped when its rows arrive."""
+
+Late = OneOf["drop", "side", "fail"]
+Emit = OneOf["lifetimes", "changes", "latest"]
+
+
+@dataclass
+class _Settings:
+    """The options of WITH: taken one by one, what is left belongs to the connector."""
+
+    source: QueryText
+    left: dict[str, syntax.Setting]
+
+    def take(self, key: str, read: Callable[[str], Any], expects: str) -> Any:
+        """The value of an option, or None when it is not there."""
+        setting = self.left.pop(key, None)
+        if setting is None:
+            return None
+        text = setting.args["value"].name
+        value = read(text)
+        if value is None:
+            raise self.source.option_error(f"'{key}' cannot be '{text}'", setting.args["value"], f"write {expects}")
+        return value
+
+    def one_of(self, key: str, *words: str) -> Any:
+        expects = " or ".join(f"{key} = '{word}'" for word in words)
+        return self.take(key, lambda text: text.lower() if text.lower() in words else None, expects)
+
+    def place_of(self, key: str) -> exp.Expr:
+        value: exp.Expr = self.left[key].args["value"]
+        return value
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {key: setting.args["value"].name for key, setting in self.left.items()}
+
+
+def _settings(node: exp.Expr, source: QueryText) -> _Settings:
+    found: dict[str, syntax.Setting] = {}
+    for setting in node.args.get("settings") or ():
+        key = setting.this.name.lower()
+        if key in found:
+            raise source.option_error(f"'{key}' is there twice", setting.this, "leave one of them out")
+        found[key] = setting
+    return _Settings(source, found)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The declared columns, and what else stands between them."""
+
+    schema: Schema
+    invisible: frozenset[str]
+    time: TimeColumn | None
+    key: tuple[str, ...]
+    key_node: exp.Expr | None
+
+
+def bind_input(node: syntax.CreateInput, source: QueryText) -> StreamDefinition | TableDefinition:
+    columns, settings = _columns(node, source), _settings(node, source)
+    late = cast("Late | None", settings.one_of("late", "drop", "side", "fail"))
+    idle = settings.take("idle", _read_idle, "a duration such as idle = '30 SECONDS'")
+    if node.args["kind"] == "STREAM":
+        return _stream(node, columns, settings, late or "drop", idle)
+    return _table(node, columns, settings, late, idle)
+
+
+def _read_idle(text: str) -> int | None:
+    micros = parse_duration(text)
+    return micros if micros and micros < 1 << 62 else None
+
+
+def _stream(
+    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late, idle: int | None
+) -> StreamDefinition:
+    source, name = settings.source, node.this.name
+    if columns.key_node is not None:
+        remedy = "leave it out, or write CREATE TABLE for rows that replace each other"
+        raise source.error("a stream has no primary key", columns.key_node, remedy)
+    if "changes" in settings.left:
+        remedy = "leave it out, or write CREATE TABLE for rows that come and go"
+        raise source.option_error("a stream has no change column", settings.place_of("changes"), remedy)
+    time_setting = settings.left.get("time")
+    arrival = settings.one_of("time", "arrival") is not None
+    schema, time, invisible = columns.schema, columns.time, columns.invisible
+    if arrival:
+        if time is not None and time_setting is not None:
+            remedy = "leave WATERMARK out, or leave time = 'arrival' out"
+            raise source.error("a stream is either stamped on arrival or has a WATERMARK", time_setting, remedy)
+        if ARRIVAL_TIME in [column.name.lower() for column in schema]:
+            remedy = "call the column something else"
+            raise source.error(f"'{ARRIVAL_TIME}' is the name of the time of arrival", node.this, remedy)
+        schema = Schema((*schema.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
+        time, invisible = TimeColumn(ARRIVAL_TIME, 0), invisible | {ARRIVAL_TIME}
+    if time is None:
+        remedy = "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, or WITH (time = 'arrival')"
+        raise source.error(f"the stream '{name}' has no WATERMARK", node.this, remedy)
+    return StreamDefinition(name, schema, time, late, idle, arrival, invisible, settings.properties)
+
+
+def _table(
+    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late | None, idle: int | None
+) -> TableDefinition:
+    source, name = settings.source, node.this.name
+    if "time" in settings.left:
+        remedy = "declare a TIMESTAMP column and a WATERMARK"
+        raise source.option_error("a table is not stamped on arrival", settings.place_of("time"), remedy)
+    change_node = settings.place_of("changes") if "changes" in settings.left else None
+    changes = settings.take("changes", lambda text: text or None, "the name of the column with + and -")
+    if columns.time is None:
+        for said, what in ((change_node, "changes"), (late, "late"), (idle, "idle")):
+            if said is not None:
+                remedy = f"declare WATERMARK FOR a time column, or leave {what} out"
+                raise source.error(f"the table '{name}' has no WATERMARK, so it never changes", node.this, remedy)
+        return TableDefinition(
+            name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties
+        )
+    change_column = None
+    if change_node is not None:
+        change_column = _named(columns.schema, changes, change_node, source)
+        if change_column.type != VARCHAR:
+            remedy = f"declare {change_column.name} VARCHAR; it holds '+' and '-'"
+            raise source.error(f"'{change_column.name}' cannot be the change column", change_node, remedy)
+        if change_column.name in (columns.time.column, *columns.key):
+            raise source.error("the change column is a column of its own", change_node, "name another one")
+    if change_column is None and not columns.key:
+        remedy = "write WITH (changes = 'op') with the column that holds + and -, or PRIMARY KEY (column)"
+        raise source.error(f"nothing says how the rows of '{name}' change", node.this, remedy)
+    change_name = change_column.name if change_column is not None else None
+    return TableDefinition(
+        name, columns.schema, columns.time, change_name, columns.key, late or "drop", idle, columns.invisible,
+        settings.properties,
+    )  # fmt: skip
+
+
+def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
+    settings = _settings(node, source)
+    emit = cast("Emit | None", settings.one_of("emit", "lifetimes", "changes", "latest"))
+    return SinkDefinition(node.this.name, emit or "changes", settings.properties)
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _columns(node: syntax.CreateInput, source: QueryText) -> _Columns:
+    columns: list[Column] = []
+    invisible: set[str] = set()
+    keys: list[exp.Expr] = []
+    watermarks: list[syntax.Watermark] = []
+    key_names: list[exp.Identifier] = []
+    for part in node.args["parts"]:
+        if isinstance(part, syntax.Watermark):
+            watermarks.append(part)
+        elif isinstance(part, syntax.KeyDeclaration):
+            keys.append(part)
+            key_names += part.expressions
+        else:
+            name = part.this.name
+            if name.lower() in [column.name.lower() for column in columns]:
+                raise source.error(f"there are two columns '{name}'", part.this, "call one of them something else")
+            columns.append(Column(name, bind_type(part.args["kind"], source)))
+            if part.args.get("invisible"):
+                invisible.add(name)
+            if part.args.get("primary"):
+                keys.append(part)
+                key_names.append(part.this)
+    if not columns:
+        raise source.error(f"'{node.this.name}' has no columns", node.this, "declare them: name TYPE, ..")
+    if len(keys) > 1:
+        raise source.error("there are two primary keys", keys[1], "write PRIMARY KEY (a, b) once")
+    if len(watermarks) > 1:
+        raise source.error("there are two watermarks", watermarks[1], "a stream or table has one time column")
+    schema = Schema(tuple(columns))
+    key = tuple(dict.fromkeys(_named(schema, name.name, name, source).name for name in key_names))
+    time = _time(schema, watermarks[0], source) if watermarks else None
+    return _Columns(schema, frozenset(invisible), time, key, keys[0] if keys else None)
+
+
+def _time(schema: Schema, node: syntax.Watermark, source: QueryText) -> TimeColumn:
+    column = _named(schema, node.this.name, node.this, source)
+    if node.args["source"].name.lower() != column.name.lower():
+        remedy = f"write WATERMARK FOR {column.name} AS {column.name} - INTERVAL '2' SECOND"
+        raise source.error("a watermark is taken from its own column", node.args["source"], remedy)
+    if column.type != TIMESTAMP:
+        what = f"the time column '{column.name}' is a {sql_name(column.type)}"
+        raise source.error(what, node.this, f"declare {column.name} TIMESTAMP")
+    bound = node.args.get("bound")
+    micros = bind_duration(bound, source) if bound is not None else 0
+    if bound is not None and micros >= 1 << 62:
+        raise source.error("the watermark stays too far behind", bound, "write a shorter interval")
+    return TimeColumn(column.name, micros)
+
+
+def _named(schema: Schema, name: str, node: exp.Expr, source: QueryText) -> Column:
+    for column in schema:
+        if column.name.lower() == name.lower():
+            return column
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], n=3, cutoff=0.5)
+    choices = [n for n in schema.names if n.lower() in close] or schema.names[:8]
+    raise source.error(f"there is no column '{name}'", node, f"did you mean {' or '.join(choices)}?")

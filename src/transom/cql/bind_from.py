@@ -1,0 +1,211 @@
+"""FROM: names become scans, streams get their windows, inner joins become one join of many inputs."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+from typing import cast
+
+from sqlglot import exp
+
+from transom.core.schema import BOOLEAN
+from transom.cql import syntax
+from transom.cql.bind_expression import ExpressionBinder
+from transom.cql.bind_window import bind_window
+from transom.cql.context import Context
+from transom.cql.nesting import MAX_CHAIN
+from transom.cql.scope import Input, Scope, ScopeColumn, columns_of_row, move
+from transom.plan import functions
+from transom.plan.algebra import Join, Node, OuterJoin, Relation, Stream, StreamScan, TableScan, Window
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Relations to be joined, side by side, with the conditions between them and the names of their columns."""
+
+    relations: tuple[Relation, ...]
+    conditions: tuple[Expression, ...]
+    inputs: tuple[Input, ...]
+
+    @property
+    def width(self) -> int:
+        return sum(len(relation.schema) for relation in self.relations)
+
+    @property
+    def relation(self) -> Relation:
+        if len(self.relations) == 1:
+            return self.relations[0]
+        return Join(self.relations, all_of(self.conditions))
+
+    def beside(self, right: Joined) -> Joined:
+        by = self.width
+        return Joined(
+            self.relations + right.relations,
+            self.conditions + tuple(move(condition, by) for condition in right.conditions),
+            self.inputs + tuple(item.moved(by) for item in right.inputs),
+        )
+
+
+def all_of(conditions: tuple[Expression, ...]) -> Expression | None:
+    """One AND of them all, however many: a chain would be as deep as it is long."""
+    return Call("and", conditions, BOOLEAN) if len(conditions) > 1 else next(iter(conditions), None)
+
+
+def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Relation, Scope]:
+    """The relation that FROM gives and the names in it."""
+    first, *rest = node.this.expressions
+    if len(rest) >= MAX_CHAIN:
+        raise context.source.error(f"FROM has more than {MAX_CHAIN} inputs", node, "join some of them in a sub-query")
+    joined = _bind_joined(first, context, outer)
+    for part in rest:
+        right = _bind_joined(part, context, outer)
+        _refuse_same_alias(joined, right, part, context)
+        joined = joined.beside(right)
+    return joined.relation, Scope(joined.inputs, outer)
+
+
+def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
+    if not isinstance(node, syntax.JoinedSources):
+        return _bind_source(node, context, outer)
+    joined = _bind_source(node.this, context, outer)
+    for join in node.args["joins"]:
+        right = _bind_source(join.this, context, outer)
+        _refuse_same_alias(joined, right, join.this, context)
+        joined = _bind_join(join, joined, right, context, outer)
+    return joined
+
+
+def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, outer: Scope | None) -> Joined:
+    both = left.beside(right)
+    kind = join.args["kind"]
+    conditions: tuple[Expression, ...] = ()
+    inputs = both.inputs
+    if (using := join.args.get("using")) is not None:
+        conditions, inputs = _bind_using(using, kind, both.inputs, len(left.inputs), context)
+    elif (on := join.args.get("on")) is not None:
+        binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
+        conditions = conjuncts(binder.condition(on))
+    if kind in ("inner", "cross"):
+        return Joined(both.relations, both.conditions + conditions, inputs)
+    predicate = all_of(conditions)
+    assert predicate is not None  # the grammar takes no outer join without a condition
+    side = cast(OneOf["left", "right", "full"], kind)
+    return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
+
+
+def _bind_using(
+    names: list[exp.Identifier], kind: str, inputs: tuple[Input, ...], split: int, context: Context
+) -> tuple[tuple[Expression, ...], tuple[Input, ...]]:
+    """USING (a, b): the columns of both sides are equal, and become one column for `*` and for the bare name."""
+    conditions = []
+    for name in names:
+        sides = []
+        for side, part in (("left", inputs[:split]), ("right", inputs[split:])):
+            scope = Scope(part)
+            found = scope.find(name.name, None)
+            if len(found) != 1:
+                what = f"the {side} side of the join has {'several columns' if found else 'no column'} '{name.name}'"
+                choices = ", ".join(scope.candidates(name.name, None))
+                raise context.source.error(what, name, f"it has {choices}; or write ON condition")
+            sides.append(found[0])
+        with context.at(name):
+            conditions.append(functions.resolve("=", (sides[0], sides[1])))
+            merged = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
+        inputs = tuple(_merged(item, sides[0], sides[1], merged) for item in inputs)
+    return tuple(conditions), inputs
+
+
+def _merged(item: Input, left: Expression, right: Expression, merged: Expression) -> Input:
+    def change(column: ScopeColumn) -> ScopeColumn:
+        if column.bare == left:
+            return replace(column, bare=merged)
+        return replace(column, bare=None) if column.bare == right else column
+
+    return replace(item, columns=tuple(change(column) for column in item.columns))
+
+
+def _refuse_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Context) -> None:
+    taken = {item.alias.lower() for item in left.inputs if item.alias is not None}
+    for item in right.inputs:
+        if item.alias is not None and item.alias.lower() in taken:
+            remedy = f"give one of them another name, as in {item.alias} AS {item.alias}2"
+            raise context.source.error(f"there are two inputs '{item.alias}' in FROM", node, remedy)
+
+
+# --- one input -------------------------------------------------------------------------------------------------------
+
+
+def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
+    this, window, alias = node.this, node.args.get("window"), node.args.get("alias")
+    if isinstance(this, (syntax.JoinedSources, syntax.Source)):
+        return _bind_bracketed(node, context, outer)
+    hidden: frozenset[str] = frozenset()
+    own_name: list[str] = []
+    if isinstance(this, exp.Identifier):
+        bound, hidden = _look_up(this, context)
+        own_name = [this.name]
+    else:
+        bound = context.bind_query(this, context, outer)
+    called = alias.name if alias is not None else own_name[0] if own_name else None
+    if isinstance(bound, Stream):
+        qualifiers = ([alias.name] if alias is not None else []) + own_name
+        relation: Relation = Window(bound, bind_window(window, bound, qualifiers, context))
+    else:
+        assert isinstance(bound, Relation)
+        if window is not None:
+            what = f"'{called}'" if called is not None else "the sub-query"
+            remedy = "leave it out, or window its changes: " + (
+                f"ISTREAM(SELECT * FROM {own_name[0]}) [..]" if own_name else "ISTREAM(SELECT ..) [..]"
+            )
+            raise context.source.error(f"{what} is a relation, and windows are for streams", window, remedy)
+        relation = bound
+    return Joined((relation,), (), (_input(node, called, relation, hidden, context),))
+
+
+def _bind_bracketed(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
+    """Inputs in parentheses; they keep their own names."""
+    window, alias = node.args.get("window"), node.args.get("alias")
+    if window is not None:
+        raise context.source.error("a window belongs to one stream", window, "write it behind the name of the stream")
+    if alias is not None:
+        remedy = f"leave '{alias.name}' out, or write (SELECT * FROM ..) AS {alias.name}"
+        raise context.source.error("joined inputs have no common name", alias, remedy)
+    return _bind_joined(node.this, context, outer)
+
+
+def _input(node: exp.Expr, alias: str | None, relation: Relation, hidden: frozenset[str], context: Context) -> Input:
+    schema = relation.schema
+    names = schema.names
+    if (columns := node.args.get("columns")) is not None:
+        shown = [i for i, name in enumerate(names) if name not in hidden]
+        if len(columns) != len(shown):
+            what = f"there are {len(columns)} names for {len(shown)} columns"
+            raise context.source.error(what, columns[0], "name each column once")
+        for position, column in zip(shown, columns, strict=True):
+            names[position] = column.name
+    values: list[Expression] = [ColumnRef(i, c.type, n) for i, (c, n) in enumerate(zip(schema, names, strict=True))]
+    return Input(alias, columns_of_row(names, values, hidden))
+
+
+def _look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str]]:
+    """What a name in FROM stands for, and which of its columns `*` leaves out."""
+    key = node.name.lower()
+    if key in context.named:
+        return context.named[key], frozenset()
+    definition = context.catalogue.relations.get(key)
+    if isinstance(definition, StreamDefinition):
+        return StreamScan(definition.name, definition.columns), definition.invisible
+    if isinstance(definition, TableDefinition):
+        return TableScan(definition.name, definition.relation_columns), definition.invisible
+    if definition is not None:
+        return definition.query, frozenset()
+    if key in context.catalogue.sinks:
+        raise context.source.error(f"'{node.name}' is a sink, it cannot be read", node, "read what is inserted into it")
+    known = {**{d.name.lower(): d.name for d in context.catalogue.relations.values()}, **{n: n for n in context.named}}
+    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    choices = [known[low] for low in close] or sorted(known.values())[:8]
+    remedy = f"did you mean {' or '.join(choices)}?" if choices else "declare it first with CREATE STREAM or TABLE"
+    raise context.source.error(f"there is no stream, table or view '{node.name}'", node, remedy)

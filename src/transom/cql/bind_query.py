@@ -1,0 +1,137 @@
+"""Queries: WITH, set operations, ISTREAM and its sisters, and the query blocks within them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal as OneOf
+
+import pyarrow as pa
+from sqlglot import exp
+
+from transom.core.schema import sql_name
+from transom.cql import syntax
+from transom.cql.bind_select import bind_select, project
+from transom.cql.context import Context
+from transom.cql.limits import check_plan
+from transom.cql.places import QueryText
+from transom.cql.scope import Scope
+from transom.plan import functions
+from transom.plan.algebra import Change, Node, Project, Relation, SetOperation, Stream, ToStream
+from transom.plan.catalogue import Catalogue
+from transom.plan.expression import ColumnRef, Expression, Literal
+
+
+def bind_query_node(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> Node:
+    """The plan of a parsed query: a stream or a relation."""
+    bound = _bind(node, Context(source, catalogue, _bind), None)
+    check_plan(bound, node, source)
+    return bound
+
+
+def _bind(node: exp.Expr, context: Context, outer: Scope | None) -> Node:
+    match node:
+        case syntax.Bracketed():
+            return _bind(node.this, context, outer)
+        case syntax.WithQuery():
+            return _bind_with(node, context, outer)
+        case syntax.StreamOf():
+            return _bind_stream(node, context, outer)
+        case exp.Select():
+            return bind_select(node, context, outer)
+        case exp.SetOperation():
+            return _bind_set_operation(node, context, outer)
+        case _:
+            raise context.source.error("this is no query", node, "write SELECT .. FROM ..")
+
+
+def _bind_with(node: syntax.WithQuery, context: Context, outer: Scope | None) -> Node:
+    """Named queries see those before them; a name hides a stream or view of the same name.
+
+    They do not see the columns of a query around: a name may be used at any depth, and a column of a row around is
+    counted from where it is used.
+    """
+    mine: set[str] = set()
+    for named in node.expressions:
+        name = named.args["alias"]
+        if name.name.lower() in mine:
+            remedy = "give one of them another name"
+            raise context.source.error(f"there are two queries '{name.name}' in WITH", name, remedy)
+        mine.add(name.name.lower())
+        bound = renamed(_bind(named.this, context, None), named.args.get("columns"), context.source)
+        context = replace(context, named={**context.named, name.name.lower(): bound})
+    return _bind(node.this, context, outer)
+
+
+def _bind_stream(node: syntax.StreamOf, context: Context, outer: Scope | None) -> Stream:
+    change = node.args["change"]
+    bound = _bind(node.this, context, outer)
+    if isinstance(bound, Stream):
+        remedy = f"leave one of the two out, or write {change.upper()}(SELECT * FROM .. [window])"
+        raise context.source.error(f"{change.upper()} takes a relation, and this is a stream", node.this, remedy)
+    assert isinstance(bound, Relation)
+    return ToStream(bound, Change(change))
+
+
+def renamed(bound: Node, columns: list[exp.Identifier] | None, source: QueryText) -> Node:
+    """The same rows under other column names, as in CREATE VIEW v (a, b) AS .."""
+    if columns is None:
+        return bound
+    schema = bound.schema
+    if len(columns) != len(schema):
+        what = f"there are {len(columns)} names for {len(schema)} columns"
+        raise source.error(what, columns[0], "name each column once")
+    relation = bound.input if isinstance(bound, ToStream) else bound
+    assert isinstance(relation, Relation)
+    refs: tuple[Expression, ...] = tuple(ColumnRef(i, c.type, c.name) for i, c in enumerate(schema))
+    names = tuple(column.name for column in columns)
+    under_names = project(relation, refs, names)
+    return ToStream(under_names, bound.change) if isinstance(bound, ToStream) else under_names
+
+
+# --- set operations --------------------------------------------------------------------------------------------------
+
+
+def _bind_set_operation(node: exp.SetOperation, context: Context, outer: Scope | None) -> Relation:
+    kind: OneOf["union", "intersect", "except"]
+    kind = "union" if isinstance(node, exp.Union) else "except" if isinstance(node, exp.Except) else "intersect"
+    word = kind.upper()
+    sides = [context.bind_relation(side, outer, word) for side in (node.this, node.args["expression"])]
+    widths = [len(side.schema) for side in sides]
+    if widths[0] != widths[1]:
+        what = f"the sides of {word} have {widths[0]} and {widths[1]} columns"
+        raise context.source.error(what, node.args["expression"], "select as many columns on both sides")
+    types: list[pa.DataType] = []
+    for position in range(widths[0]):
+        pair = [_type_of(side, position) for side in sides]
+        met = functions.common_type(pair)
+        if met is None:
+            names = " and ".join(sql_name(side.schema[position].type) for side in sides)
+            what = f"column {position + 1} of the sides of {word} has the types {names}, which do not mix"
+            raise context.source.error(what, node.args["expression"], "cast one side: CAST(column AS type)")
+        types.append(sides[0].schema[position].type if met == functions.NULL else met)
+    left, right = (_cast_columns(side, types) for side in sides)
+    return SetOperation(kind, not node.args["distinct"], left, right)
+
+
+def _type_of(relation: Relation, position: int) -> pa.DataType:
+    """The type of a column; that of a selected NULL is still open."""
+    if isinstance(relation, Project):
+        value = relation.expressions[position]
+        if isinstance(value, Literal) and value.value is None:
+            return functions.NULL
+    return relation.schema[position].type
+
+
+def _cast_columns(relation: Relation, types: list[pa.DataType]) -> Relation:
+    if relation.schema.types == types:
+        return relation
+    if isinstance(relation, Project) and any(isinstance(e, Literal) for e in relation.expressions):
+        values = [
+            functions.coerce(e, t) if isinstance(e, Literal) and e.value is None else e
+            for e, t in zip(relation.expressions, types, strict=True)
+        ]
+        relation = replace(relation, expressions=tuple(values))
+    columns = list(relation.schema)
+    refs = [ColumnRef(i, c.type, c.name) for i, c in enumerate(columns)]
+    casts = tuple(functions.coerce(ref, type_) for ref, type_ in zip(refs, types, strict=True))
+    return project(relation, casts, tuple(c.name for c in columns))

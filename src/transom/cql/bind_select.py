@@ -1,0 +1,204 @@
+"""SELECT .. FROM .. WHERE .. GROUP BY .. HAVING: the plan of one query block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from transom.core.errors import QueryError
+from transom.cql.bind_expression import AggregateRef, ExpressionBinder
+from transom.cql.bind_from import bind_from
+from transom.cql.context import Context
+from transom.cql.limits import MAX_COLUMNS
+from transom.cql.scope import Input, Scope
+from transom.plan import functions
+from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Project, Relation
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, walk
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of the result before it has its place: the node it came from, its name and its value."""
+
+    node: exp.Expr
+    name: str
+    value: Expression
+
+
+def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Relation:
+    from_ = node.args.get("from_")
+    if from_ is None:
+        raise context.source.error("the query has no FROM", node, "write FROM with a stream, table or view")
+    relation, scope = bind_from(from_, context, outer)
+    if (where := node.args.get("where")) is not None:
+        relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
+    result = _Block(node, context, scope).bind(relation)
+    return Distinct(result) if node.args.get("distinct") is not None else result
+
+
+def project(relation: Relation, values: tuple[Expression, ...], names: tuple[str, ...]) -> Relation:
+    """The projection, unless it changes nothing."""
+    columns = list(relation.schema)
+    same = len(columns) == len(values) and all(
+        isinstance(value, ColumnRef) and value.index == i and columns[i].name == name
+        for i, (value, name) in enumerate(zip(values, names, strict=True))
+    )
+    return relation if same else Project(relation, values, names)
+
+
+@dataclass
+class _Block:
+    """One query block, from FROM (and WHERE) up to its projection."""
+
+    node: exp.Select
+    context: Context
+    scope: Scope
+
+    def bind(self, relation: Relation) -> Relation:
+        calls: list[AggregateCall] = []
+        binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls)
+        outputs = self._outputs(binder)
+        keys = self._keys(outputs)
+        having = self._having(calls, binder)
+        if not calls and not keys and having is None:
+            values = tuple(functions.settle(output.value) for output in outputs)
+            return project(relation, values, tuple(output.name for output in outputs))
+        if not calls and not keys:
+            # HAVING alone makes the whole input one group; a group must have a column.
+            calls.append(functions.aggregate_call("count", None, False))
+        names = tuple(_key_name(key, i, outputs) for i, key in enumerate(keys)) + tuple(map(str, calls))
+        grouped: Relation = Aggregate(relation, keys, tuple(calls), names, bool(keys))
+        over = _OverGroups(self.context, keys, binder)
+        if having is not None:
+            grouped = Filter(grouped, over.rewrite(having, self.node.args["having"].this))
+        values = tuple(functions.settle(over.rewrite(output.value, output.node)) for output in outputs)
+        return project(grouped, values, tuple(output.name for output in outputs))
+
+    def _outputs(self, binder: ExpressionBinder) -> list[Output]:
+        outputs: list[Output] = []
+        for item in self.node.expressions:
+            value, alias = item.this, item.args.get("alias")
+            if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
+                if alias is not None:
+                    raise self.context.source.error("* cannot be renamed", alias, "name the columns one by one")
+                outputs += self._all_columns(value)
+                continue
+            bound = binder.bind(value)
+            name = alias.name if alias is not None else _own_name(bound, value) or item.args["text"]
+            outputs.append(Output(value, name, bound))
+        if len(outputs) > MAX_COLUMNS:
+            remedy = "select the columns that are needed"
+            raise self.context.source.error(f"the result has more than {MAX_COLUMNS} columns", self.node, remedy)
+        return outputs
+
+    def _all_columns(self, node: exp.Expr) -> list[Output]:
+        inputs: tuple[Input, ...] = self.scope.inputs
+        table = node.args.get("table")
+        if table is not None:
+            inputs = tuple(i for i in inputs if i.alias is not None and i.alias.lower() == table.name.lower())
+            if not inputs or node.args.get("db") is not None:
+                remedy = f"the inputs are {', '.join(self.scope.aliases())}"
+                raise self.context.source.error(f"there is no input '{table.name}' in FROM", node, remedy)
+        found = [
+            Output(node, column.name, value)
+            for item in inputs
+            for column in item.columns
+            if column.shown and (value := column.bare if table is None else column.value) is not None
+        ]
+        if not found:
+            raise self.context.source.error("* stands for no column here", node, "name the columns one by one")
+        return found
+
+    def _keys(self, outputs: list[Output]) -> tuple[Expression, ...]:
+        group = self.node.args.get("group")
+        keys: list[Expression] = []
+        for node in group.expressions if group is not None else ():
+            key = self._ordinal(node, outputs)
+            if key is None:
+                binder = ExpressionBinder(
+                    self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False
+                )
+                key = binder.bind(node)
+            self._refuse_in_key(key, node)
+            key = functions.settle(key)
+            if key not in keys:
+                keys.append(key)
+        return tuple(keys)
+
+    def _ordinal(self, node: exp.Expr, outputs: list[Output]) -> Expression | None:
+        """GROUP BY 2 means the second column of the result."""
+        if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+            return None
+        position = int(node.name) if len(node.name) < 9 else 0
+        if not 1 <= position <= len(outputs):
+            remedy = f"write a number from 1 to {len(outputs)}, or the column itself"
+            raise self.context.source.error(f"there is no column {node.name} in the SELECT list", node, remedy)
+        return outputs[position - 1].value
+
+    def _refuse_in_key(self, key: Expression, node: exp.Expr) -> None:
+        for part in walk(key):
+            if isinstance(part, AggregateRef):
+                remedy = "group by columns, and filter groups with HAVING"
+                raise self.context.source.error("GROUP BY cannot hold an aggregate", node, remedy)
+            if isinstance(part, (Exists, InQuery)):
+                remedy = "compute it in a sub-query in FROM and group by its column"
+                raise self.context.source.error("GROUP BY cannot hold a sub-query", node, remedy)
+
+    def _aliases(self) -> dict[str, exp.Expr]:
+        aliases: dict[str, exp.Expr] = {}
+        for item in self.node.expressions:
+            if item.args.get("alias") is not None:
+                aliases.setdefault(item.args["alias"].name.lower(), item.this)
+        return aliases
+
+    def _having(self, calls: list[AggregateCall], select: ExpressionBinder) -> Expression | None:
+        having = self.node.args.get("having")
+        if having is None:
+            return None
+        binder = ExpressionBinder(
+            self.context, self.scope, "HAVING", calls, self._aliases(), sub_queries=False, written=select.written
+        )
+        return binder.condition(having.this)
+
+
+@dataclass(frozen=True)
+class _OverGroups:
+    """Rewrites expressions over the rows of FROM into expressions over the groups: keys first, then aggregates."""
+
+    context: Context
+    keys: tuple[Expression, ...]
+    binder: ExpressionBinder
+
+    def rewrite(self, expression: Expression, node: exp.Expr) -> Expression:
+        for position, key in enumerate(self.keys):
+            if expression == key:
+                return ColumnRef(position, key.type, str(key))
+        if isinstance(expression, AggregateRef):
+            return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
+        if isinstance(expression, ColumnRef):
+            raise self._not_grouped(expression, node)
+        if isinstance(expression, (Exists, InQuery)):
+            remedy = "put the grouped query into FROM and test its rows in WHERE"
+            raise self.context.source.error("a query over groups cannot hold a sub-query", node, remedy)
+        children = tuple(self.rewrite(child, node) for child in expression.children)
+        return expression.with_children(children) if children else expression
+
+    def _not_grouped(self, column: ColumnRef, node: exp.Expr) -> QueryError:
+        """Points at the column itself where it was written as such, else at the whole expression."""
+        place = next((at for value, at in self.binder.written if value is column), node)
+        name = column.name
+        verb = "add it to GROUP BY" if self.keys else "write GROUP BY with it"
+        remedy = f"{verb}, or put it into an aggregate such as MIN({name})"
+        return self.context.source.error(f"'{name}' is neither grouped nor aggregated", place, remedy)
+
+
+def _own_name(value: Expression, node: exp.Expr) -> str | None:
+    """The name of a column that is selected as it is, in the spelling of its declaration."""
+    if not isinstance(node, exp.Column):
+        return None
+    return value.name if isinstance(value, ColumnRef) else node.name
+
+
+def _key_name(key: Expression, position: int, outputs: list[Output]) -> str:
+    return next((output.name for output in outputs if output.value == key), None) or str(key) or f"key_{position}"

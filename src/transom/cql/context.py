@@ -1,0 +1,54 @@
+"""What binding needs to know wherever it is: the text, the catalogue, the named queries, and how to bind a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from transom.core.errors import TransomError
+from transom.cql.limits import Measure, expression_measure
+from transom.cql.places import QueryText
+from transom.cql.scope import Scope
+from transom.plan.algebra import Node, Relation, Stream
+from transom.plan.catalogue import Catalogue
+from transom.plan.options import OPTIONS
+
+BindQuery = Callable[[exp.Expr, "Context", Scope | None], Node]
+
+
+@dataclass(frozen=True)
+class Context:
+    source: QueryText
+    catalogue: Catalogue
+    bind_query: BindQuery
+    named: dict[str, Node] = field(default_factory=dict)
+    measure: Measure = field(default_factory=expression_measure)
+
+    @property
+    def tick(self) -> int:
+        tick: int = self.catalogue.options.get("tick", OPTIONS["tick"].default)
+        return tick
+
+    def bind_relation(self, node: exp.Expr, outer: Scope | None, where: str) -> Relation:
+        """A query that must be a relation, because of `where` it stands."""
+        bound = self.bind_query(node, self, outer)
+        if isinstance(bound, Stream):
+            raise self.source.error(
+                f"{where} takes a relation, and this is a stream",
+                node,
+                "leave ISTREAM, DSTREAM or RSTREAM out, or put the stream into FROM with a window: "
+                "SELECT * FROM ISTREAM(..) [ROWS 10]",
+            )
+        assert isinstance(bound, Relation)
+        return bound
+
+    @contextmanager
+    def at(self, node: exp.Expr) -> Iterator[None]:
+        """Gives errors from below that have no place the place of the node."""
+        try:
+            yield
+        except TransomError as error:
+            raise self.source.located(error, node) from None

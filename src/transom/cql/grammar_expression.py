@@ -1,0 +1,203 @@
+"""The parts of expressions that CQL reads by its own strict grammar: calls, CASE, IN, BETWEEN, brackets, literals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from transom.cql import syntax
+from transom.cql.grammar_query import at_query, read_query
+from transom.cql.reader import Reader, Word
+
+_AFTER_CALL: Final = {
+    "OVER": ("window functions are refused", "write a window such as [PARTITION BY k ROWS 10] behind the stream"),
+    "FILTER": ("FILTER is refused", "write SUM(CASE WHEN condition THEN value END)"),
+    "WITHIN": ("WITHIN GROUP is refused", "write one of COUNT, SUM, AVG, MIN, MAX"),
+    "IGNORE": ("IGNORE NULLS is refused", "aggregates leave NULL out by themselves"),
+    "RESPECT": ("RESPECT NULLS is refused", "aggregates leave NULL out by themselves"),
+}
+
+
+def read_type(reader: Reader) -> exp.Expr:
+    """A type: its words in capitals and its numbers."""
+    start = reader.word()
+    if start.kind != "name":
+        reader.refuse(f"a type is expected, not {start}", "write a type such as INTEGER, DOUBLE, VARCHAR or TIMESTAMP")
+    reader.skip()
+    name = start.capitals
+    if name == "DOUBLE":
+        reader.take("PRECISION")
+    numbers: list[exp.Literal] = []
+    if reader.at("("):
+        remedy = "write DECIMAL(10, 2)"
+        numbers = reader.wrapped(lambda: reader.listed(lambda: reader.literal("number", "a number", remedy)))
+    return reader.spanned(syntax.TypeName(this=name, expressions=numbers), start)
+
+
+def at_typed_literal(reader: Reader) -> bool:
+    return reader.word().capitals in ("DATE", "TIMESTAMP", "DATETIME") and reader.word(1).kind == "text"
+
+
+def read_typed_literal(reader: Reader) -> exp.Expr:
+    """DATE '2024-05-01': a type and a text."""
+    start = reader.word()
+    kind = read_type(reader)
+    text = reader.literal("text", "a text", "write DATE '2024-05-01'")
+    return reader.spanned(syntax.TypedLiteral(this=text, to=kind), start)
+
+
+def read_case(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    reader.need("CASE")
+    operand = None if reader.at("WHEN") else reader.value()
+    arms: list[exp.Expr] = []
+    while reader.take("WHEN"):
+        condition = reader.value()
+        reader.need("THEN")
+        arms.append(exp.If(this=condition, true=reader.value()))
+    if not arms:
+        reader.need("WHEN")
+    default = reader.value() if reader.take("ELSE") else None
+    reader.need("END")
+    return reader.spanned(exp.Case(this=operand, ifs=arms, default=default), start)
+
+
+def read_between(reader: Reader, this: exp.Expr | None) -> exp.Expr:
+    low = _operand(reader)
+    reader.need("AND")
+    return exp.Between(this=_before(reader, this), low=low, high=_operand(reader))
+
+
+def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
+    """IN (values) or IN (query); the word IN is read already."""
+    this = _before(reader, this)
+    if not reader.at("("):
+        reader.refuse("IN takes a list or a query in parentheses", "write IN (1, 2, 3) or IN (SELECT ..)")
+    if at_query(reader):
+        return exp.In(this=this, query=reader.wrapped(lambda: read_query(reader)))
+    return exp.In(this=this, expressions=reader.wrapped(lambda: reader.listed(reader.value)))
+
+
+def _operand(reader: Reader) -> exp.Expr:
+    found = reader.operand()
+    if found is None:
+        reader.refuse(f"a value is missing before {reader.word()}", "write a column, a constant or an expression")
+    return found
+
+
+def _before(reader: Reader, this: exp.Expr | None) -> exp.Expr:
+    if this is None:
+        reader.refuse(f"a value is missing before {reader.word(-1)}", "write it", reader.word(-1))
+    return this
+
+
+def read_bracket(reader: Reader) -> exp.Expr | None:
+    """( expression ), ( query ) or ( several, values )."""
+    start = reader.word()
+    if not reader.at("("):
+        return None
+    if at_query(reader):
+        return reader.spanned(exp.Subquery(this=reader.wrapped(lambda: read_query(reader))), start)
+    values = reader.wrapped(lambda: reader.listed(reader.value))
+    if len(values) > 1:
+        return reader.spanned(exp.Tuple(expressions=values), start)
+    return exp.Paren(this=values[0])
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def read_call(reader: Reader) -> exp.Expr | None:
+    """name( arguments ), and the calls with a grammar of their own."""
+    start = reader.word()
+    named = start.is_name or start.capitals in ("LEFT", "RIGHT", "EXISTS")
+    if not named or reader.word(1).text != "(" or reader.word(1).kind != "symbol":
+        return None
+    reader.skip(2)
+    call = _read_arguments(reader, start)
+    reader.need(")")
+    after = reader.word()
+    what = _AFTER_CALL.get(after.capitals)
+    # Behind a call, `filter` and the like may also be the name that the result is given.
+    if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
+        reader.refuse(*what)
+    call.meta["start"], call.meta["end"] = start.start, start.stop - 1
+    return call
+
+
+def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
+    match start.capitals:
+        case "EXISTS":
+            if not at_query(reader):
+                reader.refuse("EXISTS takes a query", "write EXISTS (SELECT .. WHERE ..)")
+            return exp.Exists(this=read_query(reader))
+        case "CAST" | "TRY_CAST":
+            value = reader.value()
+            reader.need("AS")
+            kind = exp.TryCast if start.capitals == "TRY_CAST" else exp.Cast
+            return kind(this=value, to=read_type(reader))
+        case "EXTRACT":
+            part = reader.literal("text", "", "") if reader.word().kind == "text" else reader.name("a part of a date")
+            reader.need("FROM")
+            return _call("date_part", [exp.Literal.string(part.name), reader.value()])
+        case "TRIM":
+            return _read_trim(reader)
+        case "POSITION":
+            return _read_position(reader)
+        case "SUBSTRING":
+            return _read_substring(reader)
+        case _:
+            arguments = [] if reader.at(")") else reader.listed(lambda: _read_argument(reader))
+            return _call(start.text, arguments)
+
+
+def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=arguments)
+
+
+def _read_argument(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    if reader.take("DISTINCT"):
+        return reader.spanned(exp.Distinct(expressions=[reader.value()]), start)
+    reader.take("ALL")
+    if reader.at("*") and reader.word(1).text == ")":
+        reader.skip()
+        return reader.spanned(exp.Star(), start)
+    return reader.value()
+
+
+def _read_trim(reader: Reader) -> exp.Expr:
+    """TRIM(text), TRIM(text, characters), TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
+    side = reader.take_one_of("BOTH", "LEADING", "TRAILING")
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side or "", "trim")
+    first = [] if reader.at("FROM") else [reader.value()]
+    if reader.take("FROM"):
+        return _call(name, [reader.value(), *first])
+    if side is not None:
+        reader.need("FROM")
+    if reader.take(","):
+        first.append(reader.value())
+    return _call(name, first)
+
+
+def _read_position(reader: Reader) -> exp.Expr:
+    """POSITION(part IN text), or the text first when written with a comma."""
+    first = _operand(reader)
+    if reader.take("IN"):
+        return _call("position", [reader.value(), first])
+    reader.need(",")
+    return _call("position", [first, reader.value()])
+
+
+def _read_substring(reader: Reader) -> exp.Expr:
+    """SUBSTRING(text, start[, count]) or SUBSTRING(text FROM start [FOR count])."""
+    arguments = [reader.value()]
+    if reader.take("FROM"):
+        arguments.append(reader.value())
+        if reader.take("FOR"):
+            arguments.append(reader.value())
+        return _call("substring", arguments)
+    while reader.take(","):
+        arguments.append(reader.value())
+    return _call("substring", arguments)

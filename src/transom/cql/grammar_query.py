@@ -1,0 +1,247 @@
+"""The grammar of queries: WITH, set operations, SELECT, FROM with its windows and joins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from transom.cql import syntax
+from transom.cql.grammar_window import read_window
+from transom.cql.reader import Reader, Word
+
+CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
+
+_NO_ORDER = "leave it out: a relation has no order; sort what comes out of the sink"
+_REFUSED_CLAUSES: Final = {
+    "ORDER": ("ORDER BY is refused", _NO_ORDER),
+    "LIMIT": ("LIMIT is refused", "write a window such as [ROWS 10] behind the stream"),
+    "OFFSET": ("OFFSET is refused", _NO_ORDER),
+    "FETCH": ("FETCH is refused", "write a window such as [ROWS 10] behind the stream"),
+    "QUALIFY": ("QUALIFY is refused", "write a window such as [PARTITION BY k ROWS 1] behind the stream"),
+}
+_REFUSED_JOINS: Final = {
+    "NATURAL": ("NATURAL JOIN is refused", "write JOIN .. USING (columns)"),
+    "SEMI": ("SEMI JOIN is refused", "write WHERE EXISTS (SELECT .. WHERE ..)"),
+    "ANTI": ("ANTI JOIN is refused", "write WHERE NOT EXISTS (SELECT .. WHERE ..)"),
+    "ASOF": ("ASOF JOIN is refused", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
+    "POSITIONAL": ("POSITIONAL JOIN is refused", "write JOIN .. ON condition"),
+}
+_QUERIES: Final = "write SELECT .. FROM .., ISTREAM(SELECT ..), or SELECT * FROM name for a whole stream or table"
+
+
+def at_query(reader: Reader) -> bool:
+    """Whether a query begins here, perhaps in parentheses."""
+    ahead = 0
+    while reader.word(ahead).capitals == "(":
+        ahead += 1
+    return reader.word(ahead).capitals in ("SELECT", "WITH", "VALUES", "FROM") or _at_change(reader, ahead)
+
+
+def _at_change(reader: Reader, ahead: int = 0) -> bool:
+    """Whether ISTREAM( or one of its sisters stands there."""
+    return reader.word(ahead).capitals in CHANGES and reader.word(ahead + 1).capitals == "("
+
+
+def read_query(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    named = None
+    if reader.take("WITH"):
+        if reader.at("RECURSIVE"):
+            reader.refuse("recursive queries are refused", "write the steps out as named queries")
+        named = reader.listed(lambda: _read_named_query(reader))
+    query = _read_set_operations(reader)
+    if what := _REFUSED_CLAUSES.get(reader.word().capitals):
+        reader.refuse(*what)
+    if named:
+        query = syntax.WithQuery(this=query, expressions=named)
+    return reader.spanned(query, start)
+
+
+def _read_named_query(reader: Reader) -> exp.Expr:
+    name = reader.name("the name of a query")
+    columns = reader.column_names_if_any()
+    reader.need("AS")
+    return syntax.NamedQuery(this=reader.wrapped(lambda: read_query(reader)), alias=name, columns=columns)
+
+
+def _read_set_operations(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    query = _read_intersections(reader)
+    while word := reader.take_one_of("UNION", "EXCEPT"):
+        kind = exp.Union if word == "UNION" else exp.Except
+        distinct = _read_distinct(reader)
+        query = reader.spanned(kind(this=query, expression=_read_intersections(reader), distinct=distinct), start)
+    return query
+
+
+def _read_intersections(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    query = _read_plain_query(reader)
+    while reader.take("INTERSECT"):
+        distinct = _read_distinct(reader)
+        node = exp.Intersect(this=query, expression=_read_plain_query(reader), distinct=distinct)
+        query = reader.spanned(node, start)
+    return query
+
+
+def _read_distinct(reader: Reader) -> bool:
+    if reader.at("BY"):
+        reader.refuse("set operations match columns by position", "leave BY NAME out")
+    return reader.take_one_of("ALL", "DISTINCT") != "ALL"
+
+
+def _read_plain_query(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    if _at_change(reader):
+        reader.skip()
+        query = reader.wrapped(lambda: read_query(reader))
+        return reader.spanned(syntax.StreamOf(this=query, change=start.text.lower()), start)
+    if reader.at("("):
+        return reader.spanned(syntax.Bracketed(this=reader.wrapped(lambda: read_query(reader))), start)
+    if not reader.at("SELECT"):
+        reader.refuse(f"a query is expected, not {start}", _QUERIES)
+    return _read_select(reader)
+
+
+def _read_select(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    reader.need("SELECT")
+    change = reader.word().capitals if _at_change_word(reader) else None
+    if change:
+        reader.skip()
+    distinct = reader.take("DISTINCT")
+    if distinct and reader.at("ON"):
+        reader.refuse("DISTINCT ON is refused", "write GROUP BY with MIN or MAX")
+    if not distinct:
+        reader.take("ALL")
+    items = reader.listed(lambda: _read_item(reader))
+    select = exp.Select(expressions=items, distinct=exp.Distinct() if distinct else None)
+    if reader.take("FROM"):
+        select.set("from_", exp.From(this=exp.Tuple(expressions=reader.listed(lambda: _read_joined(reader)))))
+    if reader.take("WHERE"):
+        select.set("where", exp.Where(this=reader.value()))
+    if reader.take("GROUP"):
+        reader.need("BY")
+        select.set("group", exp.Group(expressions=reader.listed(reader.value)))
+    if reader.take("HAVING"):
+        select.set("having", exp.Having(this=reader.value()))
+    reader.spanned(select, start)
+    return reader.spanned(syntax.StreamOf(this=select, change=change.lower()), start) if change else select
+
+
+def _at_change_word(reader: Reader) -> bool:
+    """SELECT ISTREAM a ..; but in SELECT istream FROM .. it is the name of a column."""
+    follows = reader.word(1)
+    return (
+        reader.word().capitals in CHANGES
+        and follows.kind != "end"
+        and follows.text not in (",", ".", ")")
+        and (follows.capitals not in ("FROM", "AS"))
+    )
+
+
+def _read_item(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    value = reader.value()
+    text = _text_since(reader, start).lower()
+    alias = None
+    if reader.take("AS"):
+        alias = reader.name("a name", any_word=True)
+    elif reader.word().is_name:
+        alias = reader.name("a name")
+    return syntax.Item(this=value, alias=alias, text=text)
+
+
+def _text_since(reader: Reader, start: Word) -> str:
+    """What was read, as it was written, with one space for each gap and comment."""
+    text, ahead, follows = "", -1, reader.word(-1)
+    while follows.start >= start.start and follows.kind != "end":
+        before = reader.word(ahead - 1)
+        gap = " " if before.stop < follows.start and before.start >= start.start else ""
+        text = gap + reader.source.text[follows.start : follows.stop] + text
+        ahead, follows = ahead - 1, before
+    return text
+
+
+# --- FROM ------------------------------------------------------------------------------------------------------------
+
+
+def _read_joined(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    first, joins = _read_source(reader), []
+    while join := _read_join(reader):
+        joins.append(join)
+    return reader.spanned(syntax.JoinedSources(this=first, joins=joins), start) if joins else first
+
+
+def _read_join(reader: Reader) -> exp.Expr | None:
+    start = reader.word()
+    if what := _REFUSED_JOINS.get(start.capitals):
+        reader.refuse(*what)
+    kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS")
+    if kind in ("LEFT", "RIGHT", "FULL"):
+        reader.take("OUTER")
+    if kind:
+        reader.need("JOIN")
+    elif not reader.take("JOIN"):
+        return None
+    join = exp.Join(this=_read_source(reader), kind=(kind or "INNER").lower())
+    if kind != "CROSS":
+        _read_condition(reader, join, start)
+    return reader.spanned(join, start)
+
+
+def _read_condition(reader: Reader, join: exp.Join, start: Word) -> None:
+    if reader.take("ON"):
+        join.set("on", reader.value())
+    elif reader.take("USING"):
+        join.set("using", reader.column_names())
+    else:
+        reader.refuse("the join has no condition", "write ON condition, USING (columns), or CROSS JOIN", start)
+
+
+def _read_source(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    this: exp.Expr
+    if reader.at("(") and not _query_in_bracket(reader):
+        this = reader.wrapped(lambda: _read_joined(reader))
+    elif reader.at("(") or _at_change(reader):
+        this = _read_plain_query(reader)
+    elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
+        reader.refuse("LATERAL is refused", "join the inputs and write the condition in WHERE")
+    elif start.is_name and reader.word(1).text == "(":
+        reader.refuse(f"{start} is a function, and FROM takes none", "write the name of a stream, table or view")
+    else:
+        this = reader.name("a stream, table, view or query")
+    if reader.at("."):
+        reader.refuse("names have one part", "write the name alone")
+    window = read_window(reader) if reader.at("[") else None
+    alias = columns = None
+    if reader.take("AS") or reader.word().is_name:
+        alias = reader.name("a name")
+        columns = reader.column_names_if_any()
+        if window is None and reader.at("["):
+            reader.refuse("the window stands behind the alias", f"write S [..] AS {alias.name}")
+    return reader.spanned(syntax.Source(this=this, window=window, alias=alias, columns=columns), start)
+
+
+def _query_in_bracket(reader: Reader) -> bool:
+    """Whether the bracket here holds a query, rather than inputs of which the first is a query in brackets."""
+    if not at_query(reader):
+        return False
+    first = 2 if _at_change(reader, 1) else 1
+    if reader.word(first).capitals != "(":
+        return True
+    return _after_bracket(reader, first).capitals in (")", "", "UNION", "EXCEPT", "INTERSECT")
+
+
+def _after_bracket(reader: Reader, ahead: int) -> Word:
+    """The word behind the bracket that opens at a word."""
+    depth = 0
+    while (word := reader.word(ahead)).kind != "end":
+        depth += (word.capitals == "(") - (word.capitals == ")")
+        ahead += 1
+        if depth == 0:
+            return reader.word(ahead)
+    return word

@@ -1,0 +1,112 @@
+"""The grammar of statements: CREATE, INSERT, EXPLAIN, SET, or a query."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from transom.cql import syntax
+from transom.cql.grammar_expression import read_type
+from transom.cql.grammar_query import at_query, read_query
+from transom.cql.grammar_window import read_interval
+from transom.cql.reader import Reader
+
+_STATEMENTS: Final = "write CREATE, INSERT INTO sink, EXPLAIN, SET, or a query that begins with SELECT or ISTREAM("
+
+
+def read_statement(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    match reader.take_one_of("CREATE", "INSERT", "EXPLAIN", "SET"):
+        case "CREATE":
+            node = _read_create(reader)
+        case "INSERT":
+            node = _read_insert(reader)
+        case "EXPLAIN":
+            node = _read_explain(reader)
+        case "SET":
+            node = syntax.SetOption(this=_read_setting(reader))
+        case _:
+            if not at_query(reader):
+                reader.refuse(f"a statement cannot begin with {start}", _STATEMENTS)
+            return read_query(reader)
+    return reader.spanned(node, start)
+
+
+def _read_create(reader: Reader) -> exp.Expr:
+    word = reader.word()
+    kind = reader.take_one_of("STREAM", "TABLE", "VIEW", "SINK")
+    if kind is None:
+        reader.refuse(f"CREATE cannot be followed by {word}", "write CREATE STREAM, TABLE, VIEW or SINK")
+    name = reader.name("a name")
+    if kind == "SINK":
+        return syntax.CreateSink(this=name, settings=_read_settings(reader))
+    if kind == "VIEW":
+        columns = reader.column_names_if_any()
+        reader.need("AS")
+        return syntax.CreateView(this=name, columns=columns, query=read_query(reader))
+    parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader)))
+    return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=_read_settings(reader))
+
+
+def _read_declaration(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    if reader.take("WATERMARK", "FOR"):
+        column = reader.name("a column name")
+        reader.need("AS")
+        source = reader.name("a column name")
+        bound = read_interval(reader) if reader.take("-") else None
+        return reader.spanned(syntax.Watermark(this=column, source=source, bound=bound), start)
+    if reader.take("PRIMARY", "KEY"):
+        return reader.spanned(syntax.KeyDeclaration(expressions=reader.column_names()), start)
+    column = reader.name("a column name", any_word=True)
+    kind = read_type(reader)
+    invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
+    if reader.at("NOT", "NULL") or reader.at("NULL") or reader.at("DEFAULT"):
+        reader.refuse("columns take no such rule", "leave it out; every column may be NULL")
+    return syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
+
+
+def _read_settings(reader: Reader) -> list[exp.Expr]:
+    if not reader.take("WITH"):
+        return []
+    return reader.wrapped(lambda: reader.listed(lambda: _read_setting(reader)))
+
+
+def _read_setting(reader: Reader) -> exp.Expr:
+    """key = value: the key a word, dotted words or a text; the value a text, a number or a word."""
+    start = reader.word()
+    if start.kind == "text":
+        reader.skip()
+        key = start.text
+    else:
+        words = [reader.name("an option", any_word=True)]
+        while reader.take("."):
+            words.append(reader.name("an option", any_word=True))
+        key = ".".join(word.name for word in words)
+    option = reader.spanned(exp.Identifier(this=key, quoted=True), start)
+    if not reader.take("TO"):
+        reader.need("=")
+    first = reader.word()
+    sign = "-" if reader.take("-") else ""
+    value = reader.word()
+    if value.kind not in (("number",) if sign else ("text", "number", "name", "quoted", "keyword")):
+        reader.refuse(f"a value is expected, not {value}", "write a text in 'quotes', a number or a word")
+    reader.skip()
+    literal = exp.Literal(this=sign + value.text, is_string=value.kind != "number")
+    return syntax.Setting(this=option, value=reader.spanned(literal, first))
+
+
+def _read_insert(reader: Reader) -> exp.Expr:
+    reader.need("INTO")
+    sink = reader.name("the name of a sink")
+    if not at_query(reader):
+        reader.refuse("INSERT INTO takes a query", f"write INSERT INTO {sink.name} SELECT ..")
+    return syntax.InsertInto(this=sink, query=read_query(reader))
+
+
+def _read_explain(reader: Reader) -> exp.Expr:
+    analyze, json = reader.take("ANALYZE"), reader.take("JSON")
+    if not at_query(reader):
+        reader.refuse("EXPLAIN takes a query", "write EXPLAIN [ANALYZE] [JSON] SELECT ..")
+    return syntax.Explain(query=read_query(reader), analyze=analyze, json=json)

@@ -1,0 +1,91 @@
+"""The grammar of windows and durations: what stands in the brackets behind a stream."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from transom.core.time import unit_of
+from transom.cql import syntax
+from transom.cql.reader import Reader, Word
+
+WINDOWS: Final = (
+    "write [RANGE 10 SECONDS], [ROWS 10], [PARTITION BY column ROWS 10], [NOW] or [RANGE UNBOUNDED]; "
+    "RANGE and ROWS may be followed by SLIDE"
+)
+CALENDAR_UNITS: Final = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS", "DECADE", "DECADES"})
+_DURATIONS: Final = "write a number and a unit, as in 10 SECONDS or INTERVAL '10' SECOND"
+
+
+def read_window(reader: Reader) -> syntax.WindowClause:
+    start = reader.word()
+    reader.need("[")
+    parts: dict[str, Any] = {}
+    while not reader.take("]"):
+        word = reader.word()
+        key, value = _read_part(reader)
+        if key in parts:
+            reader.refuse(f"the window says {key.upper()} twice", "say it once", word)
+        parts[key] = value
+        if reader.take(",") and reader.at("]"):
+            reader.refuse("the window ends with a comma", "remove it, or write SLIDE behind it")
+    if not parts:
+        reader.refuse("the window is empty", WINDOWS, start)
+    return reader.spanned(syntax.WindowClause(**parts), start)
+
+
+def _read_part(reader: Reader) -> tuple[str, Any]:
+    if reader.take("PARTITION"):
+        reader.need("BY")
+        return "partition", reader.listed(lambda: _read_column(reader))
+    if reader.take("ROWS"):
+        return "rows", reader.literal("number", "a number of rows", "write ROWS 10")
+    if reader.take("NOW"):
+        return "now", True
+    if reader.take("SLIDE"):
+        return "slide", read_duration(reader, unit_needed=False)
+    if reader.take("UNBOUNDED") or reader.take("RANGE", "UNBOUNDED"):
+        return "unbounded", True
+    if reader.take("RANGE") or reader.word().kind == "number" or reader.at("INTERVAL"):
+        return "range", read_duration(reader)
+    reader.refuse(f"a window cannot contain {reader.word()}", WINDOWS)
+
+
+def _read_column(reader: Reader) -> exp.Expr:
+    first = reader.name("a column name")
+    if reader.take("."):
+        return exp.Column(this=reader.name("a column name"), table=first)
+    return exp.Column(this=first)
+
+
+def read_duration(reader: Reader, unit_needed: bool = True) -> exp.Expr:
+    """`10 SECONDS`, `1.5 min`, or an INTERVAL; without a unit only where a number of rows may stand too."""
+    if reader.at("INTERVAL"):
+        return read_interval(reader)
+    start = reader.word()
+    number = reader.literal("number", "a duration", _DURATIONS)
+    unit = _read_unit(reader)
+    if unit is None and (unit_needed or reader.word().kind == "name"):
+        reader.refuse(f"a unit of time is expected, not {reader.word()}", _DURATIONS)
+    return reader.spanned(syntax.Duration(this=number, unit=unit), start)
+
+
+def read_interval(reader: Reader) -> exp.Expr:
+    """INTERVAL '10' SECOND, INTERVAL 10 SECOND, INTERVAL '10 seconds'."""
+    start = reader.word()
+    reader.need("INTERVAL")
+    word = reader.word()
+    if word.kind not in ("text", "number"):
+        reader.refuse("an interval is a constant", "write INTERVAL '10' SECOND", start)
+    reader.skip()
+    amount = reader.spanned(exp.Literal(this=word.text, is_string=word.kind == "text"), word)
+    unit = None if any(c.isalpha() for c in word.text) else _read_unit(reader)
+    return reader.spanned(syntax.Duration(this=amount, unit=unit), start)
+
+
+def _read_unit(reader: Reader) -> exp.Identifier | None:
+    word: Word = reader.word()
+    if word.kind != "name" or (unit_of(word.text) is None and word.capitals not in CALENDAR_UNITS):
+        return None
+    return reader.name("a unit")

@@ -1,0 +1,128 @@
+"""Constants as they are written: numbers, dates, durations, types."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+)
+from transom.core.time import parse_duration
+from transom.cql import syntax
+from transom.cql.grammar_window import CALENDAR_UNITS
+from transom.cql.places import QueryText
+from transom.plan.expression import Literal
+
+MAX_DIGITS: Final = 38
+_TYPES: Final[dict[str, pa.DataType]] = {
+    name: type_
+    for type_, names in (
+        (BOOLEAN, "BOOLEAN BOOL LOGICAL"),
+        (TINYINT, "TINYINT INT1"),
+        (SMALLINT, "SMALLINT INT2 SHORT"),
+        (INTEGER, "INTEGER INT INT4 SIGNED"),
+        (BIGINT, "BIGINT INT8 LONG"),
+        (HUGEINT, "HUGEINT INT128"),
+        (REAL, "REAL FLOAT FLOAT4"),
+        (DOUBLE, "DOUBLE FLOAT8"),
+        (VARCHAR, "VARCHAR TEXT STRING CHAR BPCHAR"),
+        (DATE, "DATE"),
+        (TIMESTAMP, "TIMESTAMP DATETIME"),
+    )
+    for name in names.split()
+}
+_DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC")
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?", re.ASCII
+)
+
+
+def bind_type(node: syntax.TypeName, source: QueryText) -> pa.DataType:
+    name, numbers = node.name, [int(n.name) for n in node.expressions if n.name.isdigit() and len(n.name) < 9]
+    if len(numbers) != len(node.expressions):
+        raise source.error(f"{name} takes whole numbers", node, "write DECIMAL(10, 2)")
+    if name in _DECIMALS:
+        digits, scale = (*numbers, 0)[:2] if numbers else (18, 3)
+        if len(numbers) > 2 or not (1 <= digits <= MAX_DIGITS and 0 <= scale <= digits):
+            remedy = f"write DECIMAL(digits, places) with up to {MAX_DIGITS} digits, not fewer than places"
+            raise source.error("there is no such DECIMAL", node, remedy)
+        return pa.decimal128(digits, scale)
+    found = _TYPES.get(name)
+    if found is None:
+        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
+        raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
+    if numbers and found != VARCHAR:
+        raise source.error(f"{name} takes no numbers", node, f"write {name}")
+    return found
+
+
+def bind_constant(node: exp.Literal, source: QueryText) -> Literal:
+    """A text or a number, typed as DuckDB types it."""
+    text = node.name
+    if node.is_string:
+        return Literal(text, VARCHAR)
+    digits = text.replace(".", "")
+    if digits.isdigit() and len(digits) <= MAX_DIGITS:
+        if "." in text:
+            places = len(text) - text.index(".") - 1
+            return Literal(Decimal(text), pa.decimal128(len(digits), places))
+        value = int(text)
+        if value < 1 << 31:
+            return Literal(value, INTEGER)
+        return Literal(value, BIGINT) if value < 1 << 63 else Literal(Decimal(value), HUGEINT)
+    try:
+        number = float(text)
+    except ValueError:
+        raise source.error(f"'{text}' is no number", node, "write 1, 1.5 or 1e3") from None
+    if number == float("inf"):
+        raise source.error("the number is too great", node, "write a number below 1.8e308")
+    return Literal(number, DOUBLE)
+
+
+def bind_typed_literal(node: syntax.TypedLiteral, source: QueryText) -> Literal:
+    """DATE '..' and TIMESTAMP '..'; a text that is none is an error here, not when the query runs."""
+    type_ = bind_type(node.args["to"], source)
+    text = node.this.name
+    found = _MOMENT.fullmatch(text)
+    try:
+        if found is None or (type_ == DATE and found[4]):
+            raise ValueError(text)
+        year, month, day, hour, minute, second = (int(group or 0) for group in found.groups()[:6])
+        micros = int((found[7] or "").ljust(6, "0"))
+        if type_ == DATE:
+            return Literal(date(year, month, day), DATE)
+        return Literal(datetime(year, month, day, hour, minute, second, micros), TIMESTAMP)
+    except ValueError:
+        what, remedy = ("date", "2024-05-01") if type_ == DATE else ("timestamp", "2024-05-01 10:00:00")
+        remedy = f"write {'DATE' if type_ == DATE else 'TIMESTAMP'} '{remedy}'"
+        raise source.error(f"'{text}' is no {what}", node, remedy) from None
+
+
+def bind_duration(node: syntax.Duration, source: QueryText) -> int:
+    """Microseconds, never negative; months and years have no fixed length and are refused."""
+    unit = node.args.get("unit")
+    text = f"{node.this.name} {unit.name}" if unit is not None else node.this.name
+    if any(word.upper() in CALENDAR_UNITS for word in text.split()):
+        remedy = "write it in days or weeks, as in 30 DAYS"
+        raise source.error("months and years have no fixed length", node, remedy)
+    micros = parse_duration(text)
+    if micros is None:
+        remedy = "write a number and a unit, as in 10 SECONDS or INTERVAL '10' SECOND, in whole microseconds"
+        raise source.error(f"'{text}' is no duration", node, remedy)
+    return micros

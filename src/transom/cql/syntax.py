@@ -1,0 +1,123 @@
+"""The nodes that CQL adds to sqlglot's trees. They hold what was written; the binder says what it means."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+
+
+class Duration(exp.Expression):
+    """A number or text and, unless the text names it, a unit: `10 SECONDS`, `INTERVAL '10' SECOND`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False}
+
+
+class WindowClause(exp.Expression):
+    """What stands in the brackets behind a stream."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "partition": False,
+        "rows": False,
+        "range": False,
+        "unbounded": False,
+        "now": False,
+        "slide": False,
+    }
+
+
+class TypeName(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
+
+
+class TypedLiteral(exp.Expression):
+    """DATE '2024-05-01': `this` is the text, `to` the type."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True}
+
+
+class Item(exp.Expression):
+    """One entry of a SELECT list; `text` is how its expression was written."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False, "text": True}
+
+
+class Source(exp.Expression):
+    """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}
+
+
+class JoinedSources(exp.Expression):
+    """`this` and the joins behind it, from left to right."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "joins": False}
+
+
+class StreamOf(exp.Expression):
+    """ISTREAM(query) and its two sisters; `change` is the word in lower case."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "change": True}
+
+
+class Bracketed(exp.Expression):
+    """A query in parentheses."""
+
+
+class WithQuery(exp.Expression):
+    """WITH named queries, and the query that uses them."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
+
+
+class NamedQuery(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": True, "columns": False}
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+class ColumnDeclaration(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "invisible": False, "primary": False}
+
+
+class Watermark(exp.Expression):
+    """WATERMARK FOR `this` AS `source` [- `bound`]."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "source": True, "bound": False}
+
+
+class KeyDeclaration(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
+
+
+class Setting(exp.Expression):
+    """key = value, in WITH (..) and in SET."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "value": True}
+
+
+class CreateInput(exp.Expression):
+    """CREATE STREAM and CREATE TABLE."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "parts": True, "settings": False}
+
+
+class CreateView(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "columns": False, "query": True}
+
+
+class CreateSink(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False}
+
+
+class InsertInto(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "query": True}
+
+
+class Explain(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"query": True, "analyze": False, "json": False}
+
+
+class SetOption(exp.Expression):
+    """SET option = value; `this` is the Setting."""

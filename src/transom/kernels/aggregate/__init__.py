@@ -1,0 +1,1 @@
+"""Aggregates that change at arrivals and at expiry."""

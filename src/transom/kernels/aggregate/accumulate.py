@@ -1,0 +1,158 @@
+"""The loop of the aggregate: rows come and go in the order of time, and each group that changed is looked at once an instant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transom.kernels.aggregate import exact_sum, ordered
+from transom.kernels.jit import jit
+from transom.kernels.kernel import OPEN_END
+
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST, GREATEST = range(6)
+KIND, ARGUMENT, DISTINCT, PLACE, TEXT = range(5)  # columns of `calls`: see AggregateKernel.table
+
+
+@jit
+def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
+    """(hi, lo) + sign * (other_hi, other_lo) as 128-bit numbers, and whether the result has left their range."""
+    if sign < 0:
+        other_lo = ~other_lo + np.uint64(1)
+        other_hi = ~other_hi + (np.int64(1) if other_lo == np.uint64(0) else np.int64(0))
+    low = lo + other_lo
+    high = hi + other_hi + (np.int64(1) if low < lo else np.int64(0))
+    return high, low, ((hi ^ high) & (other_hi ^ high)) < 0
+
+
+@jit
+def accumulate(  # type: ignore[no-untyped-def]
+    t, slot, group, sign, everything, calls, cells, row_pair, pair_count, groups, heaps, floats, float_width, texts
+):
+    """Apply the events, ascending in t, and write a result for every group that shows another one than before.
+
+    slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything).
+    Results are (out_group, out_ta, out_te, out) with out[0..2, call, i] = high word or slot, low word, count.
+    """
+    hi, lo, valid = cells
+    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n = groups
+    roots, links = heaps
+    start, length, arena, text_width = texts
+    n = len(t)
+    ncalls = len(calls)
+    out_group = np.empty(n, dtype=np.int64)
+    out_ta = np.empty(n, dtype=np.int64)
+    out_te = np.full(n, OPEN_END, dtype=np.int64)
+    out_hi = np.zeros((ncalls, n), dtype=np.int64)
+    out_lo = np.zeros((ncalls, n), dtype=np.uint64)
+    out_n = np.zeros((ncalls, n), dtype=np.int64)
+    closed_holder = np.empty(n, dtype=np.int64)
+    closed_te = np.empty(n, dtype=np.int64)
+    touched = np.empty(n, dtype=np.int64)
+    now_hi = np.zeros(ncalls, dtype=np.int64)
+    now_lo = np.zeros(ncalls, dtype=np.uint64)
+    now_n = np.zeros(ncalls, dtype=np.int64)
+    overflow = False
+    made = 0
+    closed = 0
+    i = 0
+    while i < n:
+        now = t[i]
+        ntouched = 0
+        while i < n and t[i] == now:
+            g = group[i]
+            s = slot[i]
+            if mark[g] == 0:
+                mark[g] = 1
+                touched[ntouched] = g
+                ntouched += 1
+            if s >= 0:
+                way = sign[i]
+                rows[g] += way
+                for c in range(ncalls):
+                    kind = calls[c, KIND]
+                    if kind == COUNT_ROWS:
+                        continue
+                    a = calls[c, ARGUMENT]
+                    d = calls[c, DISTINCT]
+                    if d >= 0:  # only the first and the last of equal values count
+                        pair = row_pair[d, s]
+                        pair_count[d, pair] += way
+                        if pair_count[d, pair] != (1 if way > 0 else 0):
+                            continue
+                    if valid[a, s] == 0:
+                        continue
+                    counts[c, g] += way
+                    if kind == SUM_WHOLE:
+                        sum_hi[c, g], sum_lo[c, g], left = add_wide(
+                            sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way
+                        )
+                        overflow = overflow or left
+                    elif kind == SUM_FLOAT:
+                        at = g * float_width + calls[c, PLACE]
+                        exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)
+                    elif kind >= LEAST:
+                        h = calls[c, PLACE]
+                        turn = 1 if kind == LEAST else -1
+                        values = (hi[a], lo[a])
+                        text = (start, length, arena, text_width, calls[c, TEXT])
+                        if way > 0:
+                            roots[h, g] = ordered.insert(roots[h, g], s, turn, links[h], values, text)
+                        else:
+                            roots[h, g] = ordered.remove(roots[h, g], s, turn, links[h], values, text)
+            i += 1
+        for k in range(ntouched):
+            g = touched[k]
+            mark[g] = 0
+            if not everything and rows[g] == 0:
+                if shown[g] >= 0:
+                    closed_holder[closed] = shown[g]
+                    closed_te[closed] = now
+                    closed += 1
+                elif shown[g] <= -2:
+                    out_te[-2 - shown[g]] = now
+                shown[g] = -1
+                continue
+            same = shown[g] != -1
+            for c in range(ncalls):
+                kind = calls[c, KIND]
+                now_n[c] = rows[g] if kind == COUNT_ROWS else counts[c, g]
+                now_hi[c] = 0
+                now_lo[c] = np.uint64(0)
+                if kind == SUM_WHOLE:
+                    now_hi[c] = sum_hi[c, g]
+                    now_lo[c] = sum_lo[c, g]
+                elif kind == SUM_FLOAT:
+                    at = g * float_width + calls[c, PLACE]
+                    now_lo[c] = np.float64(exact_sum.rounded(floats[at])).view(np.uint64)
+                elif kind >= LEAST:
+                    now_hi[c] = roots[calls[c, PLACE], g]
+                    now_n[c] = 1 if now_hi[c] >= 0 else 0
+                if now_n[c] != last_n[c, g]:
+                    same = False
+                elif kind < LEAST:
+                    same = same and now_hi[c] == last_hi[c, g] and now_lo[c] == last_lo[c, g]
+                elif same and now_n[c] and now_hi[c] != last_hi[c, g]:
+                    a = calls[c, ARGUMENT]
+                    text = (start, length, arena, text_width, calls[c, TEXT])
+                    same = ordered.compare(now_hi[c], last_hi[c, g], (hi[a], lo[a]), text) == 0
+            for c in range(ncalls):
+                last_hi[c, g] = now_hi[c]
+                last_lo[c, g] = now_lo[c]
+                last_n[c, g] = now_n[c]
+            if same:
+                continue
+            if shown[g] >= 0:
+                closed_holder[closed] = shown[g]
+                closed_te[closed] = now
+                closed += 1
+            elif shown[g] <= -2:
+                out_te[-2 - shown[g]] = now
+            shown[g] = -2 - made
+            out_group[made] = g
+            out_ta[made] = now
+            for c in range(ncalls):
+                out_hi[c, made] = now_hi[c]
+                out_lo[c, made] = now_lo[c]
+                out_n[c, made] = now_n[c]
+            made += 1
+    out = (out_group[:made], out_ta[:made], out_te[:made], out_hi[:, :made], out_lo[:, :made], out_n[:, :made])
+    return out, (closed_holder[:closed], closed_te[:closed]), overflow

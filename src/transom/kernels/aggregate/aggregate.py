@@ -1,0 +1,319 @@
+"""COUNT, SUM, AVG, MIN, MAX, each also DISTINCT, with or without GROUP BY.
+
+Meaning: at every instant, one row per group that has rows: its key and the aggregates of the snapshot. Without GROUP BY one row always,
+    from the origin on; over nothing COUNT is 0 and the others are NULL.
+Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
+Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums are exact:
+    128 bits for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the rows. Freed with the last row.
+Needs: nothing.
+Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in the step.
+
+>>> from transom.core.delta import NO_HOLDER
+>>> from transom.state.holders import HolderPool
+>>> rows = Delta(pa.record_batch({"x": [3, 4]}), np.array([1, 2]), np.array([5, 9]), np.full(2, NO_HOLDER), upto=9)
+>>> kernel = AggregateKernel((), (AggregateSpec("max", 0, False),), pa.schema([("m", pa.int64())]), (pa.int64(),))
+>>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out.values.column(0).to_pylist(), out.ta.tolist()
+([None, 3, 4], [0, 1, 2])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.core.errors import EvaluationError
+from transom.kernels.aggregate import accumulate as loop
+from transom.kernels.aggregate import cells, exact_sum
+from transom.kernels.columns import empty_batch, is_text, validity
+from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.keys import encode_keys
+from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.row_store import RowStore, TextColumn
+from transom.state.slots import SlotPool, grown
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """One call: its function, the input column of its argument (None for COUNT(*)), and whether it is DISTINCT."""
+
+    function: str
+    argument: int | None
+    distinct: bool
+
+
+def _zeros(*shape: int) -> Any:
+    return np.zeros(shape, dtype=np.int64)
+
+
+@dataclass
+class AggregateState:
+    """Rows by slot: group, cells, DISTINCT pairs, heap links. Groups by number: totals and what they last showed."""
+
+    key_values: RowStore
+    texts: RowStore
+    row_group: Int64s
+    cell_hi: Int64s
+    cell_lo: cells.Words
+    valid: Any
+    row_pair: Int64s
+    links: Int64s
+    pairs: list[KeyIndex]
+    pair_count: Int64s
+    rows: Int64s
+    shown: Int64s
+    mark: Int64s
+    counts: Int64s
+    sum_hi: Int64s
+    sum_lo: cells.Words
+    last_hi: Int64s
+    last_lo: cells.Words
+    last_n: Int64s
+    roots: Int64s
+    floats: Int64s
+    keys: KeyIndex = field(default_factory=KeyIndex)
+    slots: SlotPool = field(default_factory=SlotPool)
+    lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+    started: bool = False
+
+
+@dataclass(frozen=True)
+class AggregateKernel:
+    """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateSpec, ...]
+    schema: pa.Schema
+    input_types: tuple[pa.DataType, ...]
+
+    def start(self) -> AggregateState:
+        columns, calls = len(self.arguments), len(self.calls)
+        heaps = sum(call.function in ("min", "max") for call in self.calls)
+        distinct = int((self.table[:, loop.DISTINCT] >= 0).sum())
+        words = np.zeros((calls, 0), dtype=np.uint64)
+        return AggregateState(
+            key_values=RowStore.of([self.input_types[i] for i in self.keys]),
+            texts=RowStore.of([pa.binary()]),
+            row_group=no_int64s(),
+            cell_hi=_zeros(columns, 0),
+            cell_lo=np.zeros((columns, 0), dtype=np.uint64),
+            valid=np.zeros((columns, 0), dtype=np.uint8),
+            row_pair=_zeros(distinct, 0),
+            links=_zeros(heaps, 3, 0),
+            pairs=[KeyIndex() for _ in range(distinct)],
+            pair_count=_zeros(distinct, 0),
+            rows=no_int64s(),
+            shown=no_int64s(),
+            mark=no_int64s(),
+            counts=_zeros(calls, 0),
+            sum_hi=_zeros(calls, 0),
+            sum_lo=words,
+            last_hi=_zeros(calls, 0),
+            last_lo=words.copy(),
+            last_n=_zeros(calls, 0),
+            roots=_zeros(heaps, 0),
+            floats=_zeros(0, exact_sum.WIDTH),
+        )
+
+    def step(self, state: AggregateState, inputs: tuple[Delta], step: Step) -> Delta:
+        (delta,) = inputs
+        parts: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
+        ended, te = state.lifetimes.leave(delta.ends, step.upto)
+        if len(ended):
+            parts.append((te, ended, -1))
+        if not self.keys and not state.started:
+            self._make_groups(state, np.zeros(1, dtype=np.int64))
+            parts.append((np.array([step.origin]), np.array([-1]), 0))
+            state.started = True
+        if len(delta):
+            slots = self._admit(state, delta)
+            parts.append((delta.ta, slots, 1))
+            gone = (delta.te < step.upto) & (delta.holder == NO_HOLDER)
+            if gone.any():
+                parts.append((delta.te[gone], slots[gone], -1))
+                ended = np.concatenate([ended, slots[gone]])
+            state.lifetimes.add(slots[~gone], delta.te[~gone], delta.holder[~gone])
+        if not parts:
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+        return self._advance(state, parts, ended, step)
+
+    def _advance(
+        self, state: AggregateState, parts: list[tuple[Int64s, Int64s, int]], ended: Int64s, step: Step
+    ) -> Delta:
+        t = np.concatenate([part[0] for part in parts])
+        slot = np.concatenate([part[1] for part in parts])
+        sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
+        order = np.argsort(t, kind="stable")
+        slot = slot[order]
+        group = np.where(slot >= 0, state.row_group[slot], 0) if len(state.row_group) else np.zeros_like(slot)
+        text = state.texts.columns[0]
+        assert isinstance(text, TextColumn)
+        groups = (
+            state.rows, state.shown, state.mark, state.counts, state.sum_hi, state.sum_lo,
+            state.last_hi, state.last_lo, state.last_n,
+        )  # fmt: skip
+        (out_group, ta, te, hi, lo, n), closed, overflow = loop.accumulate(
+            t[order], slot, group, sign[order], not self.keys, self.table, (state.cell_hi, state.cell_lo, state.valid),
+            state.row_pair, state.pair_count, groups, (state.roots, state.links), state.floats,
+            self.float_width, (text.start, text.length, text.arena, self.text_width),
+        )  # fmt: skip
+        if overflow:
+            raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE first")
+        ends = step.holders.close(*closed)
+        key_types = [self.input_types[i] for i in self.keys]
+        arrays = state.key_values.gather(out_group, key_types)
+        for c, spec in enumerate(self.calls):
+            arrays.append(self._result(state, c, spec, hi[c], lo[c], n[c]))
+        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        out, holder = open_rows(values, ta, te, step, ends)
+        still = te == OPEN_END
+        state.shown[out_group[still]] = holder[still]
+        self._release(state, ended)
+        return out
+
+    def _admit(self, state: AggregateState, delta: Delta) -> Int64s:
+        """Slots for the new rows, with their groups and cells."""
+        count = len(delta)
+        slots = state.slots.take(count)
+        width = self.text_width
+        if state.slots.high > len(state.row_group):
+            state.row_group = grown(state.row_group, state.slots.high)
+            size = len(state.row_group)
+            for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links"):
+                setattr(state, name, grown(getattr(state, name), size))
+            state.texts.reserve(size * width)
+        if self.keys:
+            columns = [delta.values.column(i) for i in self.keys]
+            group, brought = state.keys.number(encode_keys(columns, count))
+            if len(brought):
+                self._make_groups(state, group[brought])
+                state.key_values.reserve(len(state.rows))
+                state.key_values.write(group[brought], [c.take(pa.array(brought)) for c in columns])
+        else:
+            group = np.zeros(count, dtype=np.int64)
+        state.row_group[slots] = group
+        text = 0
+        for a, column in enumerate(self.arguments):
+            array = delta.values.column(column)
+            state.cell_hi[a, slots], state.cell_lo[a, slots] = cells.to_cells(array)
+            valid = validity(array)
+            state.valid[a, slots] = 1 if valid is None else valid
+            if is_text(array.type):
+                state.texts.write(slots * width + text, [array.cast(pa.binary())])
+                text += 1
+        for c, d in enumerate(self.table[:, loop.DISTINCT]):
+            if d >= 0:
+                argument = delta.values.column(self.arguments[self.table[c, loop.ARGUMENT]])
+                pair, _ = state.pairs[d].number(encode_keys([pa.array(group), argument], count))
+                if state.pairs[d].slots.high > state.pair_count.shape[1]:
+                    state.pair_count = grown(state.pair_count, state.pairs[d].slots.high)
+                state.row_pair[d, slots] = pair
+        return slots
+
+    def _make_groups(self, state: AggregateState, groups: Int64s) -> None:
+        high = int(groups.max()) + 1
+        if high > len(state.rows):
+            state.rows = grown(state.rows, high)
+            size = len(state.rows)
+            for name in ("shown", "roots"):
+                setattr(state, name, grown(getattr(state, name), size, -1))
+            for name in ("mark", "counts", "sum_hi", "sum_lo", "last_hi", "last_lo", "last_n"):
+                setattr(state, name, grown(getattr(state, name), size))
+            bigger = _zeros(size * self.float_width, exact_sum.WIDTH)
+            bigger[: len(state.floats)] = state.floats
+            state.floats = bigger
+        for array in (state.counts, state.sum_hi, state.sum_lo):
+            array[:, groups] = 0
+        state.roots[:, groups] = -1
+        state.shown[groups] = -1
+        for place in range(self.float_width):
+            state.floats[groups * self.float_width + place] = 0
+
+    def _release(self, state: AggregateState, ended: Int64s) -> None:
+        """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
+        if not len(ended):
+            return
+        for d, pairs in enumerate(state.pairs):
+            pair = np.unique(state.row_pair[d, ended])
+            pairs.forget(pair[state.pair_count[d, pair] == 0])
+        if self.keys:
+            group = np.unique(state.row_group[ended])
+            gone = group[state.rows[group] == 0]
+            state.keys.forget(gone)
+            state.key_values.free(gone)
+        for text in range(self.text_width):
+            state.texts.free(ended * self.text_width + text)
+        state.slots.give_back(ended)
+
+    def _result(
+        self, state: AggregateState, c: int, spec: AggregateSpec, hi: Int64s, lo: cells.Words, n: Int64s
+    ) -> pa.Array:
+        type_ = self.schema.types[len(self.keys) + c]
+        if spec.function == "count":
+            return pa.array(n, pa.int64())
+        assert spec.argument is not None
+        argument_type = self.input_types[spec.argument]
+        if spec.function == "sum":
+            return cells.sums(type_, hi, lo, n)
+        if spec.function == "avg":
+            scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
+            return cells.averages(pa.types.is_floating(argument_type), scale, hi, lo, n)
+        there = n > 0
+        slots = np.where(there, hi, 0)
+        if is_text(type_):
+            text = slots * self.text_width + self.table[c, loop.TEXT]
+            found = state.texts.gather(text, [pa.binary()])[0]
+            return pc.if_else(pa.array(there), found, pa.scalar(None, pa.binary())).cast(type_)
+        a = self.table[c, loop.ARGUMENT]
+        if not there.any():
+            return pa.nulls(len(n), type_)
+        return cells.from_cells(type_, state.cell_hi[a, slots], state.cell_lo[a, slots], there)
+
+    @cached_property
+    def arguments(self) -> list[int]:
+        """The input columns that are arguments, each once."""
+        return sorted({call.argument for call in self.calls if call.argument is not None})
+
+    @cached_property
+    def text_width(self) -> int:
+        return sum(is_text(self.input_types[i]) for i in self.arguments)
+
+    @cached_property
+    def float_width(self) -> int:
+        return int((self.table[:, loop.KIND] == loop.SUM_FLOAT).sum())
+
+    @cached_property
+    def table(self) -> Int64s:
+        """Per call: kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or
+        of its heap, and number of its text or -1."""
+        rows = []
+        distinct = floats = heaps = 0
+        texts = [i for i in self.arguments if is_text(self.input_types[i])]
+        for call in self.calls:
+            if call.argument is None:
+                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1))
+                continue
+            whole = not pa.types.is_floating(self.input_types[call.argument])
+            ordered = call.function in ("min", "max")
+            if call.function == "count":
+                kind, place = loop.COUNT, -1
+            elif ordered:
+                kind, place = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
+                heaps += 1
+            elif whole:
+                kind, place = loop.SUM_WHOLE, -1
+            else:
+                kind, place = loop.SUM_FLOAT, floats
+                floats += 1
+            text = texts.index(call.argument) if call.argument in texts else -1
+            different = call.distinct and not ordered
+            rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, place, text))
+            distinct += different
+        return np.array(rows, dtype=np.int64).reshape(-1, 5)

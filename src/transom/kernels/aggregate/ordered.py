@@ -1,0 +1,107 @@
+"""The least of a changing set: pairing heaps over row slots, one root per group, any row removable in O(log n).
+
+Rows are slots; `links[0..2, slot]` are first child, next sibling and (for a first child) parent or (otherwise) previous sibling; -1 is none.
+Values are compared by (hi, lo) as a signed and an unsigned word, then, for texts longer than 16 bytes, by the rest of their bytes:
+text k of `width` in a slot is entry slot * width + k of `start` and `length`; k = -1 is no text.
+"""
+
+from __future__ import annotations
+
+from transom.kernels.jit import jit
+
+
+@jit
+def compare(a, b, values, texts):  # type: ignore[no-untyped-def]
+    """Negative, zero or positive as the value in slot a is less than, equal to or greater than that in slot b."""
+    hi, lo = values
+    start, length, arena, width, k = texts
+    if hi[a] != hi[b]:
+        return -1 if hi[a] < hi[b] else 1
+    if lo[a] != lo[b]:
+        return -1 if lo[a] < lo[b] else 1
+    if k < 0:
+        return 0
+    a = a * width + k
+    b = b * width + k
+    shorter = min(length[a], length[b])
+    for i in range(16, shorter):
+        x = arena[start[a] + i]
+        y = arena[start[b] + i]
+        if x != y:
+            return -1 if x < y else 1
+    return length[a] - length[b]
+
+
+@jit
+def meld(a, b, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    """One heap of two; a root has neither sibling nor parent. `turn` is 1 for the least, -1 for the greatest on top."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if turn * compare(b, a, values, texts) < 0:
+        a, b = b, a
+    child = links[0, a]
+    links[1, b] = child
+    if child >= 0:
+        links[2, child] = b
+    links[2, b] = a
+    links[0, a] = b
+    return a
+
+
+@jit
+def meld_children(slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    """One heap of the children of a slot: in pairs from the left, then together from the right."""
+    at = links[0, slot]
+    links[0, slot] = -1
+    done = -1  # the pairs made so far, linked backwards by links[2]
+    while at >= 0:
+        second = links[1, at]
+        links[1, at] = -1
+        links[2, at] = -1
+        if second < 0:
+            links[2, at] = done
+            done = at
+            break
+        following = links[1, second]
+        links[1, second] = -1
+        links[2, second] = -1
+        pair = meld(at, second, turn, links, values, texts)
+        links[2, pair] = done
+        done = pair
+        at = following
+    root = -1
+    while done >= 0:
+        before = links[2, done]
+        links[2, done] = -1
+        root = meld(root, done, turn, links, values, texts)
+        done = before
+    return root
+
+
+@jit
+def insert(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    links[0, slot] = -1
+    links[1, slot] = -1
+    links[2, slot] = -1
+    return meld(root, slot, turn, links, values, texts)
+
+
+@jit
+def remove(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    below = meld_children(slot, turn, links, values, texts)
+    if slot == root:
+        return below
+    previous = links[2, slot]
+    following = links[1, slot]
+    if links[0, previous] == slot:
+        links[0, previous] = following
+    else:
+        links[1, previous] = following
+    if following >= 0:
+        links[2, following] = previous
+    links[1, slot] = -1
+    links[2, slot] = -1
+    return meld(root, below, turn, links, values, texts)
+

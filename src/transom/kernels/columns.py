@@ -1,0 +1,92 @@
+"""Arrow arrays seen as flat numpy arrays, and back, without copying where the layouts agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.core.errors import EvaluationError
+
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+
+MAX_STRING_BYTES = 2**31 - 1
+
+
+def validity(array: pa.Array) -> Bytes | None:
+    """1 where a value is, 0 where NULL is; None when there is no NULL."""
+    if array.null_count == 0:
+        return None
+    return _unpacked(array.buffers()[0], array.offset, len(array))
+
+
+def _unpacked(bitmap: pa.Buffer, offset: int, count: int) -> Bytes:
+    first = offset // 8
+    touched = np.frombuffer(bitmap, dtype=np.uint8)[first : (offset + count + 7) // 8]
+    return np.unpackbits(touched, bitorder="little")[offset - 8 * first : offset - 8 * first + count]
+
+
+def bitmap_of(valid: Bytes | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_binary(type_)
+
+
+def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:
+    """How a value of a fixed width is kept: booleans as a byte, decimals as two int64 (low, high)."""
+    if pa.types.is_boolean(type_):
+        return np.dtype(np.uint8)
+    if pa.types.is_floating(type_):
+        return np.dtype(f"f{type_.bit_width // 8}")
+    if pa.types.is_decimal(type_):
+        return np.dtype([("lo", np.uint64), ("hi", np.int64)])
+    return np.dtype(f"i{type_.bit_width // 8}")
+
+
+def fixed_values(array: pa.Array) -> Array:
+    """The values of a fixed-width array in `storage_dtype`; what stands under a NULL is anything."""
+    buffer = array.buffers()[1]
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array), dtype=storage_dtype(array.type))
+    if pa.types.is_boolean(array.type):
+        return _unpacked(buffer, array.offset, len(array))
+    values = np.frombuffer(buffer, dtype=storage_dtype(array.type))
+    return values[array.offset : array.offset + len(array)]
+
+
+def text_parts(array: pa.Array) -> tuple[Int64s, Bytes]:
+    """Offsets (n + 1, into the bytes) and the bytes of a string or binary array."""
+    if len(array) == 0:
+        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    _, offset_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
+    data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
+    return offsets.astype(np.int64), data
+
+
+def fixed_array(type_: pa.DataType, values: Array, valid: Bytes | None) -> pa.Array:
+    """An Arrow array over values in `storage_dtype`."""
+    data = np.packbits(values, bitorder="little") if pa.types.is_boolean(type_) else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(type_, len(values), [bitmap_of(valid), pa.py_buffer(data)])
+
+
+def text_array(type_: pa.DataType, offsets: Int64s, data: Bytes, valid: Bytes | None) -> pa.Array:
+    if len(offsets) and offsets[-1] > MAX_STRING_BYTES:
+        raise EvaluationError(
+            f"one batch of results holds {offsets[-1]:,} bytes of text in a column, more than 2 GiB",
+            remedy="SET batch_rows to a smaller number",
+        )
+    buffers = [bitmap_of(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,165 @@
+"""The driver of two-way joins.
+
+Meaning: a pair of rows that satisfy the predicate is alive on the intersection of their lifetimes.
+Emits: each pair once, in the step in which the younger row came; its end at once where it is determined, else when the first member ends.
+Keeps: both sides (`ring_hash.py`, `lazy_hash.py`), and pairs with open ends (`open_pairs.py`).
+Needs: what the tactic needs; `nested_loop` is the lazy tactic with one chain for everything and takes any predicate.
+Costs: a probe per row and what the tactic says; payload columns are gathered once the pairs are known.
+
+>>> from transom.plan.expression import ColumnRef
+>>> from transom.state.holders import HolderPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> schema = pa.schema([("k", pa.int64()), ("j", pa.int64())])
+>>> key = ColumnRef(0, pa.int64(), "k")
+>>> join = JoinKernel("ring_hash", (key,), (key,), None, schema, 1)
+>>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out.values.to_pylist(), out.te.tolist()
+([{'k': 1, 'j': 1}], [9])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_int64s
+from transom.kernels import scalar
+from transom.kernels.columns import is_text
+from transom.kernels.join.lazy_hash import LazySide
+from transom.kernels.join.open_pairs import OpenPairs
+from transom.kernels.join.ring_hash import RingSide
+from transom.kernels.join.side import Arrivals, arrivals, probe
+from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.plan.expression import Expression, columns_of, remap
+
+BLOCK = 1 << 18  # candidate pairs looked at together
+
+
+@dataclass
+class JoinState:
+    left: RingSide | LazySide
+    right: RingSide | LazySide
+    open_pairs: OpenPairs = field(default_factory=OpenPairs)
+
+
+@dataclass(frozen=True)
+class JoinKernel:
+    """`left_keys[i] = right_keys[i]` and the residual, an expression over the columns of both sides, must hold."""
+
+    tactic: str  # ring_hash, lazy_hash, nested_loop
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    residual: Expression | None
+    schema: pa.Schema
+    left_width: int
+
+    def start(self) -> JoinState:
+        side = RingSide if self.tactic == "ring_hash" else LazySide
+        types = self.schema.types
+        return JoinState(
+            side.of(types[: self.left_width], self._keyed), side.of(types[self.left_width :], self._keyed)
+        )
+
+    def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
+        left, right = state.left, state.right
+        for side, delta in zip((left, right), inputs, strict=True):
+            positions, te = side.lifetimes.closed(delta.ends)
+            if len(positions):
+                side.end(positions, te)
+        new_left, new_right = self._arrivals(inputs[0], self.left_keys), self._arrivals(inputs[1], self.right_keys)
+        left.reserve(len(new_left))
+        right.reserve(len(new_right))
+        # A row of the right meets the left rows before this step, a row of the left all right rows: no pair twice.
+        right_positions = right.insert(new_right)
+        of_right, of_left = self._pairs(state, right_positions, mine_is_left=False)
+        left_positions = left.insert(new_left)
+        more_left, more_right = self._pairs(state, left_positions, mine_is_left=True)
+        out = self._emit(state, np.concatenate([of_left, more_left]), np.concatenate([of_right, more_right]), step)
+        return self._expire(state, out, step)
+
+    def _pairs(self, state: JoinState, positions: Int64s, mine_is_left: bool) -> tuple[Int64s, Int64s]:
+        """Positions (mine, other) of the pairs that satisfy the whole predicate."""
+        mine, other = (state.left, state.right) if mine_is_left else (state.right, state.left)
+        if not len(positions) or not other.alive:
+            return no_int64s(), no_int64s()
+        parts: list[tuple[Int64s, Int64s]] = []
+        row, at = 0, -2
+        while row < len(positions):
+            a, b, row, at = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK)
+            if self.residual is not None and len(a):
+                kept = self._satisfying(state, *((a, b) if mine_is_left else (b, a)))
+                a, b = a[kept], b[kept]
+            parts.append((a, b))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _satisfying(self, state: JoinState, left: Int64s, right: Int64s) -> Int64s:
+        """Which of the pairs satisfy the residual; only the columns that it reads are gathered."""
+        expression, left_columns, right_columns = self._narrow_residual
+        types = self.schema.types
+        arrays = state.left.gather(left, left_columns, types[: self.left_width])
+        arrays += state.right.gather(right, right_columns, types[self.left_width :])
+        if not arrays:  # a constant
+            arrays = [pa.nulls(len(left))]
+        batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+        positions = scalar.keep(expression, batch)
+        return np.arange(len(left)) if positions is None else positions.to_numpy().astype(np.int64)
+
+    def _emit(self, state: JoinState, left: Int64s, right: Int64s, step: Step) -> Delta:
+        types = self.schema.types
+        arrays = state.left.gather(left, range(self.left_width), types[: self.left_width])
+        arrays += state.right.gather(right, range(len(types) - self.left_width), types[self.left_width :])
+        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        l, r = state.left.slots(left), state.right.slots(right)  # noqa: E741
+        ta = np.maximum(state.left.ta[l], state.right.ta[r])
+        te = np.minimum(state.left.te[l], state.right.te[r])
+        open_members = state.left.lifetimes.undetermined or state.right.lifetimes.undetermined
+        if not open_members:
+            return Delta(values, ta, te, np.full(len(ta), NO_HOLDER, dtype=np.int64), step.upto)
+        # An open member ends at `upto` or later, so a known end up to there is the pair's end.
+        either = (state.left.te[l] == OPEN_END) | (state.right.te[r] == OPEN_END)
+        is_open = either & (te > step.upto)
+        te[is_open] = OPEN_END
+        delta, holder = open_rows(values, ta, te, step, Ends())
+        state.open_pairs.add(
+            left[is_open], right[is_open], holder[is_open],
+            state.left.first_pair, state.left.mask, state.right.first_pair, state.right.mask,
+        )  # fmt: skip
+        return delta
+
+    def _expire(self, state: JoinState, out: Delta, step: Step) -> Delta:
+        """Drop the rows that ended, and end the open pairs that they were in."""
+        left, right = state.left, state.right
+        dead = (left.expire(step.upto), right.expire(step.upto))
+        ends = Ends()
+        for side in (0, 1):
+            left_part = (left.te, left.first_pair, left.mask)
+            right_part = (right.te, right.first_pair, right.mask)
+            ends += step.holders.close(*state.open_pairs.close(dead[side], side, left_part, right_part))
+        left.free(dead[0])
+        right.free(dead[1])
+        return replace(out, ends=ends)
+
+    def _arrivals(self, delta: Delta, keys: tuple[Expression, ...]) -> Arrivals:
+        return arrivals(delta, [scalar.evaluate(key, delta.values) for key in keys])
+
+    @cached_property
+    def _keyed(self) -> bool:
+        """Whether equal hashes do not yet mean equal keys."""
+        if len(self.left_keys) == 1:
+            type_ = self.left_keys[0].type
+            return is_text(type_) or pa.types.is_decimal(type_)
+        return bool(self.left_keys)
+
+    @cached_property
+    def _narrow_residual(self) -> tuple[Expression, list[int], list[int]]:
+        """The residual over only the columns it reads, and which those are on either side."""
+        assert self.residual is not None
+        used = sorted(columns_of(self.residual))
+        narrow = remap(self.residual, {column: i for i, column in enumerate(used)})
+        left = [column for column in used if column < self.left_width]
+        return narrow, left, [column - self.left_width for column in used if column >= self.left_width]

@@ -1,0 +1,96 @@
+"""Ring hash: a side of a join whose rows end in the order in which they came.
+
+Meaning: the rows alive of one input, found by the hash of their key.
+Emits: nothing; the driver in `join.py` does.
+Keeps: the rows alive, in a ring in arrival order; freed by moving its tail.
+Needs: ends that grow with arrival (RANGE, ROWS, NOW and unbounded windows, tables that only grow).
+Costs: O(1) to insert and to expire; a probe walks the chain from new to old and stops behind the tail, so nothing is ever deleted
+    from the table.
+
+>>> side = RingSide.of([pa.int64()], keyed=False)
+>>> side.reserve(3); side.mask
+63
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.kernels.jit import jit
+from transom.kernels.join.side import Arrivals, Side
+from transom.kernels.row_store import RowStore
+
+
+@dataclass
+class RingSide(Side):
+    """Positions oldest .. newest - 1 are in the ring."""
+
+    newest: int = 0
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType], keyed: bool) -> RingSide:
+        return RingSide(RowStore.of([*types, pa.binary()] if keyed else types), keyed)
+
+    @property
+    def alive(self) -> int:
+        return self.newest - self.oldest
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` more rows."""
+        needed = self.alive + count
+        if needed <= self.capacity:
+            return
+        capacity = max(64, 1 << (needed - 1).bit_length())
+        positions = np.arange(self.oldest, self.newest)
+        old, new = positions & self.mask, positions & (capacity - 1)
+        self.rows.move(old, new, capacity)
+        for name in ("hashes", "ta", "te", "first_pair"):
+            fresh = np.zeros(capacity, dtype=getattr(self, name).dtype)
+            fresh[new] = getattr(self, name)[old]
+            setattr(self, name, fresh)
+        self.capacity, self.mask = capacity, capacity - 1
+        self.chain = np.full(capacity, -1, dtype=np.int64)
+        self.head = np.full(2 * capacity, -1, dtype=np.int64)
+        append_to_chains(positions, self.mask, self.hashes, self.head, self.chain)
+
+    def insert(self, rows: Arrivals) -> Int64s:
+        positions = np.arange(self.newest, self.newest + len(rows))
+        self.write(positions & self.mask, rows, positions)
+        append_to_chains(positions, self.mask, self.hashes, self.head, self.chain)
+        self.newest += len(rows)
+        return positions
+
+    def expire(self, upto: int) -> Int64s:
+        """Positions of the rows that ended before `upto`, to be given to `free`."""
+        return np.arange(self.oldest, first_alive(self.te, self.mask, self.oldest, self.newest, upto))
+
+    def end(self, positions: Int64s, te: Int64s) -> None:
+        """Ends that became known."""
+        self.te[positions & self.mask] = te
+
+    def free(self, positions: Int64s) -> None:
+        if len(positions):
+            self.rows.free(positions & self.mask)
+            self.oldest += len(positions)
+
+
+@jit
+def append_to_chains(positions, mask, hashes, head, chain):  # type: ignore[no-untyped-def]
+    bucket_mask = np.uint64(len(head) - 1)
+    for position in positions:
+        slot = position & mask
+        bucket = hashes[slot] & bucket_mask
+        chain[slot] = head[bucket]
+        head[bucket] = position
+
+
+@jit
+def first_alive(te, mask, oldest, newest, upto):  # type: ignore[no-untyped-def]
+    while oldest < newest and te[oldest & mask] < upto:
+        oldest += 1
+    return oldest

@@ -1,0 +1,163 @@
+"""What both hash tactics share of one side of a join: rows by position, hash chains from new to old, and the probe.
+
+A position names a row for as long as it lives; its slot in the arrays is `position & mask`. In a ring positions grow forever and the
+mask folds them; otherwise the mask is all ones and a position is its slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.kernels.jit import jit
+from transom.kernels.kernel import OPEN_END
+from transom.kernels.key_index import equal_bytes
+from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
+from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.row_store import RowStore, TextColumn
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """New rows of a side, those with a NULL in the key left out; `key` only where the hash does not tell."""
+
+    columns: list[pa.Array]
+    hashes: Hashes
+    key: pa.Array | None
+    ta: Int64s
+    te: Int64s
+    holder: Int64s
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
+    """The rows of a delta, prepared for a side; no keys at all is one key for everything."""
+    if single_word(keys):
+        hashes, null = hash_words(keys)
+        key = None
+    elif keys:
+        encoded = encode_keys(keys, len(delta))
+        hashes, null = encoded.hashes, encoded.null
+        buffers = [None, pa.py_buffer(encoded.offsets.astype(np.int32)), pa.py_buffer(encoded.data)]
+        key = pa.Array.from_buffers(pa.binary(), len(delta), buffers)
+    else:
+        return Arrivals(
+            delta.values.columns, np.zeros(len(delta), dtype=np.uint64), None, delta.ta, delta.te, delta.holder
+        )
+    if not null.any():
+        return Arrivals(delta.values.columns, hashes, key, delta.ta, delta.te, delta.holder)
+    rows = np.flatnonzero(~null)
+    take = pa.array(rows)
+    return Arrivals(
+        delta.values.take(take).columns,
+        hashes[rows],
+        None if key is None else key.take(take),
+        delta.ta[rows],
+        delta.te[rows],
+        delta.holder[rows],
+    )
+
+
+@dataclass
+class Side:
+    """`head[hash & ..]` starts a chain of positions linked by `chain`; `first_pair` lists the row's open pairs.
+
+    `te` is OPEN_END, later than forever, while a row is open.
+    """
+
+    rows: RowStore
+    keyed: bool  # the last column of `rows` holds the bytes of the key
+    capacity: int = 0
+    mask: int = -1
+    oldest: int = 0
+    head: Int64s = field(default_factory=lambda: np.full(64, -1, dtype=np.int64))
+    chain: Int64s = field(default_factory=no_int64s)
+    hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    ta: Int64s = field(default_factory=no_int64s)
+    te: Int64s = field(default_factory=no_int64s)
+    first_pair: Int64s = field(default_factory=no_int64s)
+    lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def arrays(self) -> tuple[Any, ...]:
+        """What the probe reads."""
+        key = self.rows.columns[-1] if self.keyed else TextColumn()
+        assert isinstance(key, TextColumn)
+        texts = (key.start, key.length, key.arena)
+        return (self.head, self.chain, self.hashes, self.ta, self.te, self.mask, self.oldest, self.keyed, *texts)
+
+    def write(self, slots: Int64s, rows: Arrivals, positions: Int64s) -> None:
+        """Lay the rows into their slots; whoever is open is observed."""
+        self.rows.write(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
+        self.hashes[slots] = rows.hashes
+        self.ta[slots] = rows.ta
+        self.te[slots] = rows.te
+        self.first_pair[slots] = -1
+        waiting = rows.holder != NO_HOLDER
+        if waiting.any():
+            self.te[slots[waiting]] = OPEN_END
+            self.lifetimes.observe(rows.holder[waiting], positions[waiting])
+
+    def slots(self, positions: Int64s) -> Int64s:
+        return positions & self.mask
+
+    def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
+        """Some columns of the rows at these positions."""
+        slots = self.slots(positions)
+        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
+        return part.gather(slots, [types[i] for i in columns])
+
+
+@jit
+def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-def]
+    """Pairs of equal keys whose lifetimes meet: rows of `positions` from number `row` on against the other side.
+
+    `at` is where to go on in the chain of that row (-2: at its head). Stops at `limit` pairs and says where.
+    """
+    _, _, my_hashes, my_ta, my_te, my_mask, _, keyed, my_start, my_length, my_arena = mine
+    head, chain, hashes, ta, te, mask, oldest, _, start, length, arena = other
+    bucket_mask = np.uint64(len(head) - 1)
+    size = min(limit, 2 * len(positions) + 1024)
+    found_mine = np.empty(size, dtype=np.int64)
+    found_other = np.empty(size, dtype=np.int64)
+    count = 0
+    while row < len(positions):
+        position = positions[row]
+        slot = position & my_mask
+        h = my_hashes[slot]
+        if at == -2:
+            at = head[h & bucket_mask]
+        while at >= oldest:
+            if count == limit:
+                return found_mine[:count], found_other[:count], row, at
+            o = at & mask
+            if (
+                hashes[o] == h
+                and my_ta[slot] < te[o]
+                and ta[o] < my_te[slot]
+                and (
+                    not keyed
+                    or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o])
+                )
+            ):
+                if count == size:
+                    size = min(limit, 2 * size)
+                    bigger = np.empty(size, dtype=np.int64)
+                    bigger[:count] = found_mine
+                    found_mine = bigger
+                    bigger = np.empty(size, dtype=np.int64)
+                    bigger[:count] = found_other
+                    found_other = bigger
+                found_mine[count] = position
+                found_other[count] = at
+                count += 1
+            at = chain[o]
+        row += 1
+        at = -2
+    return found_mine[:count], found_other[:count], row, at

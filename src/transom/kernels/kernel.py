@@ -1,0 +1,62 @@
+"""What every kernel is: logic without memory, stepped over deltas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta
+from transom.core.time import FOREVER
+from transom.state.holders import HolderPool
+
+
+@dataclass(frozen=True)
+class Step:
+    """Time moves from `before` (in the first step: the origin) to `upto`; instants below `upto` become final.
+
+    `horizon` is the last instant at which something can happen when all input has ended; RSTREAM over slides stops there.
+    """
+
+    before: int
+    upto: int
+    origin: int
+    holders: HolderPool
+    horizon: int = FOREVER
+
+
+class Kernel(Protocol):
+    """A frozen dataclass. `start` makes its empty state, `step` takes one delta per input and gives one out."""
+
+    def start(self) -> Any: ...
+
+    def step(self, state: Any, inputs: tuple[Any, ...], step: Step) -> Delta | StreamDelta: ...
+
+
+def select_rows(delta: Delta, mask: npt.NDArray[np.bool_]) -> Delta:
+    """The delta with only the rows of the mask; the ends are kept by reference."""
+    if mask.all():
+        return delta
+    rows = np.flatnonzero(mask)
+    values = delta.values.take(pa.array(rows))
+    return Delta(values, delta.ta[rows], delta.te[rows], delta.holder[rows], delta.upto, delta.ends)
+
+
+def open_rows(values: pa.RecordBatch, ta: Int64s, te: Int64s, step: Step, ends: Ends) -> tuple[Delta, Int64s]:
+    """Rows whose `te` is OPEN_END get a holder each, ghosts are left out.
+
+    Returns the delta, and for every given row its holder (NO_HOLDER for determined rows and ghosts).
+    """
+    still_open = te == OPEN_END
+    holder = np.full(len(ta), NO_HOLDER, dtype=np.int64)
+    count = int(still_open.sum())
+    if count:
+        holder[still_open] = step.holders.take(count)
+        te = np.where(still_open, FOREVER, te)
+    return select_rows(Delta(values, ta, te, holder, step.upto, ends), ta < te), holder
+
+
+OPEN_END = np.iinfo(np.int64).max  # within a kernel: an end that this step did not bring

@@ -1,0 +1,207 @@
+"""Keys of any number and type as byte strings that compare like the values.
+
+The bytes of a row's key are equal exactly when SQL's grouping calls the values equal (NULL with NULL, NaN with NaN,
+-0.0 with 0.0), and their order is the order of values of semantics.md: column by column, NULL first, strings by bytes,
+NaN last. Each column writes 0 for NULL, or 1 and then:
+
+- a fixed width: 8 bytes, most significant first, with the sign turned (decimals: 16 bytes);
+- a text: its bytes, with 0 written as 0 255, and 0 0 at the end, so that no text is the beginning of another.
+
+The 64-bit hash of a single fixed-width column is a bijection of its value, so there equal hashes are equal keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.kernels.columns import Bytes, fixed_values, is_text, text_parts, validity
+from transom.kernels.jit import jit
+
+Hashes = npt.NDArray[np.uint64]
+
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """`data[offsets[i]:offsets[i + 1]]` is the key of row i; `null[i]` tells whether a NULL is in it."""
+
+    hashes: Hashes
+    null: npt.NDArray[np.bool_]
+    data: Bytes
+    offsets: Int64s
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+def order_words(array: pa.Array) -> Hashes:
+    """Values of a fixed-width column other than decimals as unsigned words in the same order."""
+    values = fixed_values(array)
+    if pa.types.is_floating(array.type):
+        doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        bits = np.where(np.isnan(doubles), np.nan, doubles).view(np.uint64)
+        negative = (bits & _SIGN) != 0
+        return np.where(negative, ~bits, bits | _SIGN)
+    return values.astype(np.int64).view(np.uint64) ^ _SIGN
+
+
+def single_word(columns: Sequence[pa.Array]) -> bool:
+    """Whether the hash alone identifies the key (no bytes needed) as long as it is not NULL."""
+    return len(columns) == 1 and not is_text(columns[0].type) and not pa.types.is_decimal(columns[0].type)
+
+
+def hash_words(columns: Sequence[pa.Array]) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+    """Hashes and NULLs of a single-word key, without its bytes."""
+    valid = validity(columns[0])
+    null = np.zeros(len(columns[0]), dtype=np.bool_) if valid is None else valid == 0
+    return mix_all(order_words(columns[0])), null
+
+
+def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
+    """The keys of all rows; no columns at all is one key for everything.
+
+    >>> keys = encode_keys([pa.array([2, None, -1]), pa.array(["a", "b", ""])], 3)
+    >>> texts = [bytes(keys.data[a:b]) for a, b in zip(keys.offsets, keys.offsets[1:])]
+    >>> sorted(range(3), key=texts.__getitem__)
+    [1, 2, 0]
+    """
+    null = np.zeros(rows, dtype=np.bool_)
+    lengths = np.zeros(rows, dtype=np.int64)
+    prepared = []
+    for column in columns:
+        valid = validity(column)
+        if valid is None:
+            valid = np.ones(rows, dtype=np.uint8)
+        else:
+            null |= valid == 0
+        if is_text(column.type):
+            starts, data = text_parts(column)
+            measure_text(starts, data, valid, lengths)
+            prepared.append((valid, None, None, starts, data))
+        elif pa.types.is_decimal(column.type):
+            values = fixed_values(column)
+            words = np.ascontiguousarray(values["hi"]).view(np.uint64) ^ _SIGN
+            lengths += 1 + 16 * valid.astype(np.int64)
+            prepared.append((valid, words, np.ascontiguousarray(values["lo"]), None, None))
+        else:
+            lengths += 1 + 8 * valid.astype(np.int64)
+            prepared.append((valid, order_words(column), None, None, None))
+    offsets = np.zeros(rows + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), dtype=np.uint8)
+    cursor = offsets[:-1].copy()
+    for valid, words, low, starts, data in prepared:
+        if words is not None:
+            write_words(words, valid, cursor, out)
+            if low is not None:
+                write_low_words(low, valid, cursor, out)
+        else:
+            write_text(starts, data, valid, cursor, out)
+    if single_word(columns):
+        hashes = mix_all(prepared[0][1])
+        hashes[null] = np.uint64(0x9E3779B97F4A7C15)
+    else:
+        hashes = hash_bytes(out, offsets)
+    return Keys(hashes, null, out, offsets)
+
+
+@jit
+def mix(word):  # type: ignore[no-untyped-def]
+    """A bijection of 64-bit words whose low bits depend on all bits (the finisher of MurmurHash3)."""
+    word ^= word >> np.uint64(33)
+    word *= np.uint64(0xFF51AFD7ED558CCD)
+    word ^= word >> np.uint64(33)
+    word *= np.uint64(0xC4CEB9FE1A85EC53)
+    word ^= word >> np.uint64(33)
+    return word
+
+
+@jit
+def mix_all(words):  # type: ignore[no-untyped-def]
+    out = np.empty(len(words), dtype=np.uint64)
+    for i in range(len(words)):
+        out[i] = mix(words[i])
+    return out
+
+
+@jit
+def hash_bytes(data, offsets):  # type: ignore[no-untyped-def]
+    rows = len(offsets) - 1
+    out = np.empty(rows, dtype=np.uint64)
+    for i in range(rows):
+        h = np.uint64(offsets[i + 1] - offsets[i])
+        word = np.uint64(0)
+        filled = 0
+        for j in range(offsets[i], offsets[i + 1]):
+            word = (word << np.uint64(8)) | np.uint64(data[j])
+            filled += 1
+            if filled == 8:
+                h = mix(h ^ word) * np.uint64(0x9E3779B97F4A7C15)
+                word = np.uint64(0)
+                filled = 0
+        out[i] = mix(h ^ word)
+    return out
+
+
+@jit
+def measure_text(starts, data, valid, lengths):  # type: ignore[no-untyped-def]
+    for i in range(len(valid)):
+        if valid[i] == 0:
+            lengths[i] += 1
+            continue
+        size = starts[i + 1] - starts[i]
+        for j in range(starts[i], starts[i + 1]):
+            if data[j] == 0:
+                size += 1
+        lengths[i] += size + 3
+
+
+@jit
+def write_words(words, valid, cursor, out):  # type: ignore[no-untyped-def]
+    for i in range(len(valid)):
+        at = cursor[i]
+        out[at] = valid[i]
+        at += 1
+        if valid[i]:
+            word = words[i]
+            for byte in range(8):
+                out[at + byte] = np.uint8((word >> np.uint64(56 - 8 * byte)) & np.uint64(255))
+            at += 8
+        cursor[i] = at
+
+
+@jit
+def write_low_words(words, valid, cursor, out):  # type: ignore[no-untyped-def]
+    for i in range(len(valid)):
+        if valid[i]:
+            at = cursor[i]
+            word = words[i]
+            for byte in range(8):
+                out[at + byte] = np.uint8((word >> np.uint64(56 - 8 * byte)) & np.uint64(255))
+            cursor[i] = at + 8
+
+
+@jit
+def write_text(starts, data, valid, cursor, out):  # type: ignore[no-untyped-def]
+    for i in range(len(valid)):
+        at = cursor[i]
+        out[at] = valid[i]
+        at += 1
+        if valid[i]:
+            for j in range(starts[i], starts[i + 1]):
+                out[at] = data[j]
+                at += 1
+                if data[j] == 0:
+                    out[at] = 255
+                    at += 1
+            out[at] = 0
+            out[at + 1] = 0
+            at += 2
+        cursor[i] = at

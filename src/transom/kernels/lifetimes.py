@@ -1,0 +1,147 @@
+"""The rows that a stateful operator keeps, by their ends: the undetermined set and the determined set of paper 1.
+
+- **Undetermined**: rows whose end is open. `observer[holder]` starts the list of slots that wait for that holder (a union or
+  a self-join brings several rows with one holder); when the end is written, they leave with it at once, because an end
+  is never written before time passes it.
+- **Determined**: rows whose end is known, sorted **lazily** (paper 1, section 4.2): new rows go to an unsorted part of which only
+  the earliest end is remembered; it is sorted into a run when time passes that end. Due rows are the heads of the runs;
+  runs of similar size are merged, so a row is moved O(log n) times.
+- Rows that live forever are in neither set: they never leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
+from transom.core.time import FOREVER
+from transom.kernels.jit import jit
+from transom.state.slots import grown
+
+
+@dataclass
+class Run:
+    """Ends in ascending order with the slots they belong to."""
+
+    te: Int64s
+    slots: Int64s
+
+
+@dataclass
+class LifetimeSet:
+    """Slots of rows that are alive, to be taken out in the step that passes their end.
+
+    >>> rows = LifetimeSet()
+    >>> rows.add(np.array([0, 1]), np.array([7, FOREVER]), np.array([NO_HOLDER, 3]))
+    >>> [part.tolist() for part in rows.leave(Ends.of(np.array([3]), np.array([4])), upto=7)]
+    [[1], [4]]
+    >>> [part.tolist() for part in rows.leave(Ends(), upto=8)]
+    [[0], [7]]
+    """
+
+    observer: Int64s = field(default_factory=no_int64s)
+    next_observer: Int64s = field(default_factory=no_int64s)
+    runs: list[Run] = field(default_factory=list)
+    unsorted: list[Run] = field(default_factory=list)
+    earliest: int = FOREVER
+    undetermined: int = 0
+
+    def add(self, slots: Int64s, te: Int64s, holder: Int64s) -> None:
+        open_rows = holder != NO_HOLDER
+        if open_rows.any():
+            self.observe(holder[open_rows], slots[open_rows])
+            determined = ~open_rows & (te < FOREVER)
+        else:
+            determined = te < FOREVER
+        if determined.all():
+            self._add_determined(slots, te)
+        elif determined.any():
+            self._add_determined(slots[determined], te[determined])
+
+    def observe(self, holders: Int64s, slots: Int64s) -> None:
+        """Wait for the ends of these holders on behalf of these slots."""
+        top = int(holders.max()) + 1
+        if top > len(self.observer):
+            self.observer = grown(self.observer, top, -1)
+        top = int(slots.max()) + 1
+        if top > len(self.next_observer):
+            self.next_observer = grown(self.next_observer, top, -1)
+        link_observers(holders, slots, self.observer, self.next_observer)
+        self.undetermined += len(holders)
+
+    def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
+        """Slots of ours among the holders that were closed, with their ends; they are no longer observed."""
+        holders, te = ends.arrays()
+        if not len(holders) or not self.undetermined:
+            return no_int64s(), no_int64s()
+        slots, te = notify_observers(holders, te, self.observer, self.next_observer, self.undetermined)
+        self.undetermined -= len(slots)
+        return slots, te
+
+    def leave(self, ends: Ends, upto: int) -> tuple[Int64s, Int64s]:
+        """Slots and ends of all rows whose end lies before `upto`; they are ours no more. In no particular order."""
+        slots, te = self.closed(ends)
+        parts = [Run(te, slots)] if len(te) else []
+        if self.earliest < upto:
+            self._sort()
+        for run in self.runs:
+            due = int(np.searchsorted(run.te, upto, side="left"))
+            if due:
+                parts.append(Run(run.te[:due], run.slots[:due]))
+                run.te, run.slots = run.te[due:], run.slots[due:]
+        self.runs = [run for run in self.runs if len(run.te)]
+        if len(parts) == 1:
+            return parts[0].slots, parts[0].te
+        if not parts:
+            return no_int64s(), no_int64s()
+        return np.concatenate([p.slots for p in parts]), np.concatenate([p.te for p in parts])
+
+    def _add_determined(self, slots: Int64s, te: Int64s) -> None:
+        if len(te):
+            self.unsorted.append(Run(te, slots))
+            self.earliest = min(self.earliest, int(te.min()))
+
+    def _sort(self) -> None:
+        """The unsorted part becomes a run; runs no more than twice as long as the one after them are merged with it."""
+        self.runs.append(_sorted_run(self.unsorted))
+        self.unsorted = []
+        self.earliest = FOREVER
+        while len(self.runs) > 1 and len(self.runs[-2].te) <= 2 * len(self.runs[-1].te):
+            last = self.runs.pop()
+            self.runs[-1] = _sorted_run([self.runs[-1], last])
+
+
+def _sorted_run(parts: list[Run]) -> Run:
+    te = np.concatenate([part.te for part in parts])
+    slots = np.concatenate([part.slots for part in parts])
+    if (te[1:] >= te[:-1]).all():
+        return Run(te, slots)
+    order = np.argsort(te, kind="stable")
+    return Run(te[order], slots[order])
+
+
+@jit
+def link_observers(holders, slots, observer, following):  # type: ignore[no-untyped-def]
+    for i in range(len(holders)):
+        following[slots[i]] = observer[holders[i]]
+        observer[holders[i]] = slots[i]
+
+
+@jit
+def notify_observers(holders, te, observer, following, at_most):  # type: ignore[no-untyped-def]
+    out_slots = np.empty(at_most, dtype=np.int64)
+    out_te = np.empty(at_most, dtype=np.int64)
+    count = 0
+    for i in range(len(holders)):
+        if holders[i] >= len(observer):
+            continue
+        slot = observer[holders[i]]
+        observer[holders[i]] = -1
+        while slot >= 0:
+            out_slots[count] = slot
+            out_te[count] = te[i]
+            count += 1
+            slot = following[slot]
+    return out_slots[:count].copy(), out_te[:count].copy()

@@ -1,0 +1,181 @@
+"""Rows kept in flat arrays, addressed by slot: written in bulk, gathered in bulk into Arrow columns.
+
+Fixed-width columns are one array each, in `columns.storage_dtype`. Texts are a start and a length per slot into an arena
+of bytes that is appended to; when it is full and less than half of it is alive, the living texts are moved together.
+Who uses which slot is the caller's business (a ring, a `SlotPool`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s, no_int64s
+from transom.kernels.columns import (
+    Array,
+    Bytes,
+    fixed_array,
+    fixed_values,
+    is_text,
+    storage_dtype,
+    text_array,
+    text_parts,
+    validity,
+)
+from transom.kernels.jit import jit
+from transom.state.slots import grown
+
+
+@dataclass
+class FixedColumn:
+    data: Array
+    valid: Bytes | None = None
+
+
+@dataclass
+class TextColumn:
+    """`length[slot]` is 0 wherever nothing is alive, so the sum of lengths is what the arena must hold."""
+
+    start: Int64s = field(default_factory=no_int64s)
+    length: Int64s = field(default_factory=no_int64s)
+    arena: Bytes = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
+    used: int = 0
+    alive: int = 0
+    valid: Bytes | None = None
+
+
+@dataclass
+class RowStore:
+    capacity: int
+    columns: list[FixedColumn | TextColumn]
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType]) -> RowStore:
+        """An empty store for columns of these types."""
+        return RowStore(0, [_column(type_) for type_ in types])
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for slots below `capacity`."""
+        if capacity <= self.capacity:
+            return
+        size = max(capacity, 2 * self.capacity, 64)
+        for column in self.columns:
+            if isinstance(column, FixedColumn):
+                column.data = _enlarged(column.data, size)
+            else:
+                column.start = _enlarged(column.start, size)
+                column.length = _enlarged(column.length, size)
+            if column.valid is not None:
+                column.valid = _enlarged(column.valid, size)
+        self.capacity = size
+
+    def write(self, slots: Int64s | slice, arrays: Sequence[pa.Array]) -> None:
+        """Put row i of the arrays into slots[i]; the slots hold nothing alive."""
+        for column, array in zip(self.columns, arrays, strict=True):
+            valid = validity(array)
+            if valid is not None and column.valid is None:
+                column.valid = np.ones(self.capacity, dtype=np.uint8)
+            if column.valid is not None:
+                column.valid[slots] = 1 if valid is None else valid
+            if isinstance(column, FixedColumn):
+                column.data[slots] = fixed_values(array)
+            else:
+                _append_texts(column, slots, array)
+
+    def gather(self, slots: Int64s, types: Sequence[pa.DataType]) -> list[pa.Array]:
+        """The rows in these slots as Arrow arrays; a slot may be asked for many times."""
+        return [_gather(column, slots, type_) for column, type_ in zip(self.columns, types, strict=True)]
+
+    def free(self, slots: Int64s | slice) -> None:
+        """Forget the texts in these slots (numbers need no care)."""
+        for column in self.columns:
+            if isinstance(column, TextColumn):
+                column.alive -= int(column.length[slots].sum())
+                column.length[slots] = 0
+
+    def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
+        """Lay the rows of the slots `old` into the slots `new` of arrays with `capacity` places; the rest is lost."""
+        for column in self.columns:
+            if isinstance(column, FixedColumn):
+                column.data = _laid(column.data, old, new, capacity)
+            else:
+                column.start = _laid(column.start, old, new, capacity)
+                column.length = _laid(column.length, old, new, capacity)
+            if column.valid is not None:
+                column.valid = _laid(column.valid, old, new, capacity)
+        self.capacity = capacity
+
+    @property
+    def bytes_kept(self) -> int:
+        total = 0
+        for column in self.columns:
+            arrays = [column.data] if isinstance(column, FixedColumn) else [column.start, column.length, column.arena]
+            total += sum(array.nbytes for array in arrays)
+        return total
+
+
+def _column(type_: pa.DataType) -> FixedColumn | TextColumn:
+    return TextColumn() if is_text(type_) else FixedColumn(np.zeros(0, dtype=storage_dtype(type_)))
+
+
+def _enlarged(array: Array, size: int) -> Array:
+    bigger = np.zeros(size, dtype=array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+def _laid(array: Array, old: Int64s, new: Int64s, capacity: int) -> Array:
+    fresh = np.zeros(capacity, dtype=array.dtype)
+    fresh[new] = array[old]
+    return fresh
+
+
+def _append_texts(column: TextColumn, slots: Int64s | slice, array: pa.Array) -> None:
+    starts, data = text_parts(array)
+    size = int(starts[-1] - starts[0])
+    if column.used + size > len(column.arena):
+        _make_room(column, size)
+    column.arena[column.used : column.used + size] = data[starts[0] : starts[0] + size]
+    column.start[slots] = starts[:-1] + (column.used - starts[0])
+    column.length[slots] = starts[1:] - starts[:-1]
+    column.used += size
+    column.alive += size
+
+
+def _make_room(column: TextColumn, size: int) -> None:
+    if 2 * (column.alive + size) <= len(column.arena):
+        slots = np.flatnonzero(column.length)
+        lengths = column.length[slots]
+        ends = np.cumsum(lengths)
+        packed = np.empty(len(column.arena), dtype=np.uint8)
+        copy_texts(column.arena, column.start[slots], lengths, ends - lengths, packed)
+        column.start[slots] = ends - lengths
+        column.arena = packed
+        column.used = column.alive
+    else:
+        column.arena = grown(column.arena, column.used + size)
+
+
+def _gather(column: FixedColumn | TextColumn, slots: Int64s, type_: pa.DataType) -> pa.Array:
+    valid: Any = None if column.valid is None else column.valid[slots]
+    if isinstance(column, FixedColumn):
+        return fixed_array(type_, column.data[slots], valid)
+    lengths = column.length[slots]
+    offsets = np.zeros(len(slots) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), dtype=np.uint8)
+    copy_texts(column.arena, column.start[slots], lengths, offsets[:-1], out)
+    return text_array(type_, offsets, out, valid)
+
+
+@jit
+def copy_texts(arena, start, length, to, out):  # type: ignore[no-untyped-def]
+    for i in range(len(start)):
+        at = to[i]
+        first = start[i]
+        for j in range(length[i]):
+            out[at + j] = arena[first + j]

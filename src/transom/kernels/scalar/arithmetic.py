@@ -1,0 +1,191 @@
+"""Arithmetic: + - * / // % and the negative, of integers, floats, decimals and days."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT, DATE, INTEGER
+from transom.kernels.scalar import decimals
+from transom.kernels.scalar.dates import days_moved, refuse_beyond_time
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true
+from transom.plan.expression import Call
+from transom.plan.typing_rules import is_decimal, is_float
+
+_FLOATS: Final = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}
+_CHECKED: Final = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+    "//": pc.divide_checked,
+    "negate": pc.negate_checked,
+    "abs": pc.abs_checked,
+}
+_EXACT: Final[dict[str, Callable[..., int]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "negate": operator.neg,
+    "abs": abs,
+}
+
+
+def arithmetic(call: Call) -> Kernel:
+    """The kernel of + - * / // % negate abs for the types of a call."""
+    name, type_ = call.function, call.type
+    if call.arguments[0].type == DATE:
+        return _date_difference if type_ == BIGINT else _date_shift(call)
+    if name == "%":
+        return _remainder(call)
+    if is_decimal(type_):
+        return _decimal(call)
+    if is_float(type_):
+        return {"negate": pc.negate, "abs": pc.abs}.get(name) or _FLOATS[name]
+    return _integer(call)
+
+
+# --- integers --------------------------------------------------------------------------------------------------------
+
+
+def _integer(call: Call) -> Kernel:
+    kernel = _CHECKED[call.function]
+
+    def run(*values: Value) -> Value:
+        try:
+            return kernel(*values)
+        except pa.ArrowInvalid:
+            raise _integer_failure(call, values) from None
+
+    return run
+
+
+def _integer_failure(call: Call, values: tuple[Value, ...]) -> Exception:
+    """Which row it was; looked for only once something has failed."""
+    bound = 1 << call.type.bit_width - 1
+    for row, numbers in enumerate(zip(*(a.to_pylist() for a in as_arrays(values)), strict=True)):
+        if None in numbers:
+            continue
+        if call.function in ("//", "%"):
+            if numbers[1] == 0:
+                return failure(call, "division by zero", values, row)
+            result = abs(numbers[0]) // abs(numbers[1])
+            result = result if (numbers[0] < 0) == (numbers[1] < 0) else -result
+        else:
+            result = _EXACT[call.function](*numbers)
+        if not -bound <= result < bound:
+            return failure(call, f"the result is beyond the range of {call.type}", values, row)
+    raise AssertionError("an overflow without a row")
+
+
+def _remainder(call: Call) -> Kernel:
+    if is_float(call.type):
+        return _float_remainder
+    if is_decimal(call.type):
+        return _decimal_division(call)
+
+    def run(a: Value, b: Value) -> Value:
+        try:
+            quotient = pc.divide_checked(a, b)  # fails as DuckDB's % does: by zero, and the least number by -1
+        except pa.ArrowInvalid:
+            raise _integer_failure(call, (a, b)) from None
+        return pc.subtract(a, pc.multiply(quotient, b))
+
+    return run
+
+
+def _float_remainder(a: Value, b: Value) -> Value:
+    left, right = as_arrays((a, b))
+    with np.errstate(invalid="ignore"):
+        rest = np.fmod(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False))
+    result = pa.array(rest, left.type)
+    if left.null_count == 0 and right.null_count == 0:
+        return result
+    return pc.if_else(pc.and_(left.is_valid(), right.is_valid()), result, pa.scalar(None, left.type))
+
+
+# --- decimals --------------------------------------------------------------------------------------------------------
+
+
+def _decimal(call: Call) -> Kernel:
+    """+ - * and the sign: on the unscaled numbers, whose scale is that of the result."""
+    if call.function == "//":
+        return _decimal_division(call)
+    kernel, slow, type_ = _CHECKED[call.function], _EXACT[call.function], call.type
+
+    def run(*values: Value) -> Value:
+        columns = as_arrays(values)
+        numbers = [decimals.unscaled(column) for column in columns]
+        if all(n is not None for n in numbers):
+            try:
+                result = kernel(*numbers)
+            except pa.ArrowInvalid:
+                return exact(values, columns)
+            bad = decimals.within(result, type_.precision)
+            if bad is None or bad.true_count == 0:
+                return decimals.scaled(result, type_)
+        return exact(values, columns)
+
+    def exact(values: tuple[Value, ...], columns: list[pa.Array]) -> pa.Array:
+        result = decimals.map_exact(slow, *(decimals.exact(column) for column in columns))
+        return _checked_exact(call, values, result)
+
+    return run
+
+
+def _checked_exact(call: Call, values: tuple[Value, ...], numbers: decimals.Exact) -> pa.Array:
+    bound = 10**call.type.precision
+    for row, number in enumerate(numbers):
+        if number is not None and not -bound < number < bound:
+            raise failure(call, f"the result has more than {call.type.precision} digits", values, row)
+    return decimals.scaled_exact(numbers, call.type)
+
+
+def _decimal_division(call: Call) -> Kernel:
+    """% of decimals of one scale, and // of HUGEINT: towards zero, by zero an error."""
+    remainder = call.function == "%"
+
+    def slow(a: int, b: int) -> int:
+        quotient = abs(a) // abs(b)
+        quotient = quotient if (a < 0) == (b < 0) else -quotient
+        return a - quotient * b if remainder else quotient
+
+    def run(*values: Value) -> Value:
+        columns = as_arrays(values)
+        zero = first_true(pc.and_(pc.equal(columns[1], pa.scalar(0, columns[1].type)), columns[0].is_valid()))
+        if zero is not None:
+            raise failure(call, "division by zero", values, zero)
+        numbers = [decimals.unscaled(column) for column in columns]
+        if all(n is not None for n in numbers):
+            try:
+                quotient = pc.divide_checked(*numbers)
+            except pa.ArrowInvalid:  # the least number by -1, which more than 64 bits can hold
+                pass
+            else:
+                result = pc.subtract(numbers[0], pc.multiply(quotient, numbers[1])) if remainder else quotient
+                return decimals.scaled(result, call.type)
+        return _checked_exact(call, values, decimals.map_exact(slow, *(decimals.exact(c) for c in columns)))
+
+    return run
+
+
+# --- days ------------------------------------------------------------------------------------------------------------
+
+
+def _date_difference(a: Value, b: Value) -> Value:
+    return pc.subtract(a.cast(INTEGER).cast(BIGINT), b.cast(INTEGER).cast(BIGINT))
+
+
+def _date_shift(call: Call) -> Kernel:
+    sign = 1 if call.function == "+" else -1
+
+    def run(date: Value, days: Value) -> Value:
+        moved = days_moved(date, days, sign)
+        refuse_beyond_time(call, (date, days), moved, DATE)
+        return moved.cast(INTEGER).cast(DATE)
+
+    return run

@@ -1,0 +1,240 @@
+"""CAST between types. A converter gives the values, and which rows it could not convert; CAST fails on them, TRY_CAST
+makes them NULL.
+
+Floats become integers to the nearest, halves to the even one; decimals and texts with halves away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, TIMESTAMP, VARCHAR, sql_name
+from transom.kernels.scalar import decimals
+from transom.kernels.scalar.dates import DAY, floor_divide
+from transom.kernels.scalar.numbers import half_away
+from transom.kernels.scalar.read_text import reader
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, first_true, failure
+from transom.kernels.scalar.write_text import writer
+from transom.plan.expression import Cast
+from transom.plan.typing_rules import is_decimal, is_float, is_integer
+
+Converted = tuple[pa.Array, pa.Array | None]
+Converter = Callable[[pa.Array], Converted]
+
+
+def cast(expression: Cast) -> Kernel:
+    """The kernel of CAST or TRY_CAST."""
+    convert = converter(expression.operand.type, expression.target)
+    reason = f"it is no {sql_name(expression.target)}"
+
+    def run(value: Value) -> Value:
+        (column,) = as_arrays((value,))
+        result, bad = convert(column)
+        if bad is not None and not expression.safe:
+            row = first_true(bad)
+            if row is not None:
+                raise failure(expression, reason, (column,), row)
+        return result
+
+    return run
+
+
+def converter(source: pa.DataType, target: pa.DataType) -> Converter:
+    """How values of one type become values of another."""
+    if source == VARCHAR:
+        return reader(target)
+    if target == VARCHAR:
+        write = writer(source)
+        return lambda column: (write(column), None)
+    if target == BOOLEAN:
+        zero = pa.scalar(0, source)
+        return lambda column: (pc.not_equal(column, zero), None)
+    if target == TIMESTAMP:
+        return lambda column: (column.cast(TIMESTAMP), None)
+    if target == DATE:
+        return lambda column: (_as_dates(column), None)
+    if is_decimal(target):
+        return _to_decimal(source, target)
+    if is_decimal(source):
+        return _from_decimal(source, target)
+    if is_float(target):
+        return _narrow_float if target == REAL and is_float(source) else _plain(target)
+    return _float_to_integer(target) if is_float(source) else _integer_to_integer(target)
+
+
+def without(column: pa.Array, bad: pa.Array) -> pa.Array:
+    """The column with NULL in the bad rows."""
+    return pc.if_else(bad, pa.scalar(None, column.type), column) if bad.true_count else column
+
+
+def _plain(target: pa.DataType) -> Converter:
+    return lambda column: (column.cast(target, safe=False), None)
+
+
+def _as_dates(moments: pa.Array) -> pa.Array:
+    return floor_divide(moments.cast(BIGINT), DAY).cast(pa.int32()).cast(DATE)
+
+
+# --- integers and floats ---------------------------------------------------------------------------------------------
+
+
+def out_of_range(numbers: pa.Array, target: pa.DataType) -> pa.Array:
+    """Which integers a narrower integer type cannot hold."""
+    bound = 1 << target.bit_width - 1
+    return pc.or_(pc.less(numbers, -bound), pc.greater(numbers, bound - 1))
+
+
+def _integer_to_integer(target: pa.DataType) -> Converter:
+    def convert(column: pa.Array) -> Converted:
+        if column.type == BOOLEAN or column.type.bit_width <= target.bit_width:
+            return column.cast(target), None
+        bad = out_of_range(column.cast(BIGINT), target)
+        return without(column, bad).cast(target), bad
+
+    return convert
+
+
+def _float_to_integer(target: pa.DataType) -> Converter:
+    bound = float(1 << target.bit_width - 1)
+
+    def convert(column: pa.Array) -> Converted:
+        whole = pc.round(column, ndigits=0, round_mode="half_to_even").cast(pa.float64())
+        # NaN compares with nothing, so the bad rows are those that are not known to be good.
+        bad = pc.invert(pc.and_(pc.greater_equal(whole, -bound), pc.less(whole, bound)))
+        return without(whole, bad).cast(target), bad
+
+    return convert
+
+
+def _narrow_float(column: pa.Array) -> Converted:
+    narrow = column.cast(REAL, safe=False)
+    bad = pc.and_(pc.is_inf(narrow), pc.invert(pc.is_inf(column)))
+    return without(narrow, bad), bad
+
+
+# --- decimals --------------------------------------------------------------------------------------------------------
+
+
+def _to_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
+    if is_float(source):
+        return _float_to_decimal(target)
+    scale = source.scale if is_decimal(source) else 0
+    shift = target.scale - scale
+
+    def fast(numbers: pa.Array) -> pa.Array:
+        if shift >= 0:
+            return pc.multiply_checked(numbers, 10**shift)
+        return decimals.halves_away(numbers, 10**-shift)
+
+    def slow(number: int) -> int:
+        return number * 10**shift if shift >= 0 else decimals.divide_half_away(number, 10**-shift)
+
+    def convert(column: pa.Array) -> Converted:
+        numbers = decimals.unscaled(column) if is_decimal(source) else column.cast(BIGINT)
+        if numbers is not None and abs(shift) <= 18:
+            try:
+                result = fast(numbers)
+            except pa.ArrowInvalid:
+                pass
+            else:
+                bad = decimals.within(result, target.precision)
+                return decimals.scaled(without(result, bad) if bad is not None else result, target), bad
+        exact = decimals.exact(column) if is_decimal(source) else column.cast(BIGINT).to_pylist()
+        return _bounded(decimals.map_exact(slow, exact), target)
+
+    return convert
+
+
+def _bounded(numbers: decimals.Exact, target: pa.DataType) -> Converted:
+    bound = 10**target.precision
+    bad = [n is not None and not -bound < n < bound for n in numbers]
+    kept = [None if wrong else n for n, wrong in zip(numbers, bad, strict=True)]
+    return decimals.scaled_exact(kept, target), pa.array(bad, BOOLEAN)
+
+
+def _float_to_decimal(target: pa.DataType) -> Converter:
+    """Scaled in floating point and rounded there, halves away from zero, as DuckDB does."""
+    unit, bound = 10.0**target.scale, 10.0**target.precision
+
+    def convert(column: pa.Array) -> Converted:
+        with np.errstate(all="ignore"):
+            scaled = half_away(column.to_numpy(zero_copy_only=False).astype(np.float64) * unit)
+            good = np.abs(scaled) < bound
+        valid = column.is_valid()
+        bad = pc.and_(valid, pa.array(~good))
+        if target.precision <= 18:
+            numbers = pa.array(np.where(good, scaled, 0).astype(np.int64), mask=~good)
+            return decimals.scaled(pc.if_else(valid, numbers, pa.scalar(None, BIGINT)), target), bad
+        flags = zip(scaled.tolist(), good.tolist(), strict=True)
+        return decimals.scaled_exact([int(number) if fine else None for number, fine in flags], target), bad
+
+    return convert
+
+
+def _from_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
+    if is_float(target):
+        return lambda column: (_decimal_to_float(column, target), None)
+    assert is_integer(target)
+    whole = _to_decimal(source, pa.decimal128(38, 0)) if source.scale else None
+    bound = 1 << target.bit_width - 1
+
+    def convert(column: pa.Array) -> Converted:
+        rounded = whole(column)[0] if whole else column
+        numbers = decimals.unscaled(rounded)
+        if numbers is not None:
+            bad = out_of_range(numbers, target)
+            return without(numbers, bad).cast(target), bad
+        exact = decimals.exact(rounded)
+        wrong = [n is not None and not -bound <= n < bound for n in exact]
+        kept = [None if w else n for n, w in zip(exact, wrong, strict=True)]
+        return pa.array(kept, target), pa.array(wrong, BOOLEAN)
+
+    return convert
+
+
+def _decimal_to_float(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """As DuckDB: one division where the unscaled number is exact in the float, else whole part plus fraction."""
+    kind: Any = target.to_pandas_dtype()
+    scale = column.type.scale
+    unit = kind(10.0**scale)
+    numbers = decimals.unscaled(column)
+    if numbers is None:
+        floats = [None if n is None else _wide_to_float(n, scale, kind) for n in decimals.exact(column)]
+        return pa.array(floats, target)
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
+    result = values.astype(kind) / unit
+    largest = 1 << np.finfo(kind).nmant + 1
+    inexact = np.abs(values) > largest
+    if scale and inexact.any():
+        whole, rest = divide_towards_zero(values, 10 ** min(scale, 18))
+        if scale <= 18:
+            result = np.where(inexact, whole.astype(kind) + rest.astype(kind) / unit, result)
+    floats = pa.array(result.astype(kind), target)
+    return pc.if_else(column.is_valid(), floats, pa.scalar(None, target)) if column.null_count else floats
+
+
+def divide_towards_zero(values: Any, divisor: int) -> tuple[Any, Any]:
+    whole = np.abs(values) // divisor * np.sign(values)
+    return whole, values - whole * divisor
+
+
+def _wide_to_float(number: int, scale: int, kind: Any) -> float:
+    if scale == 0:
+        return float(_wide_integer_to_float(number, kind))
+    whole, rest = divmod(abs(number), 10**scale)
+    sign = -1 if number < 0 else 1
+    fraction = _wide_integer_to_float(sign * rest, kind) / kind(10.0**scale)
+    return float(_wide_integer_to_float(sign * whole, kind) + fraction)
+
+
+def _wide_integer_to_float(number: int, kind: Any) -> Any:
+    """Upper and lower 64 bits each rounded and then added, which is what DuckDB's 128-bit integers do."""
+    upper, lower = number >> 64, number & 0xFFFF_FFFF_FFFF_FFFF
+    if upper == -1:
+        return -kind(0xFFFF_FFFF_FFFF_FFFF - lower) - kind(1)
+    return kind(lower) + kind(upper) * kind(2.0**64)

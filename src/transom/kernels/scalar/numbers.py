@@ -1,0 +1,143 @@
+"""Functions of numbers: rounding, sign, roots, powers and logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT, TINYINT
+from transom.kernels.scalar import decimals
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, refuse_rows
+from transom.plan.expression import Call, Literal
+from transom.plan.typing_rules import is_decimal, is_float
+
+Floats = npt.NDArray[np.floating[Any]]
+
+DOUBLE_FUNCTIONS: Final[dict[str, Kernel]] = {
+    "sqrt": pc.sqrt,
+    "exp": pc.exp,
+    "ln": pc.ln,
+    "log10": pc.log10,
+    "log2": pc.log2,
+    "power": pc.power,
+}
+
+
+def sign(call: Call) -> Kernel:
+    """-1, 0 or 1; NaN has no sign and gives 0."""
+    zero = pa.scalar(0, call.arguments[0].type)
+
+    def run(value: Value) -> Value:
+        positive, negative = pc.greater(value, zero), pc.less(value, zero)
+        return pc.subtract(positive.cast(TINYINT), negative.cast(TINYINT))
+
+    return run
+
+
+def floor_or_ceil(call: Call) -> Kernel:
+    up = call.function == "ceil"
+    if is_float(call.type):
+        return pc.ceil if up else pc.floor
+    scale = call.arguments[0].type.scale
+
+    def fast(numbers: pa.Array) -> pa.Array:
+        if up:
+            return pc.negate(decimals.floor_division(pc.negate(numbers), 10**scale))
+        return decimals.floor_division(numbers, 10**scale)
+
+    def slow(number: int) -> int:
+        return -(-number // 10**scale) if up else number // 10**scale
+
+    return lambda value: _rescaled(value, call.type, scale, fast, slow)
+
+
+def round_to(call: Call) -> Kernel:
+    """round(x, places): halves away from zero; of floats by scaling, rounding and scaling back, as DuckDB does."""
+    places = call.arguments[1]
+    assert isinstance(places, Literal)
+    if is_float(call.type):
+        return lambda value, _: _round_floats(value, places.value)
+    if is_decimal(call.type):
+        return _round_decimals(call, places.value)
+    return _round_integers(call, places.value)
+
+
+def half_away(values: Floats) -> Floats:
+    """C's round(): to the nearest whole number, halves away from zero. Adding 0.5 would be wrong just below a half."""
+    whole = np.trunc(values)
+    with np.errstate(invalid="ignore"):
+        away = np.abs(values - whole) >= 0.5
+    return np.asarray(np.where(away, whole + np.copysign(1.0, values), whole))
+
+
+def _round_floats(value: Value, places: int) -> Value:
+    (column,) = as_arrays((value,))
+    values = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    with np.errstate(all="ignore"):
+        if places == 0:
+            rounded = half_away(values)
+        elif places > 0:
+            unit = np.float64(10.0) ** places
+            rounded = half_away(values * unit) / unit
+            rounded = np.where(np.isfinite(rounded), rounded, values)
+        else:
+            unit = np.float64(10.0) ** -places
+            rounded = half_away(values / unit) * unit
+            rounded = np.where(np.isfinite(rounded), rounded, 0.0)
+        rounded = rounded.astype(column.type.to_pandas_dtype())
+    return pc.if_else(column.is_valid(), pa.array(rounded, column.type), pa.scalar(None, column.type))
+
+
+def _round_integers(call: Call, places: int) -> Kernel:
+    if places >= 0:
+        return lambda value, _: value
+    unit, type_ = 10**-places, call.type
+    bound = 1 << type_.bit_width - 1
+
+    def run(value: Value, _: Value) -> Value:
+        (column,) = as_arrays((value,))
+        if unit > 10**18:
+            rounded = [None if n is None else decimals.divide_half_away(n, unit) * unit for n in column.to_pylist()]
+            for row, number in enumerate(rounded):
+                if number is not None and not -bound <= number < bound:
+                    raise failure(call, f"the result is beyond the range of {type_}", (column,), row)
+            return pa.array(rounded, type_)
+        wide = decimals.halves_away(column.cast(BIGINT), unit)
+        most = (bound - 1) // unit
+        bad = pc.or_(pc.greater(wide, most), pc.less(wide, -most))
+        refuse_rows(call, f"the result is beyond the range of {type_}", (column,), bad)
+        return pc.multiply(wide, unit).cast(type_)
+
+    return run
+
+
+def _round_decimals(call: Call, places: int) -> Kernel:
+    source = call.arguments[0].type
+    if places >= source.scale:
+        return lambda value, _: value
+    cut = source.scale - places
+    back = 10 ** max(0, -places)
+
+    def fast(numbers: pa.Array) -> pa.Array:
+        return pc.multiply(decimals.halves_away(numbers, 10**cut), back)
+
+    def slow(number: int) -> int:
+        return decimals.divide_half_away(number, 10**cut) * back
+
+    return lambda value, _: _rescaled(value, call.type, cut, fast, slow)
+
+
+def _rescaled(
+    value: Value, type_: pa.DataType, cut: int, fast: Callable[[pa.Array], pa.Array], slow: Callable[[int], int]
+) -> pa.Array:
+    """A function of the unscaled numbers that cuts off digits: in int64 where they and the divisor fit."""
+    (column,) = as_arrays((value,))
+    numbers = decimals.unscaled(column) if cut <= 18 else None
+    if numbers is not None:
+        return decimals.scaled(fast(numbers), type_)
+    return decimals.scaled_exact(decimals.map_exact(slow, decimals.exact(column)), type_)

@@ -1,0 +1,242 @@
+"""Functions of texts. Characters are code points throughout, as in DuckDB.
+
+Most are one Arrow kernel when the arguments beside the text are constants, as they nearly always are; the others go
+the slow road of `by_row`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT, BOOLEAN, VARCHAR
+from transom.kernels.scalar.values import Kernel, Value, as_array, as_arrays, by_row, failure, refuse_rows
+from transom.plan.expression import Call, Literal
+
+MOST_BYTES: Final = 2**31 - 1
+"""What the texts of one batch may come to: Arrow's offsets are 32 bits wide."""
+
+_CUT: Final = 2**32
+"""DuckDB's limit for where substring starts and how many characters it takes."""
+
+SPACES: Final = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""What trim removes: the space separators of Unicode; tabs and line ends stay."""
+
+# Letters that Unicode 16 and 17 gave another case: Arrow knows it already, DuckDB does not yet and leaves them alone.
+_UNCASED: Final = (
+    "([\u019b\u0264\u0277\u027c\u1c89\u1c8a\ua7cb-\ua7cf\ua7d2-\ua7d5\ua7da-\ua7dd\ua7e2\uab4b\uab4c\uab6c\uab6d"
+    "\U00010d50-\U00010d65\U00010d70-\U00010d85\U00016ea0-\U00016eb8\U00016ebb-\U00016ed3\U0001df40-\U0001df7f])"
+)
+
+
+def upper(text: Value) -> Value:
+    return _change_case(text, pc.utf8_upper)
+
+
+def lower(text: Value) -> Value:
+    return _change_case(text, pc.utf8_lower)
+
+
+def _change_case(text: Value, change: Callable[[Value], Value]) -> Value:
+    plain = change(text)
+    column = as_array(text, 1)
+    if pc.all(pc.string_is_ascii(column)).as_py() is not False:
+        return plain
+    uncased = pc.match_substring_regex(column, _UNCASED)
+    if uncased.true_count == 0:
+        return plain
+
+    def piecewise(value: str) -> str:
+        pieces = re.split(_UNCASED, value)
+        pieces[::2] = change(pa.array(pieces[::2], VARCHAR)).to_pylist()
+        return "".join(pieces)
+
+    if isinstance(text, pa.Scalar):
+        return pa.scalar(piecewise(text.as_py()), VARCHAR)
+    return pc.if_else(pc.fill_null(uncased, False), by_row(piecewise, (text,), VARCHAR), plain)
+
+
+def length(text: Value) -> Value:
+    return pc.utf8_length(text).cast(BIGINT)
+
+
+# --- parts of a text -------------------------------------------------------------------------------------------------
+
+
+def substring(call: Call) -> Kernel:
+    checked = not substring_is_safe(call)
+
+    def run(text: Value, start: Value, count: Value | None = None) -> Value:
+        if checked:
+            for number in (start, count):
+                if number is not None:
+                    _check_substring_bound(call, number)
+        if isinstance(start, pa.Scalar) and isinstance(count, pa.Scalar | None):
+            first, many = start.as_py(), None if count is None else count.as_py()
+            if first is None or (count is not None and many is None):
+                return pa.scalar(None, VARCHAR)
+            if many is None or many >= 0:
+                return _slice_from(text, first, many)
+        values = (text, start) if count is None else (text, start, count)
+        return by_row(_substring, values, VARCHAR)
+
+    return run
+
+
+def substring_is_safe(call: Call) -> bool:
+    """Whether start and count are constants within DuckDB's limit."""
+    return all(
+        isinstance(number, Literal) and (number.value is None or -_CUT <= number.value < _CUT)
+        for number in call.arguments[1:]
+    )
+
+
+def _check_substring_bound(call: Call, number: Value) -> None:
+    column = as_array(number, 1)
+    bad = pc.or_(pc.greater_equal(column, _CUT), pc.less(column, -_CUT))
+    refuse_rows(call, "a start or count is beyond 4294967295", (column,), bad)
+
+
+def _slice_from(text: Value, first: int, many: int | None) -> Value:
+    if first >= 0:
+        # Position 0 is the one before the first character: it counts, and is empty.
+        end = None if many is None else max(first - 1 + many, 0)
+        return _slice(text, max(first - 1, 0), end)
+    return _slice(text, first, None if many is None or first + many >= 0 else first + many)
+
+
+def _slice(text: Value, start: int, stop: int | None) -> Value:
+    return pc.utf8_slice_codeunits(text, start) if stop is None else pc.utf8_slice_codeunits(text, start, stop)
+
+
+def _substring(text: str, start: int, count: int | None = None) -> str:
+    begin = start - 1 if start >= 0 else len(text) + start
+    if count is None:
+        return text[max(begin, 0) :]
+    begin, end = (begin, begin + count) if count >= 0 else (begin + count, begin)
+    return text[max(begin, 0) : max(end, 0)]
+
+
+def left(text: Value, count: Value) -> Value:
+    if isinstance(count, pa.Scalar) and count.is_valid:
+        return _slice(text, 0, count.as_py())
+    return by_row(lambda t, n: t[:n], (text, count), VARCHAR)
+
+
+def right(text: Value, count: Value) -> Value:
+    if isinstance(count, pa.Scalar) and count.is_valid:
+        return _slice(text, -count.as_py(), None) if count.as_py() else _slice(text, 0, 0)
+    return by_row(lambda t, n: t[-n:] if n else "", (text, count), VARCHAR)
+
+
+def split_part(text: Value, separator: Value, index: Value) -> Value:
+    if isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar) and separator.as_py():
+        at = index.as_py()
+        if at is not None and 0 < at < 2**31 - 1:
+            pieces = pc.split_pattern(text, separator.as_py())
+            return pc.binary_join(pc.list_slice(pieces, at - 1, at), "")
+    return by_row(_split_part, (text, separator, index), VARCHAR)
+
+
+def _split_part(text: str, separator: str, index: int) -> str:
+    pieces = text.split(separator) if separator else list(text)
+    at = index - 1 if index > 0 else len(pieces) + index
+    return pieces[at] if index and 0 <= at < len(pieces) else ""
+
+
+# --- changed texts ---------------------------------------------------------------------------------------------------
+
+
+def trim(call: Call) -> Kernel:
+    kernel, strip = {
+        "trim": (pc.utf8_trim, str.strip),
+        "ltrim": (pc.utf8_ltrim, str.lstrip),
+        "rtrim": (pc.utf8_rtrim, str.rstrip),
+    }[call.function]
+
+    def run(text: Value, characters: Value | None = None) -> Value:
+        if characters is None:
+            return kernel(text, SPACES)
+        if isinstance(characters, pa.Scalar) and characters.as_py():
+            return kernel(text, characters.as_py())
+        return by_row(lambda t, c: strip(t, c) if c else t, (text, characters), VARCHAR)
+
+    return run
+
+
+def replace(text: Value, old: Value, new: Value) -> Value:
+    if isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar) and old.as_py() and new.is_valid:
+        return pc.replace_substring(text, old.as_py(), new.as_py())
+    return by_row(lambda t, o, n: t.replace(o, n) if o else t, (text, old, new), VARCHAR)
+
+
+def concat(call: Call) -> Kernel:
+    """|| is NULL when one part is; concat() leaves NULLs out."""
+    nulls = "emit_null" if call.function == "||" else "skip"
+    return lambda *values: pc.binary_join_element_wise(*values, "", null_handling=nulls)
+
+
+def repeat(call: Call) -> Kernel:
+    def run(text: Value, count: Value) -> Value:
+        texts, counts = as_arrays((text, count))
+        times = pc.max_element_wise(counts, 0, skip_nulls=False)
+        bytes_ = pc.binary_length(texts).cast(pa.float64())
+        size = pc.multiply(bytes_, times.cast(pa.float64(), safe=False))
+        if (pc.sum(size).as_py() or 0) > MOST_BYTES:
+            row = pc.index(size, pc.max(size)).as_py()
+            raise failure(call, "the result is longer than 2 GiB", (count,), row)
+        return pc.binary_repeat(texts, pc.if_else(pc.equal(bytes_, 0), 0, times))
+
+    return run
+
+
+def pad(call: Call) -> Kernel:
+    at_start = call.function == "lpad"
+
+    def run(text: Value, width: Value, fill: Value) -> Value:
+        texts, widths, fills = as_arrays((text, width, fill))
+        short = pc.less(pc.utf8_length(texts), widths)
+        empty = pc.and_(short, pc.equal(pc.binary_length(fills), 0))
+        refuse_rows(call, "there is nothing to fill it with", (text, width, fill), empty)
+        wide = pc.sum(pc.if_else(short, widths.cast(BIGINT), 0)).as_py() or 0
+        if wide > MOST_BYTES // 4:
+            raise failure(call, "the result is too long", (width,), pc.index(widths, pc.max(widths)).as_py())
+        return by_row(padded, (text, width, fill), VARCHAR)
+
+    def padded(text: str, width: int, fill: str) -> str:
+        missing = width - len(text)
+        if missing <= 0:
+            return text[: max(width, 0)]
+        filling = (fill * (missing // len(fill) + 1))[:missing]
+        return filling + text if at_start else text + filling
+
+    return run
+
+
+# --- finding ---------------------------------------------------------------------------------------------------------
+
+
+def position(text: Value, sought: Value) -> Value:
+    """Where a part begins, from 1; Arrow counts bytes, which is the same for ASCII only."""
+    if isinstance(sought, pa.Scalar) and sought.is_valid and pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        return pc.add(pc.find_substring(text, sought.as_py()), 1).cast(BIGINT)
+    return by_row(lambda t, s: t.find(s) + 1, (text, sought), BIGINT)
+
+
+def contains(call: Call) -> Kernel:
+    kernel, find = {
+        "contains": (pc.match_substring, lambda text, part: part in text),
+        "starts_with": (pc.starts_with, str.startswith),
+        "ends_with": (pc.ends_with, str.endswith),
+    }[call.function]
+
+    def run(text: Value, part: Value) -> Value:
+        if isinstance(part, pa.Scalar) and part.is_valid:
+            return kernel(text, part.as_py())
+        return by_row(find, (text, part), BOOLEAN)
+
+    return run

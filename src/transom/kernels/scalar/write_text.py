@@ -1,0 +1,60 @@
+"""Values written as texts, in DuckDB's spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR
+from transom.kernels.scalar import decimals
+from transom.plan.typing_rules import is_decimal, is_float
+
+
+def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    """How values of a type are written."""
+    if is_float(source):
+        return _write_floats
+    if is_decimal(source):
+        return _write_decimals
+    if source == TIMESTAMP:
+        return _write_timestamps
+    if source == BOOLEAN:
+        return lambda column: pc.if_else(column, "true", "false")
+    return lambda column: column.cast(VARCHAR)
+
+
+def _write_floats(column: pa.Array) -> pa.Array:
+    """The shortest digits that give the number back; NumPy chooses between 1000.0 and 1e+03 where DuckDB does."""
+    values = column.to_numpy(zero_copy_only=False)
+    texts = values.astype(f"U{32}")
+    texts = np.where(np.isnan(values) & np.signbit(values), "-nan", texts)
+    written = pa.array(texts, VARCHAR)
+    return pc.if_else(column.is_valid(), written, pa.scalar(None, VARCHAR)) if column.null_count else written
+
+
+def _write_timestamps(column: pa.Array) -> pa.Array:
+    """A fraction only where there is one, without its last zeros."""
+    return pc.utf8_rtrim(pc.utf8_rtrim(column.cast(VARCHAR), "0"), ".")
+
+
+def _write_decimals(column: pa.Array) -> pa.Array:
+    """All places, also those that are zero; DuckDB writes no zero before the point if the type has no digit there."""
+    scale, precision = column.type.scale, column.type.precision
+    numbers = decimals.unscaled(column) if precision <= 18 or scale == 0 else None
+    if scale == 0 and numbers is not None:
+        return numbers.cast(VARCHAR)
+    if numbers is None:
+        return pa.array([None if n is None else _write_exact(n, scale, precision) for n in decimals.exact(column)], VARCHAR)
+    digits = pc.utf8_lpad(pc.abs(numbers).cast(VARCHAR), scale + (precision > scale), "0")
+    sign = pc.if_else(pc.less(numbers, pa.scalar(0, BIGINT)), "-", "")
+    whole, places = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(sign, whole, pc.binary_join_element_wise("", places, "."), "")
+
+
+def _write_exact(number: int, scale: int, precision: int) -> str:
+    digits = str(abs(number)).rjust(scale + (precision > scale), "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else f"{sign}{digits}"

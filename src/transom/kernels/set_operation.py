@@ -1,0 +1,64 @@
+"""DISTINCT, INTERSECT and EXCEPT, with and without ALL.
+
+Meaning: at every instant a value that is l times in the left and r times in the right input is there m(l, r) times:
+    DISTINCT [l > 0], INTERSECT [l > 0 and r > 0], EXCEPT [l > 0 and r = 0], INTERSECT ALL min(l, r), EXCEPT ALL max(l - r, 0).
+Emits: open rows when m grows, ends when it falls.
+Keeps: each value alive once with its two counts, two numbers per input row alive, one node per output row alive.
+Needs: nothing.
+Costs: a hash look-up a row, and sorting what begins and ends in the step.
+
+>>> from transom.core.delta import NO_HOLDER
+>>> from transom.state.holders import HolderPool
+>>> schema = pa.schema([("a", pa.int64())])
+>>> rows = Delta(pa.record_batch({"a": [1, 1]}), np.array([1, 2]), np.array([4, 6]), np.full(2, NO_HOLDER), upto=9)
+>>> distinct = SetOperationKernel("distinct", False, schema)
+>>> out = distinct.step(distinct.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out.ta.tolist(), out.te.tolist()
+([1], [6])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Delta, Int64s
+from transom.kernels.kernel import Step
+from transom.kernels.multiplicity import Shown, show
+from transom.kernels.tally import Tally
+
+
+@dataclass
+class SetOperationState:
+    tally: Tally
+    shown: Shown = field(default_factory=Shown)
+
+
+@dataclass(frozen=True)
+class SetOperationKernel:
+    kind: str  # distinct, intersect, except
+    all: bool
+    schema: pa.Schema
+
+    def start(self) -> SetOperationState:
+        return SetOperationState(Tally.of(self.schema.types))
+
+    def step(self, state: SetOperationState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+        steps = state.tally.advance(inputs, step.upto)
+        before, after = self._times(steps.before), self._times(steps.after)
+        out = show(state.shown, state.tally, steps.t, steps.key, before, after, self.schema, step)
+        state.tally.forget_gone(steps)
+        return out
+
+    def _times(self, counts: Int64s) -> Int64s:
+        left, right = counts
+        if self.kind == "distinct":
+            return (left > 0).astype(np.int64)
+        if self.kind == "intersect":
+            both = np.minimum(left, right)
+            return both if self.all else (both > 0).astype(np.int64)
+        if self.all:
+            return np.maximum(left - right, 0)
+        return ((left > 0) & (right == 0)).astype(np.int64)

@@ -1,0 +1,155 @@
+"""How often each value is there, instant by instant: what DISTINCT, the set operations and the stream operators have in common.
+
+A `Tally` numbers the values of one or two inputs and counts them per input. A step turns the rows' beginnings and ends into
+`Steps`: for every instant, in order, the values whose counts changed there, with the counts before and after. Rows that come
+and go at the same instant cancel, so ghosts leave no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_int64s
+from transom.kernels.jit import jit
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.keys import encode_keys
+from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.row_store import RowStore
+from transom.state.slots import SlotPool, grown
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Entry i: at t[i] the counts of value key[i] went from before[:, i] to after[:, i]. Ascending in t."""
+
+    t: Int64s
+    key: Int64s
+    before: Int64s
+    after: Int64s
+
+
+@dataclass
+class Tally:
+    """Numbers, bytes and columns of the values; `counts[side, key]`; the rows alive with their value and side."""
+
+    values: RowStore
+    keys: KeyIndex = field(default_factory=KeyIndex)
+    counts: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+    entry_of: Int64s = field(default_factory=no_int64s)
+    row_slots: SlotPool = field(default_factory=SlotPool)
+    rows: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+    lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType]) -> Tally:
+        return Tally(RowStore.of(types))
+
+    def number(self, batch: pa.RecordBatch) -> Int64s:
+        """The number of each row's value; new values are kept."""
+        columns = batch.columns
+        keys, brought = self.keys.number(encode_keys(columns, len(batch)))
+        if self.keys.slots.high > self.counts.shape[1]:
+            self.counts = grown(self.counts, self.keys.slots.high)
+            self.entry_of = grown(self.entry_of, self.counts.shape[1], -1)
+        self.values.reserve(self.counts.shape[1])
+        if len(brought):
+            new = batch.take(pa.array(brought))
+            self.values.write(keys[brought], new.columns)
+        return keys
+
+    def advance(self, inputs: Sequence[Delta], upto: int) -> Steps:
+        """Take what began and what ended before `upto`."""
+        parts: list[tuple[Int64s, Int64s, Int64s, int]] = []  # t, key, side, sign
+        ended, te = no_int64s(), no_int64s()
+        for delta in inputs:
+            slots, ends = self.lifetimes.closed(delta.ends)
+            ended, te = np.concatenate([ended, slots]), np.concatenate([te, ends])
+        slots, ends = self.lifetimes.leave(Ends(), upto)
+        ended, te = np.concatenate([ended, slots]), np.concatenate([te, ends])
+        if len(ended):
+            parts.append((te, self.rows[0, ended], self.rows[1, ended], -1))
+            self.row_slots.give_back(ended)
+        for side, delta in enumerate(inputs):
+            if not len(delta):
+                continue
+            key = self.number(delta.values)
+            sides = np.full(len(key), side, dtype=np.int64)
+            parts.append((delta.ta, key, sides, 1))
+            gone = (delta.te < upto) & (delta.holder == NO_HOLDER)
+            if gone.any():
+                parts.append((delta.te[gone], key[gone], sides[gone], -1))
+            self._keep(key[~gone], side, delta.te[~gone], delta.holder[~gone])
+        if not parts:
+            return Steps(no_int64s(), no_int64s(), np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64))
+        t = np.concatenate([part[0] for part in parts])
+        signs = np.concatenate([np.full(len(part[0]), part[3], dtype=np.int64) for part in parts])
+        order = np.argsort(t, kind="stable")
+        key = np.concatenate([part[1] for part in parts])[order]
+        side_of = np.concatenate([part[2] for part in parts])[order]
+        return Steps(*count_changes(t[order], key, side_of, signs[order], self.counts, self.entry_of))
+
+    def apply(self, t: Int64s, key: Int64s, signs: Int64s) -> Steps:
+        """Take changes of the counts of side 0 given outright, ascending in t."""
+        return Steps(*count_changes(t, key, np.zeros(len(t), dtype=np.int64), signs, self.counts, self.entry_of))
+
+    def forget_gone(self, steps: Steps) -> None:
+        """Free the values that are nowhere any more; to be called when the step's output is gathered."""
+        if len(steps.key):
+            touched = np.unique(steps.key)
+            gone = touched[(self.counts[:, touched] == 0).all(axis=0)]
+            self.keys.forget(gone)
+            self.values.free(gone)
+
+    def _keep(self, key: Int64s, side: int, te: Int64s, holder: Int64s) -> None:
+        slots = self.row_slots.take(len(key))
+        if self.row_slots.high > self.rows.shape[1]:
+            self.rows = grown(self.rows, self.row_slots.high)
+        self.rows[0, slots] = key
+        self.rows[1, slots] = side
+        self.lifetimes.add(slots, te, holder)
+
+
+@jit
+def count_changes(t, key, side, sign, counts, entry_of):  # type: ignore[no-untyped-def]
+    """`entry_of[key]` is the entry of a key at the present instant; it is -1 everywhere before and after."""
+    n = len(t)
+    out_t = np.empty(n, dtype=np.int64)
+    out_key = np.empty(n, dtype=np.int64)
+    before = np.empty((2, n), dtype=np.int64)
+    after = np.empty((2, n), dtype=np.int64)
+    done = 0
+    i = 0
+    while i < n:
+        first = done
+        now = t[i]
+        while i < n and t[i] == now:
+            k = key[i]
+            entry = entry_of[k]
+            if entry < 0:
+                entry = done
+                entry_of[k] = entry
+                out_t[entry] = now
+                out_key[entry] = k
+                before[0, entry] = counts[0, k]
+                before[1, entry] = counts[1, k]
+                done += 1
+            counts[side[i], k] += sign[i]
+            i += 1
+        last = done
+        done = first
+        for entry in range(first, last):
+            k = out_key[entry]
+            entry_of[k] = -1
+            if counts[0, k] != before[0, entry] or counts[1, k] != before[1, entry]:
+                out_t[done] = now
+                out_key[done] = k
+                before[0, done] = before[0, entry]
+                before[1, done] = before[1, entry]
+                after[0, done] = counts[0, k]
+                after[1, done] = counts[1, k]
+                done += 1
+    return out_t[:done], out_key[:done], before[:, :done], after[:, :done]

@@ -1,0 +1,110 @@
+"""ISTREAM, DSTREAM and RSTREAM, and the changes that a sink writes.
+
+Meaning: ISTREAM at t is the bag difference R(t) - R(t-), DSTREAM is R(t-) - R(t), RSTREAM is R(t) at every instant at which R changed,
+    and over windows with a RANGE slide at every multiple of a slide as well, up to the last finite end.
+    CHANGES is both differences, with a column that says which.
+Emits: stream rows ascending in time; rows of one instant in the order of their values (CHANGES: what left first).
+Keeps: each value alive once with its count, two numbers per row alive.
+Needs: nothing.
+Costs: a hash look-up a row, sorting what begins and ends in the step; RSTREAM writes the whole snapshot each time.
+
+>>> from transom.core.delta import NO_HOLDER, Delta
+>>> from transom.state.holders import HolderPool
+>>> rows = Delta(pa.record_batch({"a": [7, 7]}), np.array([1, 4]), np.array([4, 6]), np.full(2, NO_HOLDER), upto=9)
+>>> kernel = ToStreamKernel("istream", pa.schema([("a", pa.int64())]))
+>>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out.t.tolist()  # the second 7 enters when the first leaves: they cancel
+[1]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.kernels.kernel import Step
+from transom.kernels.tally import Steps, Tally
+from transom.state.slots import grown
+
+CHANGE_COLUMN = pa.field("change", pa.string(), nullable=False)
+
+
+@dataclass
+class ToStreamState:
+    """`shown` is the snapshot as of the last instant that RSTREAM has looked at."""
+
+    tally: Tally
+    shown: Int64s = field(default_factory=no_int64s)
+
+
+@dataclass(frozen=True)
+class ToStreamKernel:
+    change: str  # istream, dstream, rstream, changes
+    schema: pa.Schema
+    slides: tuple[int, ...] = ()
+
+    def start(self) -> ToStreamState:
+        return ToStreamState(Tally.of(self.schema.types))
+
+    def step(self, state: ToStreamState, inputs: tuple[Delta], step: Step) -> StreamDelta:
+        steps = state.tally.advance(inputs, step.upto)
+        if self.change == "rstream":
+            t, key = self._snapshots(state, steps, step)
+            sign = no_int64s()
+        else:
+            t, key, sign = self._differences(steps)
+        if len(t):
+            by = (state.tally.keys.ranks(key), sign, t) if len(sign) else (state.tally.keys.ranks(key), t)
+            order = np.lexsort(by)
+            t, key = t[order], key[order]
+        arrays = state.tally.values.gather(key, self.schema.types)
+        schema = self.schema
+        if self.change == "changes":
+            texts = pa.DictionaryArray.from_arrays(pa.array(sign[order] if len(t) else sign), pa.array(["-", "+"]))
+            arrays = [texts.cast(pa.string()), *arrays]
+            schema = pa.schema([CHANGE_COLUMN, *self.schema])
+        state.tally.forget_gone(steps)
+        return StreamDelta(pa.RecordBatch.from_arrays(arrays, schema=schema), t, step.upto)
+
+    def _differences(self, steps: Steps) -> tuple[Int64s, Int64s, Int64s]:
+        """Time, value and sign (0 left, 1 entered) of every row that changed."""
+        grew = steps.after[0] - steps.before[0]
+        if self.change == "istream":
+            times = np.maximum(grew, 0)
+        elif self.change == "dstream":
+            times = np.maximum(-grew, 0)
+        else:
+            times = np.abs(grew)
+        signs = np.repeat((grew > 0).astype(np.int64), times) if self.change == "changes" else no_int64s()
+        return np.repeat(steps.t, times), np.repeat(steps.key, times), signs
+
+    def _snapshots(self, state: ToStreamState, steps: Steps, step: Step) -> tuple[Int64s, Int64s]:
+        if state.tally.counts.shape[1] > len(state.shown):
+            state.shown = grown(state.shown, state.tally.counts.shape[1])
+        changed, first = np.unique(steps.t, return_index=True)
+        bounds = np.append(first, len(steps.t))
+        instants = np.union1d(changed, self._samples(step))
+        parts: list[tuple[int, Int64s]] = []
+        at = 0
+        for instant in instants:
+            if at < len(changed) and changed[at] == instant:
+                entries = slice(bounds[at], bounds[at + 1])
+                state.shown[steps.key[entries]] = steps.after[0, entries]
+                at += 1
+            alive = np.flatnonzero(state.shown)
+            parts.append((int(instant), np.repeat(alive, state.shown[alive])))
+        if not parts:
+            return no_int64s(), no_int64s()
+        return (
+            np.concatenate([np.full(len(keys), t, dtype=np.int64) for t, keys in parts]),
+            np.concatenate([keys for _, keys in parts]),
+        )
+
+    def _samples(self, step: Step) -> Int64s:
+        """Multiples of the slides that this step passes; at the end of all input only up to the horizon."""
+        limit = min(step.upto, step.horizon + 1)
+        parts = [np.arange(-(-step.before // slide) * slide, limit, slide, dtype=np.int64) for slide in self.slides]
+        return np.unique(np.concatenate(parts)) if parts else no_int64s()

@@ -1,0 +1,149 @@
+"""PARTITION BY .. ROWS windows, alone or with RANGE.
+
+Meaning: as `rows.py`, counted among the rows of the same key; all rows with NULL keys alike are one partition.
+Emits: rows whose end came in the same step with that end, the others open; the ends of earlier rows.
+Keeps: per partition a list of its last N rows (time, holder); a partition is kept forever, as its rows are alive until others come.
+    With RANGE also a queue of the rows whose time has not come.
+Needs: rows in time order, rows of one instant in arrival order.
+Costs: a hash look-up and O(1) list work a row.
+
+>>> import pyarrow as pa
+>>> from transom.state.holders import HolderPool
+>>> window, holders = PartitionRowsWindow((0,), 1), HolderPool()
+>>> rows = StreamDelta(pa.record_batch({"k": ["x", "y", "x"]}), np.array([5, 6, 7]), upto=9)
+>>> out = window.step(window.start(), (rows,), Step(0, 9, 0, holders))
+>>> out.holder.tolist(), out.te.tolist()[0]
+([-1, 0, 1], 7)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from transom.core.delta import Delta, Int64s, StreamDelta
+from transom.core.time import FOREVER
+from transom.kernels.jit import jit
+from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.keys import encode_keys
+from transom.kernels.window.range import end_after
+from transom.state.fifo import Fifo
+from transom.state.slots import SlotPool, grown
+
+_HOLDER, _TIME, _SERIAL = 1, 2, 3  # rows of `nodes`; row 0 is the next node of the partition
+
+
+@dataclass
+class PartitionRowsWindowState:
+    """`lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, holder, time and serial number of a row."""
+
+    keys: KeyIndex = field(default_factory=KeyIndex)
+    lists: Int64s = field(default_factory=lambda: np.zeros((3, 0), dtype=np.int64))
+    node_slots: SlotPool = field(default_factory=SlotPool)
+    nodes: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
+    due: Fifo = field(default_factory=lambda: Fifo.of(3))
+    serial: int = 0
+
+
+@dataclass(frozen=True)
+class PartitionRowsWindow:
+    partition: tuple[int, ...]
+    rows: int
+    length: int = FOREVER
+
+    def start(self) -> PartitionRowsWindowState:
+        return PartitionRowsWindowState()
+
+    def step(self, state: PartitionRowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
+        (rows,) = inputs
+        count = len(rows)
+        partitions, _ = state.keys.number(encode_keys([rows.values.column(i) for i in self.partition], count))
+        if state.keys.slots.high > state.lists.shape[1]:
+            state.lists = grown(state.lists, state.keys.slots.high)
+        nodes = state.node_slots.take(count)
+        if state.node_slots.high > state.nodes.shape[1]:
+            state.nodes = grown(state.nodes, state.node_slots.high)
+        serials = np.arange(state.serial, state.serial + count)
+        state.nodes[_SERIAL, nodes] = serials
+        state.serial += count
+
+        te = np.full(count, OPEN_END, dtype=np.int64)
+        by_time = end_after(rows.t, self.length)
+        state.nodes[_TIME, nodes] = by_time
+        closed, freed = push_rows(partitions, rows.t, nodes, self.rows, state.lists, state.nodes, te)
+        if self.length < FOREVER:
+            state.due.append(by_time, nodes, serials)
+            passed = int(np.searchsorted(state.due.column(0), step.upto))
+            late = close_by_time(*(state.due.column(i)[:passed] for i in range(3)), state.nodes, te)
+            state.due.drop(passed)
+            closed = (np.concatenate([closed[0], late[0]]), np.concatenate([closed[1], late[1]]))
+        ends = step.holders.close(*closed)
+        delta, holder = open_rows(rows.values, rows.t, te, step, ends)
+        waiting = state.nodes[_HOLDER, nodes] <= -2
+        state.nodes[_HOLDER, nodes[waiting]] = holder[waiting]
+        state.nodes[_SERIAL, freed] = -1
+        state.node_slots.give_back(freed)
+        return delta
+
+
+@jit
+def push_rows(partitions, t, new_nodes, limit, lists, nodes, te):  # type: ignore[no-untyped-def]
+    """Append each row to its partition and end the one it pushes out.
+
+    A node's holder is -2 - i while it is row i of this step (its end goes to te[i]), -1 once it has ended.
+    """
+    closed_holder = np.empty(len(t), dtype=np.int64)
+    closed_te = np.empty(len(t), dtype=np.int64)
+    freed = np.empty(len(t), dtype=np.int64)
+    closed = 0
+    gone = 0
+    for i in range(len(t)):
+        p = partitions[i]
+        node = new_nodes[i]
+        nodes[1, node] = -2 - i
+        nodes[0, node] = -1
+        if lists[2, p] == 0:
+            lists[0, p] = node
+        else:
+            nodes[0, lists[1, p]] = node
+        lists[1, p] = node
+        lists[2, p] += 1
+        if lists[2, p] > limit:
+            old = lists[0, p]
+            lists[0, p] = nodes[0, old]
+            lists[2, p] -= 1
+            end = min(t[i], nodes[2, old])
+            holder = nodes[1, old]
+            if holder <= -2:
+                te[-2 - holder] = end
+            elif holder >= 0:
+                closed_holder[closed] = holder
+                closed_te[closed] = end
+                closed += 1
+            nodes[1, old] = -1
+            freed[gone] = old
+            gone += 1
+    return (closed_holder[:closed], closed_te[:closed]), freed[:gone]
+
+
+@jit
+def close_by_time(by_time, due_nodes, serials, nodes, te):  # type: ignore[no-untyped-def]
+    """End the rows whose time has come; a node that was freed or given to another row has another serial number."""
+    closed_holder = np.empty(len(by_time), dtype=np.int64)
+    closed_te = np.empty(len(by_time), dtype=np.int64)
+    closed = 0
+    for i in range(len(by_time)):
+        node = due_nodes[i]
+        if nodes[3, node] != serials[i]:
+            continue
+        holder = nodes[1, node]
+        if holder <= -2:
+            te[-2 - holder] = by_time[i]
+        elif holder >= 0:
+            closed_holder[closed] = holder
+            closed_te[closed] = by_time[i]
+            closed += 1
+        nodes[1, node] = -1
+    return closed_holder[:closed], closed_te[:closed]

@@ -1,0 +1,46 @@
+"""RANGE, NOW and UNBOUNDED windows.
+
+Meaning: a row that arrived at t is alive on [t, t + T); NOW is T = 1 tick, UNBOUNDED is T = forever.
+Emits: one row per row, its end determined at once.
+Keeps: nothing.
+Needs: rows in time order.
+Costs: one addition a row.
+
+>>> import pyarrow as pa
+>>> from transom.state.holders import HolderPool
+>>> rows = StreamDelta(pa.record_batch({"a": [1]}), np.array([5]), upto=6)
+>>> RangeWindow(10).step(None, (rows,), Step(0, 6, 0, HolderPool())).te.tolist()
+[15]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
+from transom.core.time import FOREVER
+from transom.kernels.kernel import Step
+
+
+@dataclass(frozen=True)
+class RangeWindow:
+    """`length` FOREVER is the unbounded window."""
+
+    length: int
+
+    def start(self) -> None:
+        return None
+
+    def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
+        (rows,) = inputs
+        te = end_after(rows.t, self.length)
+        return Delta(rows.values, rows.t, te, np.full(len(rows), NO_HOLDER, dtype=np.int64), step.upto)
+
+
+def end_after(t: Int64s, length: int) -> Int64s:
+    """t + length, forever beyond the time domain."""
+    if length >= FOREVER:
+        return np.full(len(t), FOREVER, dtype=np.int64)
+    return np.minimum(t, FOREVER - length) + length

@@ -1,0 +1,86 @@
+"""RANGE T SLIDE S windows.
+
+Meaning: the RANGE relation sampled at the multiples of S and held: [ceil(t / S) S, ceil((t + T) / S) S).
+Emits: each row once progress is past its first sample, its end determined; rows that no sample sees are left out.
+Keeps: the rows that wait for their first sample, at most those of one slide.
+Needs: rows in time order.
+Costs: O(1) a row.
+
+>>> import pyarrow as pa
+>>> from transom.state.holders import HolderPool
+>>> window = SlideRangeWindow(20, 10)
+>>> rows = StreamDelta(pa.record_batch({"a": [1, 2]}), np.array([10, 15]), upto=16)
+>>> out = window.step(window.start(), (rows,), Step(0, 16, 0, HolderPool()))
+>>> out.ta.tolist(), out.te.tolist()
+([10], [30])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.kernel import Step
+from transom.kernels.window.range import end_after
+
+
+@dataclass
+class Waiting:
+    """Rows that came in one step and have not been sampled yet."""
+
+    values: pa.RecordBatch
+    ta: Int64s
+    te: Int64s
+
+
+@dataclass
+class SlideRangeWindowState:
+    """`last` is the greatest finite instant at which a row of this window begins or ends."""
+
+    last: int = BEGINNING
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SlideRangeWindow:
+    length: int
+    slide: int
+
+    def start(self) -> SlideRangeWindowState:
+        return SlideRangeWindowState()
+
+    def step(self, state: SlideRangeWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
+        (rows,) = inputs
+        ta = ceil_to(rows.t, self.slide)
+        te = ceil_to(end_after(rows.t, self.length), self.slide)
+        seen = np.flatnonzero(ta < te)
+        values = rows.values if len(seen) == len(rows) else rows.values.take(pa.array(seen))
+        arrived = Waiting(values, ta[seen], te[seen])
+        if len(seen):
+            last = te[seen[-1]] if te[seen[-1]] < FOREVER else ta[seen[-1]]
+            state.last = max(state.last, int(last))
+        sampled, later = [], []
+        for part in [*state.waiting, arrived]:
+            due = int(np.searchsorted(part.ta, step.upto))
+            if due or part is arrived:
+                sampled.append(Waiting(part.values.slice(0, due), part.ta[:due], part.te[:due]))
+            if due < len(part.ta):
+                later.append(Waiting(part.values.slice(due), part.ta[due:], part.te[due:]))
+        state.waiting = later
+        out_ta = np.concatenate([part.ta for part in sampled])
+        return Delta(
+            pa.concat_batches([part.values for part in sampled]),
+            out_ta,
+            np.concatenate([part.te for part in sampled]),
+            np.full(len(out_ta), NO_HOLDER, dtype=np.int64),
+            step.upto,
+        )
+
+
+def ceil_to(t: Int64s, slide: int) -> Int64s:
+    """The least multiple of `slide` that is not before t; forever stays forever."""
+    return np.where(t >= FOREVER - slide, FOREVER, -(-t // slide) * slide)

@@ -1,0 +1,214 @@
+"""The door of a query: which rows of an input are admitted, which wait, and how far its watermark is.
+
+Going through the source in its order, the watermark is the greatest time so far minus the declared bound. A row below it is late; a row
+whose time is missing or out of range, or whose change makes no sense, is rejected; the others wait until progress passes them and
+are then released in time order. The ledger always adds up: rows in = used + late + rejected + waiting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.delta import Int64s, no_int64s
+from transom.core.errors import LateRowError
+from transom.core.time import BEGINNING, FOREVER, format_instant
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+
+Mask = npt.NDArray[np.bool_]
+
+Codes = npt.NDArray[np.uint8]
+
+FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, LATE, IDLE = range(9)
+REASONS = (
+    "",
+    "the timestamp is missing",
+    "the timestamp is out of range (years 1 to 9999)",
+    "the timestamp is before the origin",
+    "the change is neither '+' nor '-'",
+    "the primary key is missing",
+    "a '-' without its row",
+    "late: came after the watermark",
+    "idle: came after the stream had been silent and time had gone on without it",
+)
+
+
+@dataclass
+class Ledger:
+    """Where the rows of an input went; `waiting` is the rest."""
+
+    rows_in: int = 0
+    used: int = 0
+    late: int = 0
+    rejected: int = 0
+
+    @property
+    def waiting(self) -> int:
+        return self.rows_in - self.used - self.late - self.rejected
+
+
+@dataclass
+class WaitingRows:
+    """Rows in time order, rows of one instant in arrival order."""
+
+    values: pa.RecordBatch
+    t: Int64s
+
+
+@dataclass
+class InputState:
+    """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least."""
+
+    greatest: int | None = None
+    raised: int | None = None
+    ended: bool = False
+    last_released: int = BEGINNING
+    waiting: list[WaitingRows] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Rows that were not admitted, each with its reason, for the side table."""
+
+    values: pa.RecordBatch
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stream or changing table at the door of a query."""
+
+    definition: StreamDefinition | TableDefinition
+    tick: int
+    origin: int | None = None
+
+    def watermark(self, state: InputState) -> int:
+        """Instants below it are complete. Forever once the source has ended."""
+        if state.ended:
+            return FOREVER
+        assert self.definition.time is not None
+        own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
+        return own if state.raised is None else max(own, state.raised)
+
+    def admit(self, state: InputState, batch: pa.RecordBatch) -> Refused | None:
+        """Take rows in source order; the ones that were refused come back with their reasons."""
+        assert self.definition.time is not None
+        state.ledger.rows_in += len(batch)
+        t, codes = self._times(batch)
+        self._check_change(batch, codes)
+        fit = np.flatnonzero(codes == FIT)
+        t = t[fit]
+        late = self._late(state, t)
+        if late.any():
+            self._refuse_late(state, t, late, fit, codes)
+        state.ledger.late += int(late.sum())
+        state.ledger.rejected += len(batch) - len(fit)
+        if len(t):
+            highest = int(t.max())
+            state.greatest = highest if state.greatest is None else max(state.greatest, highest)
+        self._wait(state, batch, fit[~late], t[~late])
+        refused = np.flatnonzero(codes)
+        if not len(refused):
+            return None
+        return Refused(batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
+
+    def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
+        """The waiting rows before `upto`, in time order."""
+        due: list[WaitingRows] = []
+        rest: list[WaitingRows] = []
+        for part in state.waiting:
+            count = int(np.searchsorted(part.t, upto))
+            if count:
+                due.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
+            if count < len(part.t):
+                rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
+        state.waiting = rest
+        if not due:
+            return None, no_int64s()
+        t = np.concatenate([part.t for part in due])
+        values = pa.concat_batches([part.values for part in due]) if len(due) > 1 else due[0].values
+        if (t[1:] < t[:-1]).any():
+            order = np.argsort(t, kind="stable")
+            t, values = t[order], values.take(pa.array(order))
+        state.ledger.used += len(t)
+        state.last_released = int(t[-1])
+        return values, t
+
+    def first_waiting(self, state: InputState) -> int | None:
+        return min((int(part.t[0]) for part in state.waiting), default=None)
+
+    def _times(self, batch: pa.RecordBatch) -> tuple[Int64s, Codes]:
+        """Instants floored to the tick, and the code of every row that has none."""
+        assert self.definition.time is not None
+        raw = batch.column(_position(self.definition, self.definition.time.column)).cast(pa.int64())
+        codes = np.zeros(len(batch), dtype=np.uint8)
+        t = (pc.fill_null(raw, 0) if raw.null_count else raw).to_numpy(zero_copy_only=False)
+        outside = (t < BEGINNING) | (t >= FOREVER)
+        if outside.any():
+            codes[outside] = OUT_OF_RANGE
+        if raw.null_count:
+            codes[raw.is_null().to_numpy(zero_copy_only=False)] = MISSING_TIME
+        if self.tick > 1:
+            t = t // self.tick * self.tick
+        if self.origin is not None:
+            codes[(t < self.origin) & (codes == FIT)] = BEFORE_ORIGIN
+        return t, codes
+
+    def _check_change(self, batch: pa.RecordBatch, codes: Codes) -> None:
+        """What else may be wrong with a change of a table."""
+        if isinstance(self.definition, StreamDefinition):
+            return
+        if self.definition.change_column is not None:
+            change = batch.column(_position(self.definition, self.definition.change_column))
+            known = pc.fill_null(pc.is_in(change, pa.array(["+", "-"])), False)
+            codes[~known.to_numpy(zero_copy_only=False) & (codes == FIT)] = BAD_CHANGE
+        for name in self.definition.primary_key:
+            null = batch.column(_position(self.definition, name)).is_null()
+            codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY
+
+    def _refuse_late(self, state: InputState, t: Int64s, late: Mask, fit: Int64s, codes: Codes) -> None:
+        assert self.definition.time is not None
+        if self.definition.late == "fail":
+            row = int(np.flatnonzero(late)[0])
+            raise LateRowError(
+                f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t[row]))}",
+                remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
+            )
+        codes[fit[late]] = LATE
+        if state.raised is not None:
+            by_idleness = late & ~self._late(replace(state, raised=None), t)
+            codes[fit[by_idleness]] = IDLE
+
+    def _late(self, state: InputState, t: Int64s) -> Mask:
+        """A row is late when its time is below the watermark just before it."""
+        assert self.definition.time is not None
+        if not len(t):
+            return np.zeros(0, dtype=bool)
+        before = np.empty(len(t), dtype=np.int64)
+        before[0] = BEGINNING if state.greatest is None else state.greatest
+        np.maximum.accumulate(t[:-1], out=before[1:])
+        np.maximum(before, before[0], out=before)
+        mark = np.maximum(before, BEGINNING + self.definition.time.bound) - self.definition.time.bound
+        if state.raised is not None:
+            mark = np.maximum(mark, state.raised)
+        late: Mask = t < mark
+        return late
+
+    def _wait(self, state: InputState, batch: pa.RecordBatch, rows: Int64s, t: Int64s) -> None:
+        if not len(rows):
+            return
+        if (t[1:] < t[:-1]).any():
+            order = np.argsort(t, kind="stable")
+            rows, t = rows[order], t[order]
+        in_order = len(rows) == len(batch) and (rows[1:] > rows[:-1]).all()
+        values = batch if in_order else batch.take(pa.array(rows))
+        state.waiting.append(WaitingRows(values, t))
+
+
+def _position(definition: StreamDefinition | TableDefinition, name: str) -> int:
+    return [column.name.lower() for column in definition.columns].index(name.lower())

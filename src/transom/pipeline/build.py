@@ -1,0 +1,143 @@
+"""Kernels from the operators of a physical plan."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from transom.core.schema import BOOLEAN
+from transom.core.time import FOREVER
+from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
+from transom.kernels.join.join import JoinKernel
+from transom.kernels.kernel import Kernel
+from transom.kernels.select import FilterKernel, ProjectKernel, UnionKernel
+from transom.kernels.set_operation import SetOperationKernel
+from transom.kernels.table import ChangesTable, StaticTable, UpsertTable
+from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.window.partition_rows import PartitionRowsWindow
+from transom.kernels.window.range import RangeWindow
+from transom.kernels.window.rows import RowsWindow
+from transom.kernels.window.slide_range import SlideRangeWindow
+from transom.kernels.window.slide_rows import SlideRowsWindow
+from transom.plan.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    SetOperation,
+    StreamFilter,
+    StreamProject,
+    ToStream,
+    Window,
+    WindowSpec,
+)
+from transom.plan.catalogue import TableDefinition
+from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
+from transom.planner.operator import Operator
+
+
+def window_kernel(spec: WindowSpec, tick: int) -> Kernel:
+    length = FOREVER if spec.range is None else spec.range
+    if spec.now:
+        return RangeWindow(tick)
+    if spec.rows is None:
+        return RangeWindow(length) if spec.slide is None else SlideRangeWindow(length, spec.slide)
+    if spec.slide is not None:
+        return SlideRowsWindow(spec.rows, spec.slide)
+    if spec.partition is not None:
+        return PartitionRowsWindow(spec.partition, spec.rows, length)
+    return RowsWindow(spec.rows, length)
+
+
+def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable | UpsertTable:
+    schema = definition.relation_columns.arrow()
+    if definition.time is None:
+        return StaticTable()
+    if not definition.primary_key:
+        return ChangesTable(schema)
+    names = [column.name.lower() for column in definition.relation_columns]
+    key = tuple(names.index(name.lower()) for name in definition.primary_key)
+    return UpsertTable(schema, key, definition.change_column is not None)
+
+
+def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
+    """The kernels of an operator that is not a scan, run one after the other."""
+    node = operator.node
+    schema = operator.schema.arrow()
+    if isinstance(node, Window):
+        return (window_kernel(node.spec, tick),)
+    if isinstance(node, Filter | StreamFilter):
+        return (FilterKernel(node.predicate),)
+    if isinstance(node, Project | StreamProject):
+        return (ProjectKernel(node.expressions, schema),)
+    if isinstance(node, Join):
+        assert operator.keys is not None
+        keys = operator.keys
+        width = len(operator.inputs[0].schema)
+        if operator.tactic.name == "nested_loop":
+            return (JoinKernel("nested_loop", (), (), _whole_predicate(operator), schema, width),)
+        return (JoinKernel(operator.tactic.name, keys.left, keys.right, keys.residual, schema, width),)
+    if isinstance(node, Distinct):
+        return (SetOperationKernel("distinct", False, schema),)
+    if isinstance(node, SetOperation):
+        if node.kind == "union":
+            return (UnionKernel(schema),)
+        return (SetOperationKernel(node.kind, node.all, schema),)
+    if isinstance(node, ToStream):
+        return (ToStreamKernel(node.change.value, schema, _slides(operator)),)
+    assert isinstance(node, Aggregate)
+    return _aggregate(node, schema)
+
+
+def _aggregate(node: Aggregate, schema: pa.Schema) -> tuple[Kernel, ...]:
+    """A projection to the keys and arguments where they are not plain columns, then the aggregate."""
+    inner: list[Expression] = []
+
+    def place(expression: Expression) -> int:
+        if expression not in inner:
+            inner.append(expression)
+        return inner.index(expression)
+
+    keys = tuple(place(key) for key in node.keys)
+    calls = tuple(
+        AggregateSpec(call.function, None if call.argument is None else place(call.argument), call.distinct)
+        for call in node.calls
+    )
+    if not inner:
+        inner.append(ColumnRef(0, node.input.schema[0].type, "any"))
+    types = tuple(expression.type for expression in inner)
+    project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
+    return project, AggregateKernel(keys, calls, schema, types)
+
+
+def _whole_predicate(operator: Operator) -> Expression | None:
+    assert operator.keys is not None
+    width = len(operator.inputs[0].schema)
+    parts: list[Expression] = []
+    for left, right in zip(operator.keys.left, operator.keys.right, strict=True):
+        moved = remap(right, {column: column + width for column in columns_of(right)})
+        parts.append(Call("=", (left, moved), BOOLEAN))
+    return conjunction((*parts, *conjuncts(operator.keys.residual)))
+
+
+def slide_windows_below(operator: Operator) -> tuple[Operator, ...]:
+    """The RANGE .. SLIDE windows that feed a stream operator, if nothing else can change its input."""
+    found: list[Operator] = []
+    pending = list(operator.inputs)
+    while pending:
+        below = pending.pop()
+        if isinstance(below.node, Window):
+            spec = below.node.spec
+            if spec.range is None or spec.slide is None or spec.rows is not None:
+                return ()
+            found.append(below)
+        elif below.tactic.name in ("changes_table", "upsert_table"):
+            return ()
+        else:
+            pending.extend(below.inputs)
+    return tuple(found)
+
+
+def _slides(operator: Operator) -> tuple[int, ...]:
+    windows = [window.node for window in slide_windows_below(operator)]
+    return tuple(sorted({node.spec.slide for node in windows if isinstance(node, Window) and node.spec.slide}))

@@ -1,0 +1,163 @@
+"""How an answer leaves: as lifetimes, as changes, as the latest snapshot, or as the rows of a stream.
+
+| emit | columns |
+| --- | --- |
+| stream | at, the row |
+| changes | change (+ or -), at, the row; within an instant what left comes first; what leaves and enters at once is not mentioned |
+| lifetimes | the row, ta, te; a row once its end is known; at the end of all input the open ones, with an empty te |
+| latest | the row; the whole snapshot each time |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta, no_int64s
+from transom.core.schema import TIMESTAMP, Schema, unique_names
+from transom.kernels.columns import empty_batch
+from transom.kernels.kernel import Step
+from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.row_store import RowStore
+from transom.kernels.tally import Tally
+from transom.kernels.to_stream import CHANGE_COLUMN, ToStreamKernel
+from transom.state.slots import SlotPool, grown
+
+
+def output_schema(emit: str, schema: Schema) -> pa.Schema:
+    """The columns of the output, with distinct names."""
+    row = list(schema.arrow())
+    at = pa.field("at", TIMESTAMP)
+    fields = {
+        "stream": [at, *row],
+        "changes": [CHANGE_COLUMN, at, *row],
+        "lifetimes": [*row, pa.field("ta", TIMESTAMP), pa.field("te", TIMESTAMP)],
+        "latest": row,
+    }[emit]
+    own = {"stream": 1, "changes": 2}.get(emit, 0)
+    names = unique_names([f.name for f in fields[:own]] + [f.name for f in fields[own:]])
+    return pa.schema([f.with_name(name) for f, name in zip(fields, names, strict=True)])
+
+
+def _times(t: Int64s) -> pa.Array:
+    return pa.array(t, pa.int64()).cast(TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class StreamEmit:
+    schema: Schema
+
+    def start(self) -> None:
+        return None
+
+    def write(self, state: None, rows: StreamDelta, step: Step) -> pa.RecordBatch:
+        arrays = [_times(rows.t), *rows.values.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("stream", self.schema))
+
+
+@dataclass(frozen=True)
+class ChangesEmit:
+    schema: Schema
+
+    def start(self) -> Any:
+        return self._kernel.start()
+
+    def write(self, state: Any, rows: Delta, step: Step) -> pa.RecordBatch:
+        out = self._kernel.step(state, (rows,), step)
+        change, *row = out.values.columns
+        arrays = [change, _times(out.t), *row]
+        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("changes", self.schema))
+
+    @property
+    def _kernel(self) -> ToStreamKernel:
+        return ToStreamKernel("changes", self.schema.arrow())
+
+
+@dataclass
+class LifetimesState:
+    """Open rows by slot: their values and their beginning."""
+
+    rows: RowStore
+    slots: SlotPool = field(default_factory=SlotPool)
+    ta: Int64s = field(default_factory=no_int64s)
+    lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+
+@dataclass(frozen=True)
+class LifetimesEmit:
+    schema: Schema
+
+    def start(self) -> LifetimesState:
+        return LifetimesState(RowStore.of(self.schema.types))
+
+    def write(self, state: LifetimesState, rows: Delta, step: Step) -> pa.RecordBatch:
+        slots, te = state.lifetimes.closed(rows.ends)
+        ta = state.ta[slots] if len(slots) else no_int64s()
+        kept = np.flatnonzero(te > ta)  # not the ghosts
+        earlier = self._batch(state.rows.gather(slots[kept], self.schema.types), ta[kept], _times(te[kept]))
+        state.rows.free(slots)
+        state.slots.give_back(slots)
+        waiting = rows.holder != NO_HOLDER
+        if not waiting.any():
+            return pa.concat_batches([earlier, self._batch(rows.values.columns, rows.ta, _times(rows.te))])
+        self._keep(state, rows, np.flatnonzero(waiting))
+        known = np.flatnonzero(~waiting)
+        values = rows.values.take(pa.array(known))
+        fresh = self._batch(values.columns, rows.ta[known], _times(rows.te[known]))
+        return pa.concat_batches([earlier, fresh])
+
+    def remaining(self, state: LifetimesState) -> pa.RecordBatch:
+        """The rows that are still open."""
+        unused = state.slots.free[: state.slots.free_count]
+        slots = np.setdiff1d(np.arange(state.slots.high), unused)
+        none = pa.nulls(len(slots), TIMESTAMP)
+        ta = state.ta[slots] if len(slots) else no_int64s()
+        return self._batch(state.rows.gather(slots, self.schema.types), ta, none)
+
+    def _batch(self, columns: list[pa.Array], ta: Int64s, te: pa.Array) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=output_schema("lifetimes", self.schema))
+
+    def _keep(self, state: LifetimesState, rows: Delta, which: Int64s) -> None:
+        slots = state.slots.take(len(which))
+        if state.slots.high > len(state.ta):
+            state.ta = grown(state.ta, state.slots.high)
+            state.rows.reserve(len(state.ta))
+        state.rows.write(slots, rows.values.take(pa.array(which)).columns)
+        state.ta[slots] = rows.ta[which]
+        state.lifetimes.observe(rows.holder[which], slots)
+
+
+@dataclass(frozen=True)
+class LatestEmit:
+    schema: Schema
+
+    def start(self) -> Tally:
+        return Tally.of(self.schema.types)
+
+    def write(self, state: Tally, rows: Delta, step: Step) -> pa.RecordBatch:
+        """The snapshot just before `upto`."""
+        state.forget_gone(state.advance((rows,), step.upto))
+        alive = np.flatnonzero(state.counts[0])
+        if not len(alive):
+            return empty_batch(output_schema("latest", self.schema))
+        alive = alive[np.argsort(state.keys.ranks(alive))]
+        keys = np.repeat(alive, state.counts[0, alive])
+        arrays = state.values.gather(keys, self.schema.types)
+        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("latest", self.schema))
+
+
+Emit = StreamEmit | ChangesEmit | LifetimesEmit | LatestEmit
+
+
+def emit_of(name: str, schema: Schema) -> Emit:
+    makers: dict[str, type[Any]] = {
+        "stream": StreamEmit,
+        "changes": ChangesEmit,
+        "lifetimes": LifetimesEmit,
+        "latest": LatestEmit,
+    }
+    made: Emit = makers[name](schema)
+    return made

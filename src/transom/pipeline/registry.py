@@ -1,0 +1,72 @@
+"""The closed list of what a saved query may hold, and the name of a plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from transom.kernels.aggregate.aggregate import AggregateState
+from transom.kernels.join.join import JoinState
+from transom.kernels.join.lazy_hash import LazySide
+from transom.kernels.join.open_pairs import OpenPairs
+from transom.kernels.join.ring_hash import RingSide
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.lifetimes import LifetimeSet, Run
+from transom.kernels.multiplicity import Shown
+from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
+from transom.kernels.set_operation import SetOperationState
+from transom.kernels.table import ChangesTableState, UpsertTableState
+from transom.kernels.tally import Tally
+from transom.kernels.to_stream import ToStreamState
+from transom.kernels.window.partition_rows import PartitionRowsWindowState
+from transom.kernels.window.rows import RowsWindowState
+from transom.kernels.window.slide_range import SlideRangeWindowState, Waiting
+from transom.kernels.window.slide_rows import SlideRowsWindowState
+from transom.pipeline.admission import InputState, Ledger, WaitingRows
+from transom.pipeline.emit import LifetimesState
+from transom.pipeline.memory import Counters, PipelineState
+from transom.planner.operator import Operator
+from transom.state.fifo import Fifo
+from transom.state.holders import HolderPool
+from transom.state.slots import SlotPool
+
+STATE_CLASSES: Final[tuple[type, ...]] = (
+    AggregateState,
+    ChangesTableState,
+    Counters,
+    Fifo,
+    FixedColumn,
+    HolderPool,
+    InputState,
+    JoinState,
+    KeyIndex,
+    LazySide,
+    Ledger,
+    LifetimeSet,
+    LifetimesState,
+    OpenPairs,
+    PartitionRowsWindowState,
+    PipelineState,
+    RingSide,
+    RowStore,
+    RowsWindowState,
+    Run,
+    SetOperationState,
+    Shown,
+    SlideRangeWindowState,
+    SlideRowsWindowState,
+    SlotPool,
+    Tally,
+    TextColumn,
+    ToStreamState,
+    UpsertTableState,
+    Waiting,
+    WaitingRows,
+)
+
+
+def fingerprint(operators: Sequence[Operator], *settings: object) -> str:
+    """A short name for a plan: the same query planned the same way has the same one."""
+    parts = [repr((operator.node, operator.tactic.name, operator.keys)) for operator in operators]
+    return hashlib.sha256("\n".join([*parts, repr(settings)]).encode()).hexdigest()[:16]

@@ -1,0 +1,356 @@
+"""The algebra on one page.
+
+A node is a `Stream` (rows with a time) or a `Relation` (rows with a lifetime). Windows lead from streams to relations,
+`ToStream` leads back, everything else works on relations and means at every instant what SQL says of the snapshots.
+Nodes are frozen and check themselves when built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from transom.core.schema import BOOLEAN, Column, Schema
+from transom.core.time import format_duration
+from transom.plan.expression import Expression
+
+
+@dataclass(frozen=True)
+class Node:
+    @property
+    def schema(self) -> Schema:
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return self
+
+
+class Stream(Node):
+    """Rows <v, t> in time order."""
+
+
+class Relation(Node):
+    """Rows <v, ta, te>, alive on [ta, te)."""
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamScan(Stream):
+    """A declared stream by its name in the catalogue; `columns` are its columns, the time column among them."""
+
+    name: str
+    columns: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.columns
+
+
+@dataclass(frozen=True)
+class StreamFilter(Stream):
+    """A selection that a rewrite has moved below a window; queries are not bound to it directly."""
+
+    input: Stream
+    predicate: Expression
+
+    def __post_init__(self) -> None:
+        assert self.predicate.type == BOOLEAN
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class StreamProject(Stream):
+    """A projection below a window, made by a rewrite to carry fewer columns."""
+
+    input: Stream
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+class Change(Enum):
+    """The three ways from a relation back to a stream."""
+
+    ISTREAM = "istream"
+    DSTREAM = "dstream"
+    RSTREAM = "rstream"
+
+
+@dataclass(frozen=True)
+class ToStream(Stream):
+    input: Relation
+    change: Change
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+# --- windows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """Which rows of a stream are alive. Exactly the table of semantics.md; all durations in microseconds.
+
+    Now: now=True. Unbounded: nothing set. `rows` and `range` may both be set (whichever ends first).
+    `slide` is a duration with `range`, a row count with `rows`.
+    """
+
+    range: int | None = None
+    rows: int | None = None
+    partition: tuple[int, ...] | None = None
+    slide: int | None = None
+    now: bool = False
+
+    @property
+    def unbounded(self) -> bool:
+        return not self.now and self.range is None and self.rows is None
+
+    def __str__(self) -> str:
+        if self.now:
+            return "[NOW]"
+        if self.unbounded:
+            return "[RANGE UNBOUNDED]"
+        words = []
+        if self.partition is not None:
+            words.append("PARTITION BY " + ", ".join(f"#{i}" for i in self.partition))
+        if self.rows is not None:
+            words.append(f"ROWS {self.rows}")
+        if self.range is not None:
+            words.append(f"RANGE {format_duration(self.range)}")
+        if self.slide is not None:
+            words.append(f"SLIDE {self.slide if self.range is None else format_duration(self.slide)}")
+        return "[" + " ".join(words) + "]"
+
+
+@dataclass(frozen=True)
+class Window(Relation):
+    input: Stream
+    spec: WindowSpec
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+# --- relations -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableScan(Relation):
+    """A declared table, static or changing, by its name in the catalogue."""
+
+    name: str
+    columns: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.columns
+
+
+@dataclass(frozen=True)
+class Filter(Relation):
+    input: Relation
+    predicate: Expression
+
+    def __post_init__(self) -> None:
+        assert self.predicate.type == BOOLEAN
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class Project(Relation):
+    input: Relation
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.expressions) == len(self.names) > 0
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class Join(Relation):
+    """Inner join of two or more relations; the columns of all of them side by side; no predicate is a cross join."""
+
+    relations: tuple[Relation, ...]
+    predicate: Expression | None = None
+
+    def __post_init__(self) -> None:
+        assert len(self.relations) >= 2
+        assert self.predicate is None or self.predicate.type == BOOLEAN
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(column for relation in self.relations for column in relation.schema))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.relations
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, relations=inputs)
+
+
+@dataclass(frozen=True)
+class OuterJoin(Relation):
+    left: Relation
+    right: Relation
+    side: OneOf["left", "right", "full"]
+    predicate: Expression
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(self.left.schema.columns + self.right.schema.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """COUNT(*) has no argument; `result_type` follows plan/functions.py."""
+
+    function: OneOf["count", "sum", "avg", "min", "max"]
+    argument: Expression | None
+    result_type: pa.DataType
+    distinct: bool = False
+
+    def __str__(self) -> str:
+        inner = "*" if self.argument is None else str(self.argument)
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner})"
+
+
+@dataclass(frozen=True)
+class Aggregate(Relation):
+    """Columns: the keys, then the calls. Not `grouped`: one row always, over nothing as well (and no keys)."""
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    calls: tuple[AggregateCall, ...]
+    names: tuple[str, ...]
+    grouped: bool
+
+    def __post_init__(self) -> None:
+        assert len(self.names) == len(self.keys) + len(self.calls)
+        assert self.grouped == bool(self.keys)
+
+    @property
+    def schema(self) -> Schema:
+        types = [key.type for key in self.keys] + [call.result_type for call in self.calls]
+        return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class Distinct(Relation):
+    input: Relation
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True)
+class SetOperation(Relation):
+    """UNION, INTERSECT, EXCEPT; both inputs have the same types (the binder casts), names come from the left."""
+
+    kind: OneOf["union", "intersect", "except"]
+    all: bool
+    left: Relation
+    right: Relation
+
+    def __post_init__(self) -> None:
+        assert self.left.schema.types == self.right.schema.types
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])

@@ -1,0 +1,145 @@
+"""The names a session knows: streams, tables, views, sinks, options; and the statements that a text consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from typing import Literal as OneOf
+
+from transom.core.errors import Place
+from transom.core.schema import Schema
+from transom.plan.algebra import Node, Relation
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """WATERMARK FOR `column` AS column - `bound`."""
+
+    column: str
+    bound: int
+
+
+@dataclass(frozen=True)
+class StreamDefinition:
+    """CREATE STREAM. `columns` are all declared ones; those in `invisible` are left out of `*`.
+
+    `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case.
+    """
+
+    name: str
+    columns: Schema
+    time: TimeColumn
+    late: OneOf["drop", "side", "fail"] = "drop"
+    idle: int | None = None
+    arrival_time: bool = False
+    invisible: frozenset[str] = frozenset()
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """CREATE TABLE. Static without `time`; otherwise changing, by `change_column` (+ / -) or upsert on `primary_key`.
+
+    The change column is not among the columns of the relation, though it is among `columns` here.
+    """
+
+    name: str
+    columns: Schema
+    time: TimeColumn | None = None
+    change_column: str | None = None
+    primary_key: tuple[str, ...] = ()
+    late: OneOf["drop", "side", "fail"] = "drop"
+    idle: int | None = None
+    invisible: frozenset[str] = frozenset()
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def relation_columns(self) -> Schema:
+        return Schema(tuple(c for c in self.columns if c.name != self.change_column))
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """CREATE VIEW. The query is bound when the view is made; a view over a stream operator is a stream."""
+
+    name: str
+    query: Node
+
+
+@dataclass(frozen=True)
+class SinkDefinition:
+    name: str
+    emit: OneOf["lifetimes", "changes", "latest"] = "changes"
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass
+class Catalogue:
+    """Names are case-insensitive; the dictionaries are keyed by the name in lower case."""
+
+    relations: dict[str, StreamDefinition | TableDefinition | ViewDefinition] = field(default_factory=dict)
+    sinks: dict[str, SinkDefinition] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Statement:
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class CreateStatement(Statement):
+    """The definition is in the catalogue already when the statement is returned."""
+
+    definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition
+
+
+@dataclass(frozen=True)
+class InsertStatement(Statement):
+    """INSERT INTO sink query: a standing query."""
+
+    sink: str
+    query: Node
+
+
+@dataclass(frozen=True)
+class QueryStatement(Statement):
+    """A bare query: a standing query whose result goes to the caller."""
+
+    query: Node
+
+
+@dataclass(frozen=True)
+class ExplainStatement(Statement):
+    query: Node
+    analyze: bool = False
+    json: bool = False
+
+
+@dataclass(frozen=True)
+class SetStatement(Statement):
+    """SET option = value; the option is in the catalogue already when the statement is returned."""
+
+    option: str
+    value: Any
+
+
+__all__ = [
+    "Catalogue",
+    "CreateStatement",
+    "ExplainStatement",
+    "InsertStatement",
+    "QueryStatement",
+    "Relation",
+    "SetStatement",
+    "SinkDefinition",
+    "Statement",
+    "StreamDefinition",
+    "TableDefinition",
+    "TimeColumn",
+    "ViewDefinition",
+]

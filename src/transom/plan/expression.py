@@ -1,0 +1,256 @@
+"""Scalar expressions: typed trees over the columns of one row.
+
+Names of operators and functions are those of `plan/functions.py`, a closed list. Columns are positions, so that
+self-joins and repeated names need no care. `OuterColumn` appears only inside the plan of a sub-query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from transom.core.schema import BOOLEAN, sql_name
+
+if TYPE_CHECKING:
+    from transom.plan.algebra import Relation
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value computed from one row. Every kind has a `type`."""
+
+    @property
+    def type(self) -> pa.DataType:
+        raise NotImplementedError
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return self
+
+
+@dataclass(frozen=True)
+class ColumnRef(Expression):
+    index: int
+    column_type: pa.DataType
+    name: str
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.column_type
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class OuterColumn(Expression):
+    """A column of the row around a sub-query; `depth` 1 is the nearest enclosing query."""
+
+    index: int
+    column_type: pa.DataType
+    name: str
+    depth: int = 1
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.column_type
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant: None, bool, int, float, Decimal, str, date or (naive, UTC) datetime, of the given type."""
+
+    value: Any
+    literal_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.literal_type
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, bool):
+            return str(self.value).upper()
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """An operator or function of the closed list in `plan/functions.py`, arguments already cast as it needs."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    result_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.result_type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=children)
+
+    def __str__(self) -> str:
+        arguments = [str(argument) for argument in self.arguments]
+        if len(arguments) == 2 and not self.function[0].isalpha():
+            return f"({arguments[0]} {self.function} {arguments[1]})"
+        if self.function in ("and", "or"):
+            return "(" + f" {self.function.upper()} ".join(arguments) + ")"
+        if self.function == "in":
+            return f"{arguments[0]} IN ({', '.join(arguments[1:])})"
+        return f"{self.function}({', '.join(arguments)})"
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """CASE WHEN conditions[i] THEN results[i] .. ELSE otherwise END; a branch is evaluated only where it is taken."""
+
+    conditions: tuple[Expression, ...]
+    results: tuple[Expression, ...]
+    otherwise: Expression
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.otherwise.type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.conditions, *self.results, self.otherwise)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        n = len(self.conditions)
+        return Case(children[:n], children[n : 2 * n], children[2 * n])
+
+    def __str__(self) -> str:
+        arms = " ".join(f"WHEN {c} THEN {r}" for c, r in zip(self.conditions, self.results, strict=True))
+        return f"CASE {arms} ELSE {self.otherwise} END"
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """CAST; with `safe` (TRY_CAST) what cannot be cast is NULL, otherwise it is an EvaluationError."""
+
+    operand: Expression
+    target: pa.DataType
+    safe: bool = False
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.target
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return replace(self, operand=children[0])
+
+    def __str__(self) -> str:
+        return f"{'TRY_CAST' if self.safe else 'CAST'}({self.operand} AS {sql_name(self.target)})"
+
+
+@dataclass(frozen=True)
+class Exists(Expression):
+    """[NOT] EXISTS (sub-query)."""
+
+    query: Relation
+
+    @property
+    def type(self) -> pa.DataType:
+        return BOOLEAN
+
+    def __str__(self) -> str:
+        return "EXISTS (..)"
+
+
+@dataclass(frozen=True)
+class InQuery(Expression):
+    """operand IN (sub-query of one column), with SQL's three-valued answer."""
+
+    operand: Expression
+    query: Relation
+
+    @property
+    def type(self) -> pa.DataType:
+        return BOOLEAN
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return replace(self, operand=children[0])
+
+    def __str__(self) -> str:
+        return f"{self.operand} IN (..)"
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first; does not enter the plans of sub-queries."""
+    yield expression
+    for child in expression.children:
+        yield from walk(child)
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A copy with `change` applied to every node, children first."""
+    children = tuple(transform(child, change) for child in expression.children)
+    same = all(new is old for new, old in zip(children, expression.children, strict=True))
+    return change(expression if same else expression.with_children(children))
+
+
+def columns_of(expression: Expression) -> frozenset[int]:
+    """Positions of the columns that the expression reads."""
+    return frozenset(node.index for node in walk(expression) if isinstance(node, ColumnRef))
+
+
+def remap(expression: Expression, positions: dict[int, int]) -> Expression:
+    """The same expression over a row whose columns moved: old position -> new position."""
+
+    def move(node: Expression) -> Expression:
+        return replace(node, index=positions[node.index]) if isinstance(node, ColumnRef) else node
+
+    return transform(expression, move)
+
+
+def substitute(expression: Expression, values: tuple[Expression, ...]) -> Expression:
+    """The expression with column i replaced by values[i]."""
+
+    def fill(node: Expression) -> Expression:
+        return values[node.index] if isinstance(node, ColumnRef) else node
+
+    return transform(expression, fill)
+
+
+def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
+    """The parts of an AND, in order; nothing for None."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(part for argument in predicate.arguments for part in conjuncts(argument))
+    return (predicate,)
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression | None:
+    """The AND of the parts, None for none."""
+    if not parts:
+        return None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Call("and", (whole, part), BOOLEAN)
+    return whole

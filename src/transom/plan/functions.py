@@ -1,0 +1,132 @@
+"""The closed list of scalar operators and functions, and how each is typed.
+
+`resolve` is the only door: it finds a function by its name, inserts the casts that DuckDB would insert, and gives a
+typed expression. Whatever is in the list has the value that DuckDB gives it; a function that cannot be made to agree
+on every input (text beyond ASCII, years before 1) is left out rather than offered almost right.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, DOUBLE, HUGEINT
+from transom.plan.algebra import AggregateCall
+from transom.plan.expression import Expression
+from transom.plan.operators import OPERATORS, Function, case, truth
+from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
+from transom.plan.typing_rules import (
+    NULL,
+    cast,
+    coerce,
+    common_type,
+    is_decimal,
+    is_float,
+    is_number,
+    meeting_type,
+    settle,
+    type_name,
+)
+
+FUNCTIONS: Final[tuple[Function, ...]] = (*OPERATORS, *NUMBER_FUNCTIONS, *TEXT_FUNCTIONS, *DATE_FUNCTIONS)
+_AGGREGATES: Final[dict[str, OneOf["count", "sum", "avg", "min", "max"]]] = {
+    "count": "count",
+    "sum": "sum",
+    "avg": "avg",
+    "min": "min",
+    "max": "max",
+}
+AGGREGATES: Final = tuple(_AGGREGATES)
+
+_BY_NAME: Final[dict[str, Function]] = {name: f for f in FUNCTIONS for name in (f.name, *f.aliases)}
+
+
+def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
+    """The typed call of a function or operator, with implicit casts; raises QueryError when it does not fit.
+
+    >>> from transom.plan.expression import ColumnRef, Literal
+    >>> from transom.core.schema import INTEGER
+    >>> call = resolve("/", (ColumnRef(0, INTEGER, "a"), Literal(2, INTEGER)))
+    >>> str(call), str(call.type)
+    ('(CAST(a AS DOUBLE) / CAST(2 AS DOUBLE))', 'double')
+    """
+    found = _BY_NAME.get(function.lower())
+    if found is None:
+        close = suggest(function)
+        remedy = f"did you mean {' or '.join(close)}?" if close else "see the list of functions in the documentation"
+        raise QueryError(f"there is no function '{function}'", remedy=remedy)
+    if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
+        raise QueryError(
+            f"'{found.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
+            remedy=f"write {found.usage}",
+        )
+    return found.rule(found, arguments)
+
+
+def is_function(name: str) -> bool:
+    """Whether `resolve` knows the name."""
+    return name.lower() in _BY_NAME
+
+
+def suggest(function: str) -> list[str]:
+    """Up to three names that were perhaps meant.
+
+    >>> suggest("lenght")
+    ['length', 'len']
+    """
+    words = sorted(name for name in (*_BY_NAME, *AGGREGATES) if name[0].isalpha())
+    return difflib.get_close_matches(function.lower(), words, n=3, cutoff=0.65)
+
+
+def aggregate_call(function: str, argument: Expression | None, distinct: bool = False) -> AggregateCall:
+    """The typed call of an aggregate; no argument is COUNT(*).
+
+    >>> from transom.plan.expression import ColumnRef
+    >>> aggregate_call("sum", ColumnRef(0, BIGINT, "a")).result_type
+    Decimal128Type(decimal128(38, 0))
+    """
+    name = _AGGREGATES.get(function.lower())
+    if name is None:
+        close = difflib.get_close_matches(function.lower(), _AGGREGATES, n=2, cutoff=0.3) or list(_AGGREGATES)
+        raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
+    if argument is None:
+        if name != "count" or distinct:
+            raise QueryError(f"{name}(*) has no meaning", remedy=f"write {name}(column)")
+        return AggregateCall("count", None, BIGINT)
+    argument = settle(argument)
+    return AggregateCall(name, argument, _aggregate_type(name, argument.type), distinct)
+
+
+def _aggregate_type(name: str, type_: pa.DataType) -> pa.DataType:
+    if name == "count":
+        return BIGINT
+    if name in ("min", "max"):
+        return type_
+    if not is_number(type_):
+        raise QueryError(f"{name} takes numbers, not {type_name(type_)}", remedy=f"write {name}(CAST(value AS DOUBLE))")
+    if name == "avg" or is_float(type_):
+        return DOUBLE
+    return pa.decimal128(38, type_.scale) if is_decimal(type_) else HUGEINT
+
+
+__all__ = [
+    "AGGREGATES",
+    "FUNCTIONS",
+    "NULL",
+    "Function",
+    "aggregate_call",
+    "case",
+    "cast",
+    "coerce",
+    "common_type",
+    "is_function",
+    "meeting_type",
+    "resolve",
+    "settle",
+    "suggest",
+    "truth",
+]

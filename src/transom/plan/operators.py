@@ -1,0 +1,275 @@
+"""Operators and how they are typed: arithmetic, comparison, logic, and the conditional forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, REAL, TIMESTAMP, VARCHAR
+from transom.plan.expression import Call, Case, Expression, Literal
+from transom.plan.typing_rules import (
+    MAX_DIGITS,
+    NULL,
+    cannot_mix,
+    coerce,
+    digits_of,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_number,
+    is_temporal,
+    meeting_type,
+    settle,
+    type_name,
+)
+
+Arguments = tuple[Expression, ...]
+
+INT64_DIGITS: Final = 18
+"""Decimals of up to 18 digits stay within 18 in arithmetic, as in DuckDB: what needs more is an overflow."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """An entry of the closed list: its name, how it is written, what it gives, and the rule that types it."""
+
+    name: str
+    usage: str
+    gives: str
+    least: int
+    most: int | None
+    rule: Callable[[Function, Arguments], Expression]
+    aliases: tuple[str, ...] = ()
+
+
+def misfit(function: Function, arguments: Arguments, remedy: str | None = None) -> QueryError:
+    types = ", ".join(type_name(argument.type) for argument in arguments)
+    return QueryError(f"'{function.name}' does not take ({types})", remedy=remedy or f"write {function.usage}")
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(function: Function, arguments: Arguments) -> Expression:
+    """+, - and *: dates move by days; otherwise both sides meet in one type of number."""
+    name = function.name
+    left, right = arguments
+    if name != "*" and (is_temporal(left.type) or is_temporal(right.type)):
+        return _date_arithmetic(function, left, right)
+    if left.type == right.type == NULL:
+        return Literal(None, BIGINT)
+    _need_numbers(function, arguments)
+    type_ = meeting_type(arguments)
+    if type_ is None or not is_decimal(type_) or type_ == HUGEINT:
+        return _both(function, arguments, type_)
+    return _decimal_arithmetic(name, left, right)
+
+
+def _both(function: Function, arguments: Arguments, type_: pa.DataType | None) -> Expression:
+    if type_ is None:
+        raise misfit(function, arguments)
+    return Call(function.name, tuple(coerce(a, type_) for a in arguments), type_)
+
+
+def _need_numbers(function: Function, arguments: Arguments) -> None:
+    if not all(is_number(a.type) or a.type == NULL for a in arguments):
+        raise misfit(function, arguments, f"'{function.name}' is for numbers; write CAST(value AS DOUBLE)")
+
+
+def _decimal_arithmetic(name: str, left: Expression, right: Expression) -> Expression:
+    if left.type == NULL or right.type == NULL:
+        known = right.type if left.type == NULL else left.type
+        left, right = coerce(left, known), coerce(right, known)
+    (a_digits, a_scale), (b_digits, b_scale) = digits_of(left.type), digits_of(right.type)
+    widest = max(a_digits, b_digits)
+    if name == "*":
+        digits, scale = a_digits + b_digits, a_scale + b_scale
+        if scale > MAX_DIGITS:
+            raise QueryError(
+                f"the product of {type_name(left.type)} and {type_name(right.type)} has more than {MAX_DIGITS} places",
+                remedy="cast one of them to DOUBLE, or to a DECIMAL with fewer places",
+            )
+        stays = scale < INT64_DIGITS
+    else:
+        scale = max(a_scale, b_scale)
+        digits, stays = max(a_digits - a_scale, b_digits - b_scale) + scale + 1, True
+    if stays and widest <= INT64_DIGITS:
+        digits = min(digits, INT64_DIGITS)
+    result = pa.decimal128(min(digits, MAX_DIGITS), scale)
+    if name == "*":
+        sides = tuple(coerce(s, pa.decimal128(result.precision, digits_of(s.type)[1])) for s in (left, right))
+    else:
+        sides = (coerce(left, result), coerce(right, result))
+    return Call(name, sides, result)
+
+
+def _date_arithmetic(function: Function, left: Expression, right: Expression) -> Expression:
+    if left.type == right.type == DATE and function.name == "-":
+        return Call("-", (left, right), BIGINT)
+    if function.name == "+" and right.type == DATE:
+        left, right = right, left
+    days = right.type == NULL or (is_integer(right.type) and right.type != BIGINT)
+    if left.type == DATE and days:
+        return Call(function.name, (left, coerce(right, INTEGER)), DATE)
+    if left.type in (DATE, TIMESTAMP) and right.type in (DATE, TIMESTAMP) and function.name == "-":
+        raise misfit(function, (left, right), "write date_diff('second', earlier, later)")
+    raise misfit(function, (left, right), "write value + INTERVAL '1' DAY, or date + 1")
+
+
+def _division(function: Function, arguments: Arguments) -> Expression:
+    """/ is a division of floats, whatever it is given: by zero it is an infinity or NaN."""
+    _need_numbers(function, arguments)
+    types = [a.type for a in arguments]
+    type_ = REAL if REAL in types and DOUBLE not in types else DOUBLE
+    return _both(function, arguments, type_)
+
+
+def _whole_division(function: Function, arguments: Arguments) -> Expression:
+    _need_numbers(function, arguments)
+    if any(is_float(a.type) or (is_decimal(a.type) and a.type != HUGEINT) for a in arguments):
+        raise misfit(function, arguments, "'//' divides integers; write floor(a / b)")
+    if all(a.type == NULL for a in arguments):
+        return Literal(None, BIGINT)
+    return _both(function, arguments, meeting_type(arguments))
+
+
+def _remainder(function: Function, arguments: Arguments) -> Expression:
+    _need_numbers(function, arguments)
+    if all(a.type == NULL for a in arguments):
+        return Literal(None, BIGINT)
+    return _both(function, arguments, meeting_type(arguments))
+
+
+def _negate(function: Function, arguments: Arguments) -> Expression:
+    _need_numbers(function, arguments)
+    (argument,) = arguments
+    if argument.type == NULL:
+        return Literal(None, BIGINT)
+    if isinstance(argument, Literal) and argument.value is not None:
+        return Literal(-argument.value, _negated_type(argument))
+    return Call("negate", arguments, argument.type)
+
+
+def _negated_type(literal: Literal) -> pa.DataType:
+    """-9223372036854775808 is a BIGINT though its digits alone are not, and likewise for an INTEGER."""
+    if literal.type == HUGEINT and literal.value == 1 << 63:
+        return BIGINT
+    return INTEGER if literal.type == BIGINT and literal.value == 1 << 31 else literal.type
+
+
+# --- comparison and logic --------------------------------------------------------------------------------------------
+
+
+def _comparison(function: Function, arguments: Arguments) -> Expression:
+    type_ = meeting_type(arguments, comparing=True)
+    if type_ is None:
+        raise cannot_mix(f"'{function.name}'", arguments)
+    type_ = INTEGER if type_ == NULL else type_
+    return Call(function.name, tuple(coerce(a, type_) for a in arguments), BOOLEAN)
+
+
+def truth(expression: Expression) -> Expression:
+    """The expression as a condition; numbers are true unless they are 0."""
+    if is_temporal(expression.type):
+        raise QueryError(
+            f"a {type_name(expression.type)} is no condition", remedy="compare it with something, as in value > other"
+        )
+    return coerce(expression, BOOLEAN)
+
+
+def _logic(function: Function, arguments: Arguments) -> Expression:
+    return Call(function.name, tuple(truth(a) for a in arguments), BOOLEAN)
+
+
+def _is_null(function: Function, arguments: Arguments) -> Expression:
+    return Call("is_null", (settle(arguments[0]),), BOOLEAN)
+
+
+def _like(function: Function, arguments: Arguments) -> Expression:
+    if not all(a.type in (VARCHAR, NULL) for a in arguments):
+        raise misfit(function, arguments)
+    if len(arguments) == 3:
+        escape = arguments[2]
+        if not (isinstance(escape, Literal) and isinstance(escape.value, str) and len(escape.value) == 1):
+            raise misfit(function, arguments, "write ESCAPE with one character, as in ESCAPE '!'")
+    return Call(function.name, tuple(coerce(a, VARCHAR) for a in arguments), BOOLEAN)
+
+
+# --- choice ----------------------------------------------------------------------------------------------------------
+
+
+def case(conditions: Arguments, results: Arguments, otherwise: Expression | None = None) -> Expression:
+    """CASE WHEN .. THEN .. ELSE .. END with all results in one type."""
+    values = (*results, otherwise if otherwise is not None else Literal(None, NULL))
+    type_ = meeting_type(values)
+    if type_ is None:
+        raise cannot_mix("CASE", values)
+    type_ = INTEGER if type_ == NULL else type_
+    cast_values = tuple(coerce(value, type_) for value in values)
+    return Case(tuple(truth(c) for c in conditions), cast_values[:-1], cast_values[-1])
+
+
+def _if(function: Function, arguments: Arguments) -> Expression:
+    return case(arguments[:1], arguments[1:2], arguments[2] if len(arguments) > 2 else None)
+
+
+def _nullif(function: Function, arguments: Arguments) -> Expression:
+    value = settle(arguments[0])
+    return Case((_comparison(EQUAL, arguments),), (Literal(None, value.type),), value)
+
+
+def one_type(function: Function, arguments: Arguments) -> Expression:
+    """Any values, all in one type, which is the type of the result."""
+    type_ = meeting_type(arguments)
+    if type_ is None:
+        raise cannot_mix(function.name, arguments)
+    type_ = INTEGER if type_ == NULL else type_
+    return Call(function.name, tuple(coerce(a, type_) for a in arguments), type_)
+
+
+def texts(function: Function, arguments: Arguments) -> Expression:
+    """Any values, each as a text."""
+    return Call(function.name, tuple(coerce(a, VARCHAR) for a in arguments), VARCHAR)
+
+
+def _add_interval(function: Function, arguments: Arguments) -> Expression:
+    moment, micros = arguments
+    if not (is_temporal(moment.type) or moment.type == NULL) or not (is_integer(micros.type) or micros.type == NULL):
+        raise misfit(function, arguments, "write timestamp + INTERVAL '10' MINUTE")
+    return Call("add_interval", (coerce(moment, TIMESTAMP), coerce(micros, BIGINT)), TIMESTAMP)
+
+
+EQUAL: Final = Function("=", "a = b", "whether they are equal; NaN equals NaN", 2, 2, _comparison)
+
+OPERATORS: Final[tuple[Function, ...]] = (
+    Function("+", "a + b", "sum; an overflow is an error; DATE + days is a DATE", 2, 2, _arithmetic),
+    Function("-", "a - b", "difference; DATE - DATE is a number of days", 2, 2, _arithmetic),
+    Function("*", "a * b", "product", 2, 2, _arithmetic),
+    Function("/", "a / b", "quotient as DOUBLE (REAL beside REAL)", 2, 2, _division),
+    Function("//", "a // b", "quotient of integers without its fraction; by 0 an error", 2, 2, _whole_division),
+    Function("%", "a % b", "remainder, with the sign of a; by 0 an error (NaN of floats)", 2, 2, _remainder, ("mod",)),
+    Function("negate", "-a", "the number with the other sign", 1, 1, _negate),
+    EQUAL,
+    Function("<>", "a <> b", "whether they differ", 2, 2, _comparison, ("!=",)),
+    Function("<", "a < b", "whether a is less; NaN is the greatest number", 2, 2, _comparison),
+    Function("<=", "a <= b", "whether a is less or equal", 2, 2, _comparison),
+    Function(">", "a > b", "whether a is greater", 2, 2, _comparison),
+    Function(">=", "a >= b", "whether a is greater or equal", 2, 2, _comparison),
+    Function("is_not_distinct", "a IS NOT DISTINCT FROM b", "equality in which NULL equals NULL", 2, 2, _comparison),
+    Function("in", "a IN (b, ..)", "whether a equals one of them", 2, None, _comparison),
+    Function("and", "a AND b", "both; b is evaluated only where a does not settle it", 2, None, _logic),
+    Function("or", "a OR b", "either; b is evaluated only where a does not settle it", 2, None, _logic),
+    Function("not", "NOT a", "the opposite", 1, 1, _logic),
+    Function("is_null", "a IS NULL", "whether a is NULL", 1, 1, _is_null),
+    Function("like", "text LIKE pattern [ESCAPE 'c']", "match with % and _", 2, 3, _like),
+    Function("ilike", "text ILIKE pattern [ESCAPE 'c']", "match with % and _, small and capital alike", 2, 3, _like),
+    Function("||", "a || b", "both as one text; NULL when one is", 2, 2, texts),
+    Function("coalesce", "coalesce(a, ..)", "the first that is not NULL", 1, None, one_type, ("ifnull",)),
+    Function("nullif", "nullif(a, b)", "NULL where they are equal, else a", 2, 2, _nullif),
+    Function("if", "if(condition, a[, b])", "a where the condition is true, else b", 2, 3, _if),
+    Function("add_interval", "moment + INTERVAL '1' DAY", "the moment later by a duration", 2, 2, _add_interval),
+)

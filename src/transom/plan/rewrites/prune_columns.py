@@ -1,0 +1,131 @@
+"""Carry only the columns that somebody above reads.
+
+State is kept per column, so a column that is dropped before a join costs nothing in it. DISTINCT, INTERSECT, EXCEPT and the stream operators
+read whole rows; a row that is needed for its existence alone keeps one column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transom.plan.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    OuterJoin,
+    Project,
+    SetOperation,
+    Stream,
+    StreamFilter,
+    StreamProject,
+    StreamScan,
+    TableScan,
+    ToStream,
+    Window,
+)
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, remap, walk
+
+Positions = dict[int, int]
+
+
+def prune_columns(node: Node) -> Node:
+    pruned, kept = _prune(node, frozenset(range(len(node.schema))))
+    return _narrow(pruned, kept, list(range(len(node.schema))))
+
+
+def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
+    """The node with at least the needed columns, and where each of those is now."""
+    everything = {i: i for i in range(len(node.schema))}
+    if isinstance(node, StreamScan | TableScan):
+        return node, everything
+    if isinstance(node, Project):
+        wanted = _at_least_one(needed)
+        expressions = [node.expressions[i] for i in wanted]
+        if any(_opaque(expression) for expression in expressions):
+            child = prune_columns(node.input)
+            return replace(node, input=child), everything  # type: ignore[arg-type]
+        child, at = _child(node.input, expressions)
+        moved = tuple(remap(expression, at) for expression in expressions)
+        kept = {old: new for new, old in enumerate(wanted)}
+        return Project(child, moved, tuple(node.names[i] for i in wanted)), kept  # type: ignore[arg-type]
+    if isinstance(node, Filter | StreamFilter):
+        if _opaque(node.predicate):
+            return node.with_inputs((prune_columns(node.input),)), everything
+        child, at = _prune(node.input, needed | columns_of(node.predicate))
+        return replace(node, input=child, predicate=remap(node.predicate, at)), at  # type: ignore[arg-type]
+    if isinstance(node, Window):
+        wanted = _at_least_one(needed | frozenset(node.spec.partition or ()))
+        child, at = _prune(node.input, frozenset(wanted))
+        child = _narrow(child, at, wanted)
+        to = {old: new for new, old in enumerate(wanted)}
+        spec = node.spec
+        if spec.partition is not None:
+            spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
+        return Window(child, spec), to  # type: ignore[arg-type]
+    if isinstance(node, Join):
+        return _prune_join(node, needed)
+    if isinstance(node, Aggregate):
+        expressions = [*node.keys, *(call.argument for call in node.calls if call.argument is not None)]
+        child, at = _child(node.input, expressions)
+        keys = tuple(remap(key, at) for key in node.keys)
+        calls = tuple(
+            call if call.argument is None else replace(call, argument=remap(call.argument, at)) for call in node.calls
+        )
+        return replace(node, input=child, keys=keys, calls=calls), everything  # type: ignore[arg-type]
+    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+        wanted = _at_least_one(needed)
+        sides = []
+        for side in (node.left, node.right):
+            child, at = _prune(side, frozenset(wanted))
+            sides.append(_narrow(child, at, wanted))
+        return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}  # type: ignore[arg-type]
+    assert isinstance(node, ToStream | Distinct | SetOperation | OuterJoin), node
+    return node.with_inputs(tuple(prune_columns(child) for child in node.inputs)), everything
+
+
+def _prune_join(join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
+    used = needed | (columns_of(join.predicate) if join.predicate is not None else frozenset())
+    relations = []
+    to: Positions = {}
+    first = width = 0
+    for relation in join.relations:
+        own = frozenset(i - first for i in used if first <= i < first + len(relation.schema))
+        child, at = _prune(relation, own)
+        wanted = sorted(own) or [next(iter(at), 0)]
+        child = _narrow(child, at, wanted)
+        to.update({first + old: width + new for new, old in enumerate(wanted)})
+        relations.append(child)
+        first += len(relation.schema)
+        width += len(wanted)
+    predicate = None if join.predicate is None else remap(join.predicate, to)
+    return Join(tuple(relations), predicate), to  # type: ignore[arg-type]
+
+
+def _child(node: Node, expressions: list[Expression]) -> tuple[Node, Positions]:
+    used: frozenset[int] = frozenset()
+    for expression in expressions:
+        used |= columns_of(expression)
+    return _prune(node, used)
+
+
+def _narrow(node: Node, at: Positions, wanted: list[int]) -> Node:
+    """A projection to the wanted columns in that order, where the node has others."""
+    positions = [at[i] for i in wanted]
+    if positions == list(range(len(node.schema))):
+        return node
+    expressions = tuple(ColumnRef(i, node.schema[i].type, node.schema[i].name) for i in positions)
+    names = tuple(node.schema[i].name for i in positions)
+    if isinstance(node, Stream):
+        return StreamProject(node, expressions, names)
+    return Project(node, expressions, names)  # type: ignore[arg-type]
+
+
+def _at_least_one(needed: frozenset[int]) -> list[int]:
+    return sorted(needed) or [0]
+
+
+def _opaque(expression: Expression) -> bool:
+    """A sub-query reads columns that `columns_of` does not see."""
+    return any(isinstance(node, Exists | InQuery) for node in walk(expression))

@@ -1,0 +1,113 @@
+"""Move selections towards the sources.
+
+A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its predicate. Of windows it
+passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY .. ROWS if it reads partition keys only; never
+another row-count window, which must count the rows that the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too:
+RSTREAM over slides goes on until the last row of the window ends, also if a selection hides that row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transom.plan.algebra import (
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Relation,
+    SetOperation,
+    StreamFilter,
+    Window,
+    WindowSpec,
+)
+from transom.plan.expression import (
+    Exists,
+    Expression,
+    InQuery,
+    columns_of,
+    conjunction,
+    conjuncts,
+    remap,
+    substitute,
+    walk,
+)
+
+
+def push_filters(node: Node) -> Node:
+    if isinstance(node, Filter):
+        parts = conjuncts(node.predicate)
+        return _push(node.input, parts)
+    return node.with_inputs(tuple(push_filters(child) for child in node.inputs))
+
+
+def _push(node: Relation, parts: tuple[Expression, ...]) -> Relation:
+    """The node with the selection of all parts as far down as they may go."""
+    movable = tuple(part for part in parts if not _has_query(part))
+    fixed = tuple(part for part in parts if _has_query(part))
+    pushed = _push_movable(node, movable)
+    return _filtered(pushed, fixed)
+
+
+def _push_movable(node: Relation, parts: tuple[Expression, ...]) -> Relation:
+    if isinstance(node, Filter):
+        return _push(node.input, (*conjuncts(node.predicate), *parts))
+    if isinstance(node, Project):
+        if any(_has_query(expression) for expression in node.expressions):
+            return _stay(node, parts)
+        inner = tuple(substitute(part, node.expressions) for part in parts)
+        return replace(node, input=_push(node.input, inner))
+    if isinstance(node, Join):
+        return _push_into_join(node, parts)
+    if isinstance(node, Distinct):
+        return replace(node, input=_push(node.input, parts))
+    if isinstance(node, SetOperation):
+        return replace(node, left=_push(node.left, parts), right=_push(node.right, parts))
+    if isinstance(node, Window):
+        below = tuple(part for part in parts if passes(part, node.spec))
+        above = tuple(part for part in parts if part not in below)
+        stream = push_filters(node.input)
+        predicate = conjunction(below)
+        if predicate is not None:
+            stream = StreamFilter(stream, predicate)  # type: ignore[arg-type]
+        return _filtered(replace(node, input=stream), above)  # type: ignore[arg-type]
+    return _stay(node, parts)
+
+
+def passes(predicate: Expression, window: WindowSpec) -> bool:
+    """Whether a selection may be done before the window instead of after it."""
+    if window.rows is None:
+        return window.slide is None
+    return window.partition is not None and columns_of(predicate) <= set(window.partition)
+
+
+def _push_into_join(join: Join, parts: tuple[Expression, ...]) -> Relation:
+    bounds = [0]
+    for relation in join.relations:
+        bounds.append(bounds[-1] + len(relation.schema))
+    own: list[list[Expression]] = [[] for _ in join.relations]
+    between: list[Expression] = []
+    for part in (*conjuncts(join.predicate), *parts):
+        used = columns_of(part)
+        for i in range(len(join.relations)):
+            if used and not _has_query(part) and bounds[i] <= min(used) and max(used) < bounds[i + 1]:
+                own[i].append(remap(part, {column: column - bounds[i] for column in used}))
+                break
+        else:
+            between.append(part)
+    relations = tuple(_push(relation, tuple(own[i])) for i, relation in enumerate(join.relations))
+    return Join(relations, conjunction(tuple(between)))
+
+
+def _stay(node: Relation, parts: tuple[Expression, ...]) -> Relation:
+    return _filtered(node.with_inputs(tuple(push_filters(child) for child in node.inputs)), parts)  # type: ignore[arg-type]
+
+
+def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:
+    predicate = conjunction(parts)
+    return node if predicate is None else Filter(node, predicate)
+
+
+def _has_query(expression: Expression) -> bool:
+    return any(isinstance(node, Exists | InQuery) for node in walk(expression))

@@ -1,0 +1,208 @@
+"""How types meet: the type that holds several others, and the casts that get there. DuckDB's rules.
+
+Literals are softer than columns, as in DuckDB: a text literal takes the type of what it meets, and an integer literal
+the type of an integer that it meets if it fits (`small + 1` is a TINYINT). NULL takes any type.
+`decimal128(38, 0)` is HUGEINT: beside another decimal it keeps 38 digits and takes over the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+    sql_name,
+)
+from transom.plan.expression import Cast, Expression, Literal
+
+NULL: Final = pa.null()
+MAX_DIGITS: Final = 38
+
+_INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
+_DIGITS: Final = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 19}
+
+
+def is_integer(type_: pa.DataType) -> bool:
+    return type_ in _INTEGERS
+
+
+def is_float(type_: pa.DataType) -> bool:
+    return type_ in (REAL, DOUBLE)
+
+
+def is_decimal(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(type_))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    return is_integer(type_) or is_float(type_) or is_decimal(type_)
+
+
+def is_temporal(type_: pa.DataType) -> bool:
+    return type_ in (DATE, TIMESTAMP)
+
+
+def type_name(type_: pa.DataType) -> str:
+    return "NULL" if type_ == NULL else sql_name(type_)
+
+
+def digits_of(type_: pa.DataType) -> tuple[int, int]:
+    """Digits and scale of the decimal that holds every value of an integer or decimal type.
+
+    >>> digits_of(INTEGER)
+    (10, 0)
+    """
+    return (type_.precision, type_.scale) if is_decimal(type_) else (_DIGITS[type_], 0)
+
+
+def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The type that CASE, COALESCE and set operations give to values of these types; None when they do not mix.
+
+    >>> common_type([INTEGER, pa.decimal128(4, 1)])
+    Decimal128Type(decimal128(11, 1))
+    """
+    found = NULL
+    for type_ in types:
+        wider = _wider(found, type_)
+        if wider is None:
+            return None
+        found = wider
+    return found
+
+
+def comparison_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The type in which values of these types are compared: as `common_type`, but texts are read as the others."""
+    others = [type_ for type_ in types if type_ not in (VARCHAR, NULL)]
+    if not others:
+        return VARCHAR if VARCHAR in types else NULL
+    if any(is_float(t) or is_decimal(t) for t in others):
+        others = [t for t in others if t != BOOLEAN] or others
+    return common_type(others)
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    if a == b or b == NULL:
+        return a
+    if a == NULL:
+        return b
+    if is_temporal(a) and is_temporal(b):
+        return TIMESTAMP
+    if BOOLEAN in (a, b):
+        other = b if a == BOOLEAN else a
+        return other if is_integer(other) or other == HUGEINT else None
+    if not (is_number(a) and is_number(b)):
+        return None
+    if is_float(a) or is_float(b):
+        return DOUBLE if DOUBLE in (a, b) else REAL
+    if is_integer(a) and is_integer(b):
+        return max(a, b, key=_INTEGERS.index)
+    if HUGEINT in (a, b):
+        return pa.decimal128(MAX_DIGITS, max(digits_of(a)[1], digits_of(b)[1]))
+    (a_digits, a_scale), (b_digits, b_scale) = digits_of(a), digits_of(b)
+    whole, scale = max(a_digits - a_scale, b_digits - b_scale), max(a_scale, b_scale)
+    # What does not fit into 38 digits loses places behind the point, never before it.
+    return pa.decimal128(min(whole + scale, MAX_DIGITS), min(scale, MAX_DIGITS - whole))
+
+
+def meeting_type(expressions: Sequence[Expression], comparing: bool = False) -> pa.DataType | None:
+    """`common_type` (or `comparison_type`) of expressions, with literals as soft as DuckDB has them."""
+    firm = [e.type for e in expressions if not (_is_text_literal(e) or _is_integer_literal(e))]
+    rule = comparison_type if comparing else common_type
+    known = rule(firm)
+    if known is None:
+        return None
+    if known == VARCHAR and comparing and any(_is_integer_literal(e) for e in expressions):
+        known = NULL
+    for expression in expressions:
+        if _is_integer_literal(expression):
+            if is_integer(known) and fits(expression, known):
+                continue
+            wider = _wider(known, expression.type)
+            if wider is None:
+                return None
+            known = wider
+    if known == NULL and any(_is_text_literal(e) for e in expressions):
+        return VARCHAR
+    return known
+
+
+def _is_text_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and isinstance(expression.value, str)
+
+
+def _is_integer_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and is_integer(expression.type) and expression.value is not None
+
+
+def fits(expression: Expression, type_: pa.DataType) -> bool:
+    """Whether an integer literal is within the range of an integer type."""
+    bound = 1 << type_.bit_width - 1
+    return isinstance(expression, Literal) and -bound <= expression.value < bound
+
+
+def coerce(expression: Expression, type_: pa.DataType) -> Expression:
+    """The expression as a value of the type: itself, a retyped literal, or an implicit cast.
+
+    >>> str(coerce(Literal(1, INTEGER), BIGINT)), coerce(Literal(None, NULL), DATE).type
+    ('1', DataType(date32[day]))
+    """
+    if expression.type == type_:
+        return expression
+    if isinstance(expression, Literal):
+        if expression.value is None:
+            return Literal(None, type_)
+        if is_integer(expression.type) and is_integer(type_) and fits(expression, type_):
+            return Literal(expression.value, type_)
+    return cast(expression, type_)
+
+
+def cast(expression: Expression, target: pa.DataType, safe: bool = False) -> Expression:
+    """CAST or TRY_CAST; raises QueryError for a pair of types between which there is no cast."""
+    source = expression.type
+    if source == NULL:
+        return Literal(None, target)
+    if source == target:
+        return expression
+    if not is_castable(source, target):
+        raise QueryError(
+            f"a {type_name(source)} cannot be cast to {type_name(target)}",
+            remedy="cast between numbers, between DATE and TIMESTAMP, or from and to VARCHAR",
+        )
+    return Cast(expression, target, safe)
+
+
+def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether CAST knows a way from one type to the other (a value may still fail)."""
+    if source in (target, NULL) or VARCHAR in (source, target):
+        return True
+    if is_temporal(source) or is_temporal(target):
+        return is_temporal(source) and is_temporal(target)
+    # A decimal without a digit before the point has no 1.
+    return not (source == BOOLEAN and is_decimal(target) and target.precision == target.scale)
+
+
+def settle(expression: Expression) -> Expression:
+    """A bare NULL as the INTEGER that it is in the end; anything else as it is."""
+    return coerce(expression, INTEGER) if expression.type == NULL else expression
+
+
+def cannot_mix(what: str, expressions: Sequence[Expression]) -> QueryError:
+    names = [type_name(e.type) for e in expressions]
+    return QueryError(
+        f"{what} cannot mix {', '.join(names[:-1])} and {names[-1]}",
+        remedy="cast them to one type with CAST(value AS type)",
+    )

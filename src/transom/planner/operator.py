@@ -1,0 +1,81 @@
+"""The physical plan: a tree of operators, each with its tactic, its bounds and what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transom.core.schema import Schema
+from transom.plan.algebra import Node
+from transom.plan.expression import Expression
+
+
+@dataclass(frozen=True)
+class Tactic:
+    """The way an operator runs, what it keeps and costs, and why the others do not."""
+
+    name: str
+    keeps: str
+    costs: str = "O(1) a row"
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class JoinKeys:
+    """left[i] = right[i] (over the columns of their side), and what else must hold of a pair."""
+
+    left: tuple[Expression, ...]
+    right: tuple[Expression, ...]
+    residual: Expression | None
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """How the rows of an operator may be spread: in any way, by keys (columns of its output or input), or not at all."""
+
+    kind: str  # any, keys, single
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"by ({', '.join(self.keys)})" if self.kind == "keys" else self.kind
+
+
+ANY = Partitioning("any")
+SINGLE = Partitioning("single")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node of the algebra with the tactic that runs it. Equal operators are the same operator and run once."""
+
+    node: Node
+    tactic: Tactic
+    inputs: tuple[Operator, ...] = ()
+    keys: JoinKeys | None = None
+    needs: tuple[Partitioning, ...] = field(default=(), compare=False)
+    ends_grow: bool = field(default=False, compare=False)
+    open_ends: bool = field(default=False, compare=False)
+
+    @property
+    def schema(self) -> Schema:
+        return self.node.schema
+
+    @property
+    def kind(self) -> str:
+        return type(self.node).__name__
+
+    def walk(self) -> Iterator[Operator]:
+        """The operator and all below it, each once, children before parents."""
+        seen: set[int] = set()
+        order: list[Operator] = []
+
+        def visit(operator: Operator) -> None:
+            if id(operator) in seen:
+                return
+            seen.add(id(operator))
+            for child in operator.inputs:
+                visit(child)
+            order.append(operator)
+
+        visit(self)
+        return iter(order)

@@ -1,0 +1,179 @@
+"""The planner: a rewritten query becomes a tree of operators, or is refused before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from transom.core.errors import RefusedError
+from transom.plan.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    OuterJoin,
+    Project,
+    SetOperation,
+    Stream,
+    StreamFilter,
+    StreamProject,
+    StreamScan,
+    TableScan,
+    ToStream,
+    Window,
+)
+from transom.plan.catalogue import Catalogue, TableDefinition
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, conjuncts, walk
+from transom.plan.options import OPTIONS
+from transom.plan.rewrites import rewrite
+from transom.planner import join as joins
+from transom.planner import window as windows
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic
+
+
+def plan(query: Node, catalogue: Catalogue) -> Operator:
+    """The physical plan of a bound query."""
+    return Planner(catalogue).plan(rewrite(query))
+
+
+class Planner:
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.made: dict[Operator, Operator] = {}
+
+    def option(self, name: str) -> Any:
+        return self.catalogue.options.get(name, OPTIONS[name].default)
+
+    def plan(self, node: Node) -> Operator:
+        """The operator for a node; equal nodes give the very same operator."""
+        operator = self._plan(node)
+        return self.made.setdefault(operator, operator)
+
+    def _plan(self, node: Node) -> Operator:
+        if isinstance(node, StreamScan):
+            return Operator(node, Tactic("scan", "rows waiting for progress"))
+        if isinstance(node, TableScan):
+            return self._table(node)
+        if isinstance(node, OuterJoin):
+            raise RefusedError(
+                f"{node.side.upper()} JOIN cannot run yet on this runtime",
+                remedy="use an inner join, or the reference runtime for small data",
+            )
+        for expression in _expressions(node):
+            if any(isinstance(part, Exists | InQuery) for part in walk(expression)):
+                raise RefusedError(
+                    "EXISTS and IN (sub-query) cannot run yet on this runtime",
+                    remedy="write a join with a SELECT DISTINCT sub-query, or use the reference runtime for small data",
+                )
+        if isinstance(node, Join):
+            return self._join(node)
+        inputs = tuple(self.plan(child) for child in node.inputs)
+        if isinstance(node, Window):
+            chosen = windows.choose(node.spec, node.schema)
+            return Operator(
+                node, chosen.tactic, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends
+            )
+        first = inputs[0]
+        if isinstance(node, Filter | Project | StreamFilter | StreamProject):
+            name = "filter" if isinstance(node, Filter | StreamFilter) else "project"
+            tactic = Tactic(name, "nothing")
+            return Operator(node, tactic, inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
+        if isinstance(node, ToStream):
+            kept = "each distinct row alive once, two numbers per row alive"
+            return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (_all(first),))
+        if isinstance(node, Aggregate):
+            needs = Partitioning("keys", tuple(str(key) for key in node.keys)) if node.grouped else SINGLE
+            heaps = any(call.function in ("min", "max") for call in node.calls)
+            costs = "O(log rows alive) a row" if heaps else "O(1) a row"
+            kept = "16 bytes per argument and row alive, totals per group"
+            return Operator(node, Tactic("sliding", kept, costs), inputs, None, (needs,), open_ends=True)
+        kept = "each distinct row alive once, two numbers per row alive"
+        tactic = Tactic("counting", kept, "a hash look-up a row")
+        if isinstance(node, Distinct):
+            return Operator(node, tactic, inputs, None, (_all(first),), open_ends=True)
+        assert isinstance(node, SetOperation)
+        if node.kind == "union":
+            both = Operator(
+                SetOperation("union", True, node.left, node.right),
+                Tactic("concatenation", "nothing"),
+                inputs,
+                None,
+                (ANY, ANY),
+                open_ends=any(i.open_ends for i in inputs),
+            )
+            if node.all:
+                return both
+            both = self.made.setdefault(both, both)
+            return Operator(
+                Distinct(both.node),  # type: ignore[arg-type]
+                tactic,
+                (both,),
+                None,
+                (_all(both),),
+                open_ends=True,
+            )
+        return Operator(node, tactic, inputs, None, tuple(_all(i) for i in inputs), open_ends=True)
+
+    def _table(self, node: TableScan) -> Operator:
+        definition = self.catalogue.relations[node.name.lower()]
+        assert isinstance(definition, TableDefinition)
+        if definition.time is None:
+            return Operator(node, Tactic("static_table", "nothing"), ends_grow=True)
+        name = "upsert_table" if definition.primary_key else "changes_table"
+        return Operator(node, Tactic(name, "each row alive once", "a hash look-up a row"), open_ends=True)
+
+    def _join(self, node: Join) -> Operator:
+        """A left-deep tree of two-way joins, and a projection back to the written order of columns."""
+        order = joins.join_order(node)
+        ordered, positions = joins.reordered(node, order)
+        parts = list(conjuncts(ordered.predicate))
+        left = self.plan(ordered.relations[0])
+        forced = self.option("join")
+        for relation in ordered.relations[1:]:
+            right = self.plan(relation)
+            width = len(left.schema) + len(right.schema)
+            ready = tuple(p for p in parts if all(i < width for i in _columns(p)))
+            parts = [p for p in parts if p not in ready]
+            keys = joins.split_keys(ready, len(left.schema))
+            tactic = joins.choose(left, right, keys, forced)
+            joined = Join((left.node, right.node), None)  # type: ignore[arg-type]
+            left = Operator(
+                joined,
+                tactic,
+                (left, right),
+                keys,
+                joins.partitioning(keys, tactic.name),
+                open_ends=left.open_ends or right.open_ends,
+            )
+            left = self.made.setdefault(left, left)
+        if positions == list(range(len(positions))):
+            return left
+        schema = left.schema
+        back = tuple(ColumnRef(i, schema[i].type, schema[i].name) for i in positions)
+        project = Project(left.node, back, tuple(schema[i].name for i in positions))  # type: ignore[arg-type]
+        return Operator(project, Tactic("project", "nothing"), (left,), None, (ANY,), open_ends=left.open_ends)
+
+
+def _columns(expression: Expression) -> Iterator[int]:
+    return (part.index for part in walk(expression) if isinstance(part, ColumnRef))
+
+
+def _all(operator: Operator) -> Partitioning:
+    return Partitioning("keys", tuple(operator.schema.names))
+
+
+def _expressions(node: Node) -> Iterator[Expression]:
+    if isinstance(node, Filter | StreamFilter):
+        yield node.predicate
+    elif isinstance(node, Project | StreamProject):
+        yield from node.expressions
+    elif isinstance(node, Join):
+        yield from conjuncts(node.predicate)
+    elif isinstance(node, Aggregate):
+        yield from node.keys
+        yield from (call.argument for call in node.calls if call.argument is not None)
+
+
+def is_stream(operator: Operator) -> bool:
+    return isinstance(operator.node, Stream)

@@ -1,0 +1,34 @@
+"""Windows: each kind has one tactic; what it keeps and whether its rows end in the order in which they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transom.core.schema import Schema
+from transom.core.time import format_duration
+from transom.plan.algebra import WindowSpec
+from transom.planner.operator import ANY, SINGLE, Partitioning, Tactic
+
+
+@dataclass(frozen=True)
+class WindowChoice:
+    tactic: Tactic
+    needs: Partitioning
+    ends_grow: bool
+    open_ends: bool
+
+
+def choose(spec: WindowSpec, schema: Schema) -> WindowChoice:
+    if spec.rows is None:
+        if spec.slide is None:
+            return WindowChoice(Tactic("range", "nothing"), ANY, True, False)
+        kept = f"the rows of the last {format_duration(spec.slide)}, until they are sampled"
+        return WindowChoice(Tactic("slide_range", kept), ANY, True, False)
+    if spec.slide is not None:
+        kept = f"fewer than {spec.slide} rows, and a number for each of {spec.rows + spec.slide} rows"
+        return WindowChoice(Tactic("slide_rows", kept), SINGLE, True, True)
+    if spec.partition is None:
+        return WindowChoice(Tactic("rows", f"two numbers for each of {spec.rows} rows"), SINGLE, True, True)
+    keys = Partitioning("keys", tuple(schema[i].name for i in spec.partition))
+    kept = f"four numbers for each of {spec.rows} rows of every partition, and the partitions"
+    return WindowChoice(Tactic("partition_rows", kept), keys, False, True)

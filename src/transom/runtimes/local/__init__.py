@@ -1,0 +1,1 @@
+"""The local runtime: a query in one process."""

@@ -1,0 +1,1 @@
+"""The definition, executed: windows in plain Python, SQL by DuckDB on each snapshot. Slow and trusted."""

@@ -1,0 +1,88 @@
+"""DuckDB, asked for the answer on the snapshot of each instant."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import ARROW, SPECIAL
+
+from transom.core.errors import EvaluationError
+from transom.core.schema import Schema
+from transom.core.time import FOREVER, format_instant
+from transom.runtimes.reference import exact
+from transom.runtimes.reference.admission import Lifetime
+from transom.runtimes.reference.expression import type_sql
+from transom.runtimes.reference.history import Row
+from transom.runtimes.reference.sql import SnapshotQuery, snapshot_name
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database for all evaluations of this process.
+
+    Its optimiser is off but for the one rule without which a join by comma is a cross product: fewer things to trust,
+    and planning is faster than optimising for inputs of a few rows.
+    """
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    rules = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+    off = ",".join(rule for rule in rules if rule != "filter_pushdown")
+    connection.execute(f"SET disabled_optimizers = '{off}'")
+    # As columns of Arrow: for a plain Python function DuckDB takes NaN for NULL.
+    for name, function, type_ in (
+        ("exact_sums", exact.sums, "DOUBLE[]"),
+        ("exact_averages", exact.averages, "DOUBLE[]"),
+        ("exact_quotients", exact.quotients, "VARCHAR[]"),
+    ):
+        connection.create_function(name, function, [type_], "DOUBLE", type=ARROW, null_handling=SPECIAL)
+    atexit.register(connection.close)
+    return connection
+
+
+def answers(query: SnapshotQuery, leaves: Sequence[Sequence[Lifetime]], instants: Sequence[int]) -> list[list[Row]]:
+    """The rows of the query at each instant, given the lifetimes of its leaves."""
+    connection = _connection()
+    for i, (leaf, lifetimes) in enumerate(zip(query.leaves, leaves, strict=True)):
+        _load(connection, f"leaf{i}", leaf.schema, lifetimes)
+    snapshots = ", ".join(
+        f"{snapshot_name(i)} AS MATERIALIZED (SELECT * EXCLUDE (ta, te) FROM leaf{i} "
+        "WHERE ta <= CAST($1 AS BIGINT) AND CAST($1 AS BIGINT) < te)"
+        for i in range(len(leaves))
+    )
+    connection.execute(f"PREPARE answer AS WITH {snapshots} {query.sql}")
+    known: dict[tuple[tuple[int, ...], ...], list[Row]] = {}
+    found = []
+    for instant in instants:
+        alive = tuple(_alive(lifetimes, instant) for lifetimes in leaves)
+        if alive not in known:
+            known[alive] = _execute(connection, instant)
+        found.append(known[alive])
+    return found
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str, schema: Schema, lifetimes: Sequence[Lifetime]) -> None:
+    columns = {f"c{i}": pa.array([life.values[i] for life in lifetimes], c.type) for i, c in enumerate(schema)}
+    columns["ta"] = pa.array([life.ta for life in lifetimes], pa.int64())
+    columns["te"] = pa.array([FOREVER if life.te is None else life.te for life in lifetimes], pa.int64())
+    typed = ", ".join(f"CAST(c{i} AS {type_sql(c.type)}) AS c{i}" for i, c in enumerate(schema))
+    connection.register("loading", pa.table(columns))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {typed}, ta, te FROM loading")
+    connection.unregister("loading")
+
+
+def _alive(lifetimes: Sequence[Lifetime], instant: int) -> tuple[int, ...]:
+    return tuple(i for i, life in enumerate(lifetimes) if life.ta <= instant and (life.te is None or instant < life.te))
+
+
+def _execute(connection: duckdb.DuckDBPyConnection, instant: int) -> list[Row]:
+    try:
+        return connection.execute(f"EXECUTE answer({instant})").fetchall()
+    except (duckdb.DataError, duckdb.InvalidInputException) as failure:
+        what = str(failure).splitlines()[0]
+        raise EvaluationError(
+            f"an expression failed at {format_instant(instant)}: {what}",
+            remedy="guard it with CASE, or use TRY_CAST where a text may be no number",
+        ) from failure

@@ -1,0 +1,66 @@
+"""Sums and averages that depend on the numbers alone, not on their order (semantics.md, "The one law")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+
+def exact_sum(numbers: Sequence[float]) -> float:
+    """The correctly rounded exact sum; infinities and NaN as IEEE has them, and what is too large is infinite.
+
+    >>> exact_sum([1e16, 1.0, -1e16]), exact_sum([1e308, 1e308, -1e308])
+    (1.0, 1e+308)
+    """
+    if not all(math.isfinite(number) for number in numbers):
+        return sum(number for number in numbers if not math.isfinite(number))
+    try:
+        return math.fsum(numbers)
+    except OverflowError:  # perhaps on the way only: the sum itself may be finite
+        return nearest(sum(map(Fraction, numbers), Fraction(0)))
+
+
+def exact_average(numbers: Sequence[float]) -> float:
+    """That sum divided by the count."""
+    return exact_sum(numbers) / len(numbers)
+
+
+def exact_quotient(texts: Sequence[str]) -> float:
+    """The average of integers or decimals given as text: their exact sum divided by the count, rounded once.
+
+    >>> exact_quotient(["9007199254740993", "9007199254740993"])
+    9007199254740992.0
+    """
+    return nearest(sum(map(Fraction, texts), Fraction(0)) / len(texts))
+
+
+def nearest(number: Fraction) -> float:
+    """The nearest float; Python divides integers with one correct rounding."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+# DuckDB calls these with a column of lists. NULLs do not count; where nothing is left to aggregate the answer is NULL.
+
+
+def sums(lists: pa.ChunkedArray) -> pa.Array:
+    return _each(lists, exact_sum)
+
+
+def averages(lists: pa.ChunkedArray) -> pa.Array:
+    return _each(lists, exact_average)
+
+
+def quotients(lists: pa.ChunkedArray) -> pa.Array:
+    return _each(lists, exact_quotient)
+
+
+def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], float]) -> pa.Array:
+    known = [[value for value in values or () if value is not None] for values in lists.to_pylist()]
+    return pa.array([aggregate(values) if values else None for values in known], pa.float64())

@@ -1,0 +1,112 @@
+"""Scalar expressions as DuckDB SQL. Identifiers are generated, literals typed, functions from a closed list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, sql_name
+from transom.core.time import from_datetime
+from transom.plan.algebra import Relation
+from transom.plan.expression import Call, Case, Cast, ColumnRef, Exists, Expression, InQuery, Literal, OuterColumn
+
+Columns = Sequence[str]
+
+_INFIX: Final = ("+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||")
+
+# Where DuckDB spells it otherwise, or parses the name in a way of its own.
+_TEMPLATES: Final = {
+    "not": "(NOT {0})",
+    "negate": "(- {0})",
+    "is_null": "({0} IS NULL)",
+    "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})",
+    "add_interval": "({0} + to_microseconds({1}))",
+    "position": "strpos({0}, {1})",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the columns of a row are called, and those of the rows around a sub-query, the nearest last."""
+
+    columns: Columns
+    outer: tuple[Columns, ...] = ()
+
+    def inside(self) -> tuple[Columns, ...]:
+        return (*self.outer, self.columns)
+
+
+SubQuery = Callable[[Relation, tuple[Columns, ...]], str]
+
+
+def type_sql(type_: pa.DataType) -> str:
+    """DuckDB's name of a type; the widest decimal without places is its HUGEINT."""
+    if pa.types.is_null(type_):
+        return "INTEGER"
+    return "HUGEINT" if type_ == HUGEINT else sql_name(type_)
+
+
+def literal_sql(value: Any, type_: pa.DataType) -> str:
+    """A typed constant.
+
+    >>> literal_sql("it's", pa.string()), literal_sql(None, BOOLEAN)
+    ("CAST('it''s' AS VARCHAR)", 'CAST(NULL AS BOOLEAN)')
+    """
+    if value is None:
+        text = "NULL"
+    elif type_ == TIMESTAMP:
+        return f"make_timestamp(CAST({from_datetime(value)} AS BIGINT))"
+    elif type_ == BOOLEAN:
+        return "TRUE" if value else "FALSE"
+    else:
+        text = "'" + str(value).replace("'", "''") + "'"
+    return f"CAST({text} AS {type_sql(type_)})"
+
+
+def expression_sql(expression: Expression, scope: Scope, sub_query: SubQuery) -> str:
+    """The expression over a row of the scope; `sub_query` writes the SELECT of a plan, given the rows around it."""
+
+    def sql(node: Expression) -> str:
+        match node:
+            case ColumnRef():
+                return scope.columns[node.index]
+            case OuterColumn():
+                return scope.outer[-node.depth][node.index]
+            case Literal():
+                return literal_sql(node.value, node.type)
+            case Call():
+                return _call(node, [sql(argument) for argument in node.arguments])
+            case Case():
+                arms = zip(node.conditions, node.results, strict=True)
+                written = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)
+                return f"CASE {written} ELSE {sql(node.otherwise)} END"
+            case Cast():
+                return f"{'TRY_CAST' if node.safe else 'CAST'}({sql(node.operand)} AS {type_sql(node.target)})"
+            case Exists():
+                return f"EXISTS ({sub_query(node.query, scope.inside())})"
+            case InQuery():
+                return f"({sql(node.operand)} IN ({sub_query(node.query, scope.inside())}))"
+        raise TypeError(f"an expression without a meaning: {node!r}")
+
+    return sql(expression)
+
+
+def _call(call: Call, arguments: list[str]) -> str:
+    name = call.function
+    if name in _INFIX:
+        written = "(" + f" {name.upper()} ".join(arguments) + ")"
+    elif name in _TEMPLATES:
+        written = _TEMPLATES[name].format(*arguments)
+    elif name == "in":
+        written = f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    elif name in ("like", "ilike"):
+        escape = f" ESCAPE {arguments[2]}" if len(arguments) > 2 else ""
+        written = f"({arguments[0]} {name.upper()} {arguments[1]}{escape})"
+    else:
+        assert name.replace("_", "").isalnum(), name
+        written = f"{name}({', '.join(arguments)})"
+    # The type is part of the meaning (where an addition overflows); DuckDB's own is nearly always the same.
+    return written if call.type == BOOLEAN else f"CAST({written} AS {type_sql(call.type)})"

@@ -1,0 +1,33 @@
+"""What a plan is made of: its sub-plans, those of sub-queries in expressions included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, StreamScan, TableScan
+from transom.plan.expression import Exists, Expression, InQuery, walk
+
+
+def scans(node: Node) -> Iterator[StreamScan | TableScan]:
+    """Every scan of a declared stream or table in the plan."""
+    if isinstance(node, StreamScan | TableScan):
+        yield node
+    for below in node.inputs:
+        yield from scans(below)
+    for expression in _expressions(node):
+        for part in walk(expression):
+            if isinstance(part, Exists | InQuery):
+                yield from scans(part.query)
+
+
+def _expressions(node: Node) -> tuple[Expression, ...]:
+    match node:
+        case Filter() | OuterJoin():
+            return (node.predicate,)
+        case Join():
+            return () if node.predicate is None else (node.predicate,)
+        case Project():
+            return node.expressions
+        case Aggregate():
+            return (*node.keys, *(call.argument for call in node.calls if call.argument is not None))
+    return ()

@@ -1,0 +1,84 @@
+"""Windows by their definition: the table of semantics.md, literally."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transom.core.time import FOREVER
+from transom.plan.algebra import WindowSpec
+from transom.runtimes.reference.admission import Lifetime, TimedRow
+from transom.runtimes.reference.history import Row, canonical
+
+
+def lifetimes(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
+    """The lifetime of each row of a stream (given in stream order); rows that are in no snapshot are left out."""
+    if spec.slide is not None:
+        found = _slide_by_rows(rows, spec) if spec.range is None else _slide_by_time(rows, spec)
+    else:
+        found = _plain(rows, spec, tick)
+    return [life for life in found if life.ta < FOREVER and (life.te is None or life.ta < life.te)]
+
+
+def _plain(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
+    successors = _successors(rows, spec)
+    found = []
+    for i, row in enumerate(rows):
+        if spec.now:
+            end: int | None = min(row.t + tick, FOREVER)
+        elif spec.unbounded:
+            end = FOREVER
+        else:
+            by_time = None if spec.range is None else min(row.t + spec.range, FOREVER)
+            ends = [end for end in (by_time, successors[i]) if end is not None]
+            end = min(ends) if ends else None
+        found.append(Lifetime(row.values, row.t, end))
+    return found
+
+
+def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
+    """For each row the time of the N-th next row of its partition, None while that has not arrived."""
+    if spec.rows is None:
+        return [None] * len(rows)
+    partitions: dict[Row, list[int]] = {}
+    for i, row in enumerate(rows):
+        partitions.setdefault(canonical(row.values[k] for k in spec.partition or ()), []).append(i)
+    found: list[int | None] = [None] * len(rows)
+    for members in partitions.values():
+        for place, i in enumerate(members):
+            if place + spec.rows < len(members):
+                found[i] = rows[members[place + spec.rows]].t
+    return found
+
+
+def _slide_by_time(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
+    """Sampled at the multiples of S since the epoch and held: [ceil(t/S)S, ceil((t+T)/S)S)."""
+    assert spec.range is not None and spec.slide is not None and spec.rows is None
+    return [
+        Lifetime(
+            row.values,
+            _ceiling(row.t, spec.slide),
+            min(_ceiling(row.t + spec.range, spec.slide), FOREVER),
+        )
+        for row in rows
+    ]
+
+
+def _slide_by_rows(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
+    """Row i (from 1) lives from row ceil(i/M)M to row ceil((i+N)/M)M; a last partial step never shows."""
+    assert spec.rows is not None and spec.slide is not None
+    found = []
+    for i, row in enumerate(rows, start=1):
+        first = _ceiling(i, spec.slide)
+        last = _ceiling(i + spec.rows, spec.slide)
+        if first <= len(rows):
+            found.append(Lifetime(row.values, rows[first - 1].t, rows[last - 1].t if last <= len(rows) else None))
+    return found
+
+
+def _ceiling(number: int, step: int) -> int:
+    """The least multiple of the step that is not below the number.
+
+    >>> _ceiling(7, 5), _ceiling(10, 5), _ceiling(-7, 5)
+    (10, 10, -5)
+    """
+    return -(-number // step) * step

@@ -1,0 +1,104 @@
+"""One codec for all state: any tree of dataclasses, lists, numbers, texts, flat arrays and Arrow batches <-> Arrow IPC.
+
+A state is written as an IPC stream of one batch: a row per array, with a JSON description of the tree in the schema's
+metadata. Nothing read back is ever executed: a dataclass is rebuilt only when its name is in `classes`, the closed
+list of the caller. Every dataclass may carry `STATE_VERSION`; another version is refused, not guessed at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.errors import CheckpointError
+
+FORMAT: Final = "transom-state-1"
+
+
+def encode(state: Any) -> bytes:
+    """The state as bytes."""
+    blobs: list[bytes | memoryview] = []
+    tree = _describe(state, blobs)
+    schema = pa.schema(
+        [pa.field("blob", pa.large_binary())], metadata={b"format": FORMAT.encode(), b"tree": json.dumps(tree).encode()}
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([pa.array(blobs, pa.large_binary())], schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def decode(data: bytes, classes: Iterable[type]) -> Any:
+    """The state that `encode` wrote; dataclasses are looked up by name among `classes`."""
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            metadata = reader.schema.metadata or {}
+            blobs = [b for batch in reader for b in batch.column(0)]
+        if metadata.get(b"format") != FORMAT.encode():
+            raise CheckpointError("this is not a saved state", remedy="point at a checkpoint written by this program")
+        tree = json.loads(metadata[b"tree"])
+    except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
+        raise CheckpointError(
+            "a saved state cannot be read; it is damaged or cut short",
+            remedy="restore the checkpoint from a copy, or start without it",
+        ) from error
+    return _rebuild(tree, blobs, {cls.__name__: cls for cls in classes})
+
+
+def _version(cls: type) -> int:
+    return int(getattr(cls, "STATE_VERSION", 1))
+
+
+def _describe(value: Any, blobs: list[bytes | memoryview]) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"v": value}
+    if isinstance(value, np.integer):
+        return {"v": int(value)}
+    if isinstance(value, np.ndarray):
+        blobs.append(np.ascontiguousarray(value).tobytes())
+        return {"array": len(blobs) - 1, "dtype": value.dtype.str, "shape": list(value.shape)}
+    if isinstance(value, pa.RecordBatch):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, value.schema) as writer:
+            writer.write_batch(value)
+        blobs.append(sink.getvalue().to_pybytes())
+        return {"batch": len(blobs) - 1}
+    if isinstance(value, list | tuple):
+        return {"list": [_describe(item, blobs) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, dict):
+        return {"dict": [[key, _describe(item, blobs)] for key, item in value.items()]}
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: _describe(getattr(value, f.name), blobs) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, "version": _version(type(value)), "fields": fields}
+    raise TypeError(f"a state cannot hold a {type(value).__name__}")
+
+
+def _rebuild(tree: Any, blobs: list[Any], classes: dict[str, type]) -> Any:
+    if "v" in tree:
+        return tree["v"]
+    if "array" in tree:
+        data = np.frombuffer(blobs[tree["array"]].as_buffer(), dtype=np.dtype(tree["dtype"]))
+        return data.reshape(tree["shape"]).copy()
+    if "batch" in tree:
+        with pa.ipc.open_stream(blobs[tree["batch"]].as_buffer()) as reader:
+            return next(iter(reader))
+    if "list" in tree:
+        items = [_rebuild(item, blobs, classes) for item in tree["list"]]
+        return tuple(items) if tree["tuple"] else items
+    if "dict" in tree:
+        return {key: _rebuild(item, blobs, classes) for key, item in tree["dict"]}
+    cls = classes.get(tree["class"])
+    if cls is None:
+        raise CheckpointError(f"a saved state holds '{tree['class']}', which this query does not have")
+    if tree["version"] != _version(cls):
+        raise CheckpointError(
+            f"the saved state of '{tree['class']}' has version {tree['version']}, this program reads {_version(cls)}",
+            remedy="go on with the version of the program that wrote it, or start without the checkpoint",
+        )
+    fields = {name: _rebuild(item, blobs, classes) for name, item in tree["fields"].items()}
+    return cls(**fields)
