@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.run_locally import row_by_row, run_locally
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue
 from transom.runtimes.reference.evaluate import evaluate
@@ -12,6 +13,18 @@ from transom.runtimes.reference.history import History
 
 Inputs = dict[str, list[tuple[Any, ...]]]
 
+
+def in_one_batch(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    return run_locally(query, catalogue, inputs)
+
+
+def restarted_after_every_row(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    pushes = row_by_row(inputs)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=lambda i: True)
+
+
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
+    "local": in_one_batch,
+    "local_restarted": restarted_after_every_row,
 }

@@ -57,7 +57,10 @@ def sql(expression: Expression) -> str:
 
 
 def sql_literal(value: Any) -> str:
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
+    if value is None:
+        return "NULL"
+    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return "'" + text.replace("'", "''") + "'"
 
 
 def sql_call(name: str, arguments: list[str], call: Call) -> str:

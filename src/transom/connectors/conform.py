@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from transom.connectors.fit import CannotFit, fit, outside_time, shown, written
+from transom.connectors.source import Rejected
 from transom.core.delta import Int64s
 from transom.core.errors import SourceError
 from transom.core.schema import TIMESTAMP, Schema, sql_name
-
 
 _UNIT_HINT: Final = " (if it counts from 1970, say what: time_unit = 's', 'ms' or 'us')"
 
@@ -38,6 +39,10 @@ class Piece:
 def fold(name: str) -> str:
     """Names of columns are compared without regard to the case of the letters A to Z."""
     return "".join(character.lower() if character.isascii() else character for character in name)
+
+
+def place_of(columns: Schema, name: str) -> int:
+    return [fold(column.name) for column in columns].index(fold(name))
 
 
 def find_columns(declared: Schema, present: Sequence[str], file: str) -> list[int]:
@@ -79,6 +84,21 @@ def conform(pieces: Sequence[Piece], declared: Declared, file: str) -> tuple[pa.
     if len(pieces) > 1 or reasons:
         rows = rows.take(pa.array(order))
     return rows, reasons
+
+
+def reject_rows(piece: Piece, wrong: dict[int, str], declared: Declared, source: str, start: int) -> list[Rejected]:
+    """Rows that did not fit, `start` rows into the source, each with its declared columns as they stand there."""
+    names = declared.columns.names
+    return [
+        Rejected(
+            f"{source}, row {start + row + 1}",
+            wrong[row],
+            json.dumps(
+                dict(zip(names, [written(values, row) for values in piece.columns], strict=True)), ensure_ascii=False
+            ),
+        )
+        for row in sorted(wrong)
+    ]
 
 
 def _conform_piece(piece: Piece, declared: Declared, file: str) -> tuple[list[pa.Array], dict[int, str]]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.connectors.conform import Declared, conform
+from transom.connectors.conform import Declared, conform, place_of, reject_rows
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, list_files, show
-from transom.connectors.parquet_rows import ParquetRows, open_parquet, reject_rows
+from transom.connectors.parquet_rows import ParquetRows, open_parquet
 from transom.connectors.properties import read_file_properties
 from transom.connectors.source import Chunk, Position, Rejected, SourceBatch, rejected_batch
 from transom.connectors.text_rows import read_text
@@ -39,11 +39,11 @@ class FileSource:
     ) -> None:
         self._properties = read_file_properties(properties, source=True)
         self._columns = columns
-        self._stamped = None if stamped is None else columns.names.index(stamped)
-        in_files = Schema(tuple(column for column in columns if column.name != stamped))
+        self._stamped = None if stamped is None else place_of(columns, stamped)
+        in_files = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
         if not len(in_files):
             raise OptionError("no column is read from the files", remedy="declare at least one column that they have")
-        at = None if time_column is None else in_files.names.index(time_column)
+        at = None if time_column is None else place_of(in_files, time_column)
         self._declared = Declared(in_files, at, self._properties.time_unit)
         self._known: dict[str, Listed] = {}
         self._parquet: ParquetRows | None = None  # open where the last read stopped; only saves finding the place again
@@ -116,7 +116,8 @@ class FileSource:
         good, wrong = conform([piece], self._declared, show(file.name))
         if rows.at == rows.count:
             self._parquet = None
-        return Chunk(good, reject_rows(piece, wrong, self._declared, file, start), rows.at, rows.at == rows.count)
+        rejected = reject_rows(piece, wrong, self._declared, show(file.name), start)
+        return Chunk(good, rejected, rows.at, rows.at == rows.count)
 
     def _rows(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         whole = [batch for batch in batches if len(batch)]

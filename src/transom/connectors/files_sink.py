@@ -1,8 +1,8 @@
 """Answers written to files, so that a reader sees a file whole or not at all.
 
-A path with a known extension is one file, shown when the sink is closed. Any other path is a folder of numbered parts, one
-a commit, for readers that want rows while the query runs. A file is written under a hidden name in the folder where it
-will stand, forced to disk, and then renamed.
+A path with a known extension is one file, shown when the sink is closed. Any other path is a folder of numbered parts,
+one a commit, for readers that want rows while the query runs. A file is written under a hidden name in the folder where
+it will stand, forced to disk, and then renamed.
 
 A restart that knows how many parts were committed goes on with the next number; parts with that number or a higher one
 are from a run that is forgotten, and are removed. One file is made in the same way, from parts in a hidden folder.
@@ -43,6 +43,13 @@ class FileSink:
         self._writer: PartWriter | None = None
         self._replaced = False
         with self._errors():
+            # After the end of a run the parts are gone, and their rows are in the file.
+            self._in_file = 0 if self._file is None or os.path.isdir(self._folder) else parts
+            if self._in_file and not os.path.isfile(path):
+                raise SinkError(
+                    f"'{show(self._properties.path)}' is not there, and {parts} parts of it have been written before",
+                    remedy="put it back, or start the query anew",
+                )
             os.makedirs(self._folder, exist_ok=True)
             _forget(self._folder, parts)
 
@@ -79,6 +86,13 @@ class FileSink:
             _show(writer.path, target)
         self._replaced = True
 
+    def abandon(self) -> None:
+        if self._writer is not None:
+            with self._errors():
+                self._writer.abandon()
+                os.unlink(self._writer.path)
+            self._writer = None
+
     def close(self) -> None:
         self.commit()
         if self._file is None or not os.path.isdir(self._folder):
@@ -86,7 +100,9 @@ class FileSink:
         with self._errors():
             if not self._replaced:
                 writer = open_part(_hidden(self._file, ".new"), self._schema, self._properties)
-                for number in range(self._parts):
+                if self._in_file:
+                    append_part(writer, self._file)
+                for number in range(self._in_file, self._parts):
                     append_part(writer, self._part(number))
                 writer.close()
                 _show(writer.path, self._file)

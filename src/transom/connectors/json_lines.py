@@ -57,17 +57,26 @@ class JsonLines:
         spelling = _spelling(stretch, self.declared)
         good = np.ones(len(stretch), dtype=bool)
         good[list(wrong)] = False
-        visit = [row for row in _odd_lines(stretch, spelling) if good[row]]
-        good[visit] = False
+        odd = [row for row in _odd_lines(stretch, spelling) if good[row]]
+        good[odd] = False
         data, starts = stretch.only(good)
         numbers = np.flatnonzero(good)
         pieces = []
+        visit = list(odd)
         for first, behind, columns in _parse_halving(data, starts, spelling, self.declared):
             if columns is None:
                 visit += numbers[first:behind].tolist()
             else:
                 pieces.append(Piece(numbers[first:behind], columns))
-        pieces += _visit(stretch, sorted(visit), spelling, self.declared, wrong)
+        taken, texts, deep = _visit(stretch, sorted(visit), self.declared, wrong)
+        if taken:
+            pieces.append(Piece(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
+        for row in deep:  # deeper than Python goes; Arrow's reader may still skip over it, if it knows the names
+            skipped = None if row in odd else _parse(stretch.raw(row), 1, spelling, self.declared)
+            if skipped is None:
+                wrong[row] = "is nested too deeply"
+            else:
+                pieces.append(Piece(np.array([row]), skipped))
         return pieces, wrong
 
 
@@ -146,31 +155,25 @@ def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:
 
 
 def _visit(
-    stretch: Stretch, rows: list[int], spelling: Sequence[str], declared: Declared, wrong: dict[int, str]
-) -> list[Piece]:
-    """The rows read one by one, as columns of text; adds to `wrong`."""
+    stretch: Stretch, rows: list[int], declared: Declared, wrong: dict[int, str]
+) -> tuple[list[int], list[list[str | None]], list[int]]:
+    """The rows read one by one: those that can be, their columns as text, and those too deep. Adds to `wrong`."""
     names = {fold(column.name): at for at, column in enumerate(declared.columns)}
     taken: list[int] = []
     texts: list[list[str | None]] = [[] for _ in declared.columns]
-    pieces = []
+    deep: list[int] = []
     for row in rows:
         try:
             values = _values(_load(stretch.raw(row)), names, declared)
-        except RecursionError:  # deeper than Python goes: Arrow's reader may still skip it
-            columns = _parse(stretch.raw(row), 1, spelling, declared)
-            if columns is None:
-                wrong[row] = "is nested too deeply"
-            else:
-                pieces.append(Piece(np.array([row]), columns))
+        except RecursionError:
+            deep.append(row)
         except _Malformed as error:
             wrong[row] = str(error)
         else:
             taken.append(row)
             for column, value in zip(texts, values, strict=True):
                 column.append(value)
-    if taken:
-        pieces.append(Piece(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
-    return pieces
+    return taken, texts, deep
 
 
 def _load(raw: bytes) -> _Object:

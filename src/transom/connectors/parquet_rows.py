@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,10 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from transom.connectors.conform import Declared, Piece, find_columns
-from transom.connectors.fit import written
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
-from transom.connectors.source import Rejected
 from transom.core.errors import SourceError
 
 
@@ -90,21 +87,3 @@ def _broken(file: Listed, why: str) -> SourceError:
     return SourceError(
         f"file '{show(file.name)}' is not a whole Parquet file: {why}", remedy="write it anew or take it away"
     )
-
-
-def reject_rows(piece: Piece, wrong: dict[int, str], declared: Declared, file: Listed, start: int) -> list[Rejected]:
-    """The rows that did not fit, each with its declared columns as they are in the file."""
-    return [
-        Rejected(
-            f"{show(file.name)}, row {start + row + 1}",
-            wrong[row],
-            json.dumps(
-                {
-                    column.name: written(values, row)
-                    for column, values in zip(declared.columns, piece.columns, strict=True)
-                },
-                ensure_ascii=False,
-            ),
-        )
-        for row in sorted(wrong)
-    ]

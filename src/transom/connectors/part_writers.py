@@ -21,6 +21,10 @@ class PartWriter(Protocol):
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
+    def abandon(self) -> None:
+        """Lets go of the file as it is."""
+        ...
+
     def close(self) -> None:
         """Everything is on disk afterwards."""
         ...
@@ -60,6 +64,9 @@ class TextPart:
         else:
             self._file.write(csv_text(batch, self._delimiter, self._null))
 
+    def abandon(self) -> None:
+        self._file.close()
+
     def append(self, path: str) -> None:
         with open(path, "rb") as part:
             part.seek(len(self._header))
@@ -87,6 +94,10 @@ class ParquetPart:
             or sum(waiting.nbytes for waiting in self._waiting) >= _GROUP_BYTES
         ):
             self._write_group()
+
+    def abandon(self) -> None:
+        self._writer.close()
+        self._file.close()
 
     def _write_group(self) -> None:
         if self._waiting:

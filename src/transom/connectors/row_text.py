@@ -1,4 +1,4 @@
-"""Batches as CSV or JSON-lines text, whole columns at once. What is written so is read back by the sources, bit for bit.
+"""Batches as CSV or JSON-lines text, whole columns at once. The sources read back the very values that were written.
 
 NULL is an empty field in CSV (or the null text), an empty string `""`. Timestamps and dates are ISO text, decimals are
 text in JSON too, so that no reader rounds them; floats that JSON has no number for are the texts nan, inf and -inf.
@@ -63,7 +63,9 @@ def value_text(values: pa.Array) -> pa.Array:
     >>> value_text(pa.array([0, 1_500_000], pa.timestamp("us"))).to_pylist()
     ['1970-01-01 00:00:00', '1970-01-01 00:00:01.500000']
     """
-    text = pc.cast(values, _TEXT) if not pa.types.is_decimal(values.type) else pc.cast(pc.cast(values, pa.string()), _TEXT)
+    text = (
+        pc.cast(values, _TEXT) if not pa.types.is_decimal(values.type) else pc.cast(pc.cast(values, pa.string()), _TEXT)
+    )
     if pa.types.is_timestamp(values.type):
         return pc.replace_substring_regex(text, r"\.0{6}$", "")
     if pa.types.is_decimal(values.type):

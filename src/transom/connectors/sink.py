@@ -17,7 +17,11 @@ class Sink(Protocol):
         ...
 
     def commit(self) -> int:
-        """Makes what was written last, and tells how many parts there are. A restart that knows the number goes on there."""
+        """Makes sure of what was written, and tells how many parts there are: where a restart goes on."""
+        ...
+
+    def abandon(self) -> None:
+        """Forgets what was written since the last commit, and lets go of everything: the run has failed."""
         ...
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """ISTREAM, DSTREAM and RSTREAM, and the changes that a sink writes.
 
 Meaning: ISTREAM at t is the bag difference R(t) - R(t-), DSTREAM is R(t-) - R(t), RSTREAM is R(t) at every instant at which R changed,
-    and over windows with a RANGE slide at every multiple of a slide as well, up to the last finite end.
+    or, over windows with a RANGE slide alone, at every multiple of a slide, up to the last finite end.
     CHANGES is both differences, with a column that says which.
 Emits: stream rows ascending in time; rows of one instant in the order of their values (CHANGES: what left first).
 Keeps: each value alive once with its count, two numbers per row alive.
@@ -86,14 +86,18 @@ class ToStreamKernel:
             state.shown = grown(state.shown, state.tally.counts.shape[1])
         changed, first = np.unique(steps.t, return_index=True)
         bounds = np.append(first, len(steps.t))
-        instants = np.union1d(changed, self._samples(step))
+        samples = self._samples(step)
+        instants = np.union1d(changed, samples)
+        shows = np.isin(instants, samples) if self.slides else np.ones(len(instants), dtype=np.bool_)
         parts: list[tuple[int, Int64s]] = []
         at = 0
-        for instant in instants:
+        for instant, is_shown in zip(instants, shows, strict=True):
             if at < len(changed) and changed[at] == instant:
                 entries = slice(bounds[at], bounds[at + 1])
                 state.shown[steps.key[entries]] = steps.after[0, entries]
                 at += 1
+            if not is_shown:
+                continue
             alive = np.flatnonzero(state.shown)
             parts.append((int(instant), np.repeat(alive, state.shown[alive])))
         if not parts:

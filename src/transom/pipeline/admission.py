@@ -140,7 +140,16 @@ class Input:
         return values, t
 
     def first_waiting(self, state: InputState) -> int | None:
-        return min((int(part.t[0]) for part in state.waiting), default=None)
+        """The least time of a waiting row; a '-' of a table that has no row yet will be rejected and begins nothing."""
+        change = self.definition.change_column if isinstance(self.definition, TableDefinition) else None
+        firsts = []
+        for part in state.waiting:
+            row = 0
+            if change is not None:
+                row = pc.index(part.values.column(_position(self.definition, change)), "+").as_py()
+            if row >= 0:
+                firsts.append(int(part.t[row]))
+        return min(firsts, default=None)
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Int64s, Codes]:
         """Instants floored to the tick, and the code of every row that has none."""
@@ -148,13 +157,14 @@ class Input:
         raw = batch.column(_position(self.definition, self.definition.time.column)).cast(pa.int64())
         codes = np.zeros(len(batch), dtype=np.uint8)
         t = (pc.fill_null(raw, 0) if raw.null_count else raw).to_numpy(zero_copy_only=False)
-        outside = (t < BEGINNING) | (t >= FOREVER)
+        exact = t
+        if self.tick > 1:
+            t = t // self.tick * self.tick
+        outside = (t < BEGINNING) | (exact >= FOREVER)
         if outside.any():
             codes[outside] = OUT_OF_RANGE
         if raw.null_count:
             codes[raw.is_null().to_numpy(zero_copy_only=False)] = MISSING_TIME
-        if self.tick > 1:
-            t = t // self.tick * self.tick
         if self.origin is not None:
             codes[(t < self.origin) & (codes == FIT)] = BEFORE_ORIGIN
         return t, codes

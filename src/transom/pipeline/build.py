@@ -11,7 +11,7 @@ from transom.kernels.join.join import JoinKernel
 from transom.kernels.kernel import Kernel
 from transom.kernels.select import FilterKernel, ProjectKernel, UnionKernel
 from transom.kernels.set_operation import SetOperationKernel
-from transom.kernels.table import ChangesTable, StaticTable, UpsertTable
+from transom.kernels.table import ChangesTable, StaticTable
 from transom.kernels.to_stream import ToStreamKernel
 from transom.kernels.window.partition_rows import PartitionRowsWindow
 from transom.kernels.window.range import RangeWindow
@@ -49,15 +49,16 @@ def window_kernel(spec: WindowSpec, tick: int) -> Kernel:
     return RowsWindow(spec.rows, length)
 
 
-def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable | UpsertTable:
-    schema = definition.relation_columns.arrow()
+def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable:
     if definition.time is None:
         return StaticTable()
-    if not definition.primary_key:
-        return ChangesTable(schema)
     names = [column.name.lower() for column in definition.relation_columns]
-    key = tuple(names.index(name.lower()) for name in definition.primary_key)
-    return UpsertTable(schema, key, definition.change_column is not None)
+    if definition.primary_key:
+        identity = tuple(names.index(name.lower()) for name in definition.primary_key)
+    else:
+        identity = tuple(i for i, name in enumerate(names) if name != definition.time.column.lower())
+    has_change_column = definition.change_column is not None
+    return ChangesTable(definition.relation_columns.arrow(), identity, bool(definition.primary_key), has_change_column)
 
 
 def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:

@@ -21,7 +21,7 @@ from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Kernel, Step
-from transom.kernels.table import ChangesTable, UpsertTable
+from transom.kernels.table import ChangesTable
 from transom.kernels.to_stream import ToStreamKernel
 from transom.pipeline import registry
 from transom.pipeline.admission import NO_SUCH_ROW, REASONS, Input, InputState, Ledger, Refused
@@ -252,7 +252,7 @@ class Pipeline:
             rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.arrow())
             given: Delta = table.step(memory, (StreamDelta(rows, no_int64s(), step.upto),), step)
             return given
-        assert isinstance(table, ChangesTable | UpsertTable)
+        assert isinstance(table, ChangesTable)
         changes = released[name]
         definition = self.inputs[name].definition
         assert isinstance(definition, TableDefinition)

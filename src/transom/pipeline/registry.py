@@ -16,7 +16,7 @@ from transom.kernels.lifetimes import LifetimeSet, Run
 from transom.kernels.multiplicity import Shown
 from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
 from transom.kernels.set_operation import SetOperationState
-from transom.kernels.table import ChangesTableState, UpsertTableState
+from transom.kernels.table import ChangesTableState
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream import ToStreamState
 from transom.kernels.window.partition_rows import PartitionRowsWindowState
@@ -60,7 +60,6 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Tally,
     TextColumn,
     ToStreamState,
-    UpsertTableState,
     Waiting,
     WaitingRows,
 )

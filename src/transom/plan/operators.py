@@ -30,7 +30,7 @@ from transom.plan.typing_rules import (
 Arguments = tuple[Expression, ...]
 
 INT64_DIGITS: Final = 18
-"""Decimals of up to 18 digits stay within 18 in arithmetic, as in DuckDB: what needs more is an overflow."""
+"""The product of decimals of up to 18 digits stays within 18, as in DuckDB: what needs more is an overflow."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,6 @@ def _decimal_arithmetic(name: str, left: Expression, right: Expression) -> Expre
         known = right.type if left.type == NULL else left.type
         left, right = coerce(left, known), coerce(right, known)
     (a_digits, a_scale), (b_digits, b_scale) = digits_of(left.type), digits_of(right.type)
-    widest = max(a_digits, b_digits)
     if name == "*":
         digits, scale = a_digits + b_digits, a_scale + b_scale
         if scale > MAX_DIGITS:
@@ -93,18 +92,14 @@ def _decimal_arithmetic(name: str, left: Expression, right: Expression) -> Expre
                 f"the product of {type_name(left.type)} and {type_name(right.type)} has more than {MAX_DIGITS} places",
                 remedy="cast one of them to DOUBLE, or to a DECIMAL with fewer places",
             )
-        stays = scale < INT64_DIGITS
+        if max(a_digits, b_digits) <= INT64_DIGITS and scale < INT64_DIGITS:
+            digits = min(digits, INT64_DIGITS)
     else:
         scale = max(a_scale, b_scale)
-        digits, stays = max(a_digits - a_scale, b_digits - b_scale) + scale + 1, True
-    if stays and widest <= INT64_DIGITS:
-        digits = min(digits, INT64_DIGITS)
-    result = pa.decimal128(min(digits, MAX_DIGITS), scale)
-    if name == "*":
-        sides = tuple(coerce(s, pa.decimal128(result.precision, digits_of(s.type)[1])) for s in (left, right))
-    else:
-        sides = (coerce(left, result), coerce(right, result))
-    return Call(name, sides, result)
+        digits = max(a_digits - a_scale, b_digits - b_scale) + scale + 1
+    # Both sides keep their own scale: DuckDB types the same call in the same way, casts to the result would widen it.
+    sides = tuple(coerce(side, pa.decimal128(*digits_of(side.type))) for side in (left, right))
+    return Call(name, sides, pa.decimal128(min(digits, MAX_DIGITS), scale))
 
 
 def _date_arithmetic(function: Function, left: Expression, right: Expression) -> Expression:

@@ -61,7 +61,7 @@ def _describe(value: Any, blobs: list[bytes | memoryview]) -> Any:
         return {"v": int(value)}
     if isinstance(value, np.ndarray):
         blobs.append(np.ascontiguousarray(value).tobytes())
-        return {"array": len(blobs) - 1, "dtype": value.dtype.str, "shape": list(value.shape)}
+        return {"array": len(blobs) - 1, "dtype": np.lib.format.dtype_to_descr(value.dtype), "shape": list(value.shape)}
     if isinstance(value, pa.RecordBatch):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
@@ -82,7 +82,11 @@ def _rebuild(tree: Any, blobs: list[Any], classes: dict[str, type]) -> Any:
     if "v" in tree:
         return tree["v"]
     if "array" in tree:
-        data = np.frombuffer(blobs[tree["array"]].as_buffer(), dtype=np.dtype(tree["dtype"]))
+        described = tree["dtype"]
+        if isinstance(described, list):  # JSON has no tuples
+            described = [tuple(field) for field in described]
+        dtype = np.lib.format.descr_to_dtype(described)
+        data = np.frombuffer(blobs[tree["array"]].as_buffer(), dtype=dtype)
         return data.reshape(tree["shape"]).copy()
     if "batch" in tree:
         with pa.ipc.open_stream(blobs[tree["batch"]].as_buffer()) as reader:

@@ -112,17 +112,20 @@ def _float_remainder(a: Value, b: Value) -> Value:
 
 
 def _decimal(call: Call) -> Kernel:
-    """+ - * and the sign: on the unscaled numbers, whose scale is that of the result."""
+    """+ - * and the sign: on the unscaled numbers, brought to the scale of the result for + and -."""
     if call.function == "//":
         return _decimal_division(call)
     kernel, slow, type_ = _CHECKED[call.function], _EXACT[call.function], call.type
+    scales = [argument.type.scale for argument in call.arguments]
+    units = [10 ** (type_.scale - scale) if call.function in "+-" else 1 for scale in scales]
 
     def run(*values: Value) -> Value:
         columns = as_arrays(values)
         numbers = [decimals.unscaled(column) for column in columns]
-        if all(n is not None for n in numbers):
+        if max(units) <= 10**18 and all(n is not None for n in numbers):
             try:
-                result = kernel(*numbers)
+                aligned = zip(numbers, units, strict=True)
+                result = kernel(*(n if unit == 1 else pc.multiply_checked(n, unit) for n, unit in aligned))
             except pa.ArrowInvalid:
                 return exact(values, columns)
             bad = decimals.within(result, type_.precision)
@@ -131,18 +134,26 @@ def _decimal(call: Call) -> Kernel:
         return exact(values, columns)
 
     def exact(values: tuple[Value, ...], columns: list[pa.Array]) -> pa.Array:
-        result = decimals.map_exact(slow, *(decimals.exact(column) for column in columns))
-        return _checked_exact(call, values, result)
+        sides = [decimals.exact(column) for column in columns]
+        for side, unit in enumerate(units):
+            if unit > 1:
+                sides[side] = decimals.map_exact(lambda n, unit=unit: n * unit, sides[side])
+                _check_digits(call, values, sides[side])
+        return _checked_exact(call, values, decimals.map_exact(slow, *sides))
 
     return run
 
 
 def _checked_exact(call: Call, values: tuple[Value, ...], numbers: decimals.Exact) -> pa.Array:
+    _check_digits(call, values, numbers)
+    return decimals.scaled_exact(numbers, call.type)
+
+
+def _check_digits(call: Call, values: tuple[Value, ...], numbers: decimals.Exact) -> None:
     bound = 10**call.type.precision
     for row, number in enumerate(numbers):
         if number is not None and not -bound < number < bound:
             raise failure(call, f"the result has more than {call.type.precision} digits", values, row)
-    return decimals.scaled_exact(numbers, call.type)
 
 
 def _decimal_division(call: Call) -> Kernel:

@@ -7,24 +7,27 @@ Floats become integers to the nearest, halves to the even one; decimals and text
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, TIMESTAMP, VARCHAR, sql_name
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, REAL, TIMESTAMP, VARCHAR, sql_name
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
 from transom.kernels.scalar.numbers import half_away
 from transom.kernels.scalar.read_text import reader
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, first_true, failure
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true
 from transom.kernels.scalar.write_text import writer
 from transom.plan.expression import Cast
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
 Converted = tuple[pa.Array, pa.Array | None]
 Converter = Callable[[pa.Array], Converted]
+
+_EXACT_POWER: Final = 22
+"""The greatest power of ten that a DOUBLE holds exactly."""
 
 
 def cast(expression: Cast) -> Kernel:
@@ -198,43 +201,19 @@ def _from_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
 
 
 def _decimal_to_float(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """As DuckDB: one division where the unscaled number is exact in the float, else whole part plus fraction."""
-    kind: Any = target.to_pandas_dtype()
+    """The nearest DOUBLE, and for REAL the nearest of that."""
     scale = column.type.scale
-    unit = kind(10.0**scale)
-    numbers = decimals.unscaled(column)
-    if numbers is None:
-        floats = [None if n is None else _wide_to_float(n, scale, kind) for n in decimals.exact(column)]
-        return pa.array(floats, target)
-    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
-    result = values.astype(kind) / unit
-    largest = 1 << np.finfo(kind).nmant + 1
-    inexact = np.abs(values) > largest
-    if scale and inexact.any():
-        whole, rest = divide_towards_zero(values, 10 ** min(scale, 18))
-        if scale <= 18:
-            result = np.where(inexact, whole.astype(kind) + rest.astype(kind) / unit, result)
-    floats = pa.array(result.astype(kind), target)
-    return pc.if_else(column.is_valid(), floats, pa.scalar(None, target)) if column.null_count else floats
+    numbers = decimals.unscaled(column) if scale <= _EXACT_POWER else None
+    if numbers is not None and not (scale and _beyond_double(numbers)):
+        # One operation on two exact floats is the nearest float of the exact result.
+        doubles = pc.divide(numbers.cast(DOUBLE, safe=False), 10.0**scale)
+    else:
+        exact = decimals.exact(column)
+        # Python divides integers exactly and rounds once.
+        doubles = pa.array([None if n is None else n / 10**scale for n in exact], DOUBLE)
+    return doubles if target == DOUBLE else doubles.cast(REAL, safe=False)
 
 
-def divide_towards_zero(values: Any, divisor: int) -> tuple[Any, Any]:
-    whole = np.abs(values) // divisor * np.sign(values)
-    return whole, values - whole * divisor
-
-
-def _wide_to_float(number: int, scale: int, kind: Any) -> float:
-    if scale == 0:
-        return float(_wide_integer_to_float(number, kind))
-    whole, rest = divmod(abs(number), 10**scale)
-    sign = -1 if number < 0 else 1
-    fraction = _wide_integer_to_float(sign * rest, kind) / kind(10.0**scale)
-    return float(_wide_integer_to_float(sign * whole, kind) + fraction)
-
-
-def _wide_integer_to_float(number: int, kind: Any) -> Any:
-    """Upper and lower 64 bits each rounded and then added, which is what DuckDB's 128-bit integers do."""
-    upper, lower = number >> 64, number & 0xFFFF_FFFF_FFFF_FFFF
-    if upper == -1:
-        return -kind(0xFFFF_FFFF_FFFF_FFFF - lower) - kind(1)
-    return kind(lower) + kind(upper) * kind(2.0**64)
+def _beyond_double(numbers: pa.Array) -> bool:
+    bounds = pc.min_max(numbers).as_py()
+    return bounds["min"] is not None and (bounds["min"] < -(2**53) or bounds["max"] > 2**53)

@@ -88,7 +88,7 @@ def _round_floats(value: Value, places: int) -> Value:
         else:
             unit = np.float64(10.0) ** -places
             rounded = half_away(values / unit) * unit
-            rounded = np.where(np.isfinite(rounded), rounded, 0.0)
+            rounded = np.where(np.isfinite(rounded) | ~np.isfinite(values), rounded, 0.0)
         rounded = rounded.astype(column.type.to_pandas_dtype())
     return pc.if_else(column.is_valid(), pa.array(rounded, column.type), pa.scalar(None, column.type))
 
@@ -129,7 +129,19 @@ def _round_decimals(call: Call, places: int) -> Kernel:
     def slow(number: int) -> int:
         return decimals.divide_half_away(number, 10**cut) * back
 
-    return lambda value, _: _rescaled(value, call.type, cut, fast, slow)
+    def run(value: Value, _: Value) -> Value:
+        result = _rescaled(value, call.type, cut, fast, slow)
+        if back > 1:  # 99 without places becomes 100, which has a digit more
+            bad = _too_wide(result)
+            refuse_rows(call, f"the result has more than {call.type.precision} digits", (value,), bad)
+        return result
+
+    return run
+
+
+def _too_wide(column: pa.Array) -> pa.Array:
+    bound = 10**column.type.precision
+    return pa.array([n is not None and not -bound < n < bound for n in decimals.exact(column)])
 
 
 def _rescaled(

@@ -1,0 +1,204 @@
+"""CREATE STREAM, TABLE, VIEW and SINK: what the catalogue learns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tests.cql.queries import KNOWN, catalogue, marked, refused
+from transom.core import schema
+from transom.core.errors import OptionError
+from transom.core.time import SECOND
+from transom.cql.statements import bind_query, parse_statements
+from transom.plan.algebra import Relation, Stream
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    SinkDefinition,
+    StreamDefinition,
+    TableDefinition,
+    TimeColumn,
+    ViewDefinition,
+)
+
+
+def created(text: str, known: Catalogue | None = None) -> object:
+    (statement,) = parse_statements(text, known if known is not None else Catalogue())
+    assert isinstance(statement, CreateStatement)
+    return statement.definition
+
+
+def test_a_stream_with_all_its_options() -> None:
+    definition = created(
+        """CREATE STREAM Trades (
+             id BIGINT,            -- whose
+             "Price in EUR" DECIMAL(10, 2) INVISIBLE,
+             at TIMESTAMP,
+             WATERMARK FOR at AS at - INTERVAL '2' SECOND)
+           WITH (connector = 'files', PATH = 'in/*.parquet', format = parquet, late = 'side', idle = '30 SECONDS',
+                 'header.rows' = 2, csv.skip = -1)"""
+    )
+    assert definition == StreamDefinition(
+        "Trades",
+        schema.Schema.of(("id", schema.BIGINT), ("Price in EUR", pa.decimal128(10, 2)), ("at", schema.TIMESTAMP)),
+        TimeColumn("at", 2 * SECOND),
+        "side",
+        30 * SECOND,
+        False,
+        frozenset({"Price in EUR"}),
+        {"connector": "files", "path": "in/*.parquet", "format": "parquet", "header.rows": "2", "csv.skip": "-1"},
+    )
+
+
+def test_a_watermark_without_a_bound() -> None:
+    definition = created("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR TS AS ts)")
+    assert isinstance(definition, StreamDefinition)
+    assert definition.time == TimeColumn("ts", 0)
+    assert definition.late == "drop"
+
+
+def test_arrival_time_is_an_invisible_column() -> None:
+    known = Catalogue()
+    definition = created("CREATE STREAM s (a INTEGER) WITH (time = 'arrival', connector = 'kafka')", known)
+    assert isinstance(definition, StreamDefinition)
+    assert definition.arrival_time
+    assert definition.time == TimeColumn("arrival_time", 0)
+    assert definition.columns == schema.Schema.of(("a", schema.INTEGER), ("arrival_time", schema.TIMESTAMP))
+    assert definition.properties == {"connector": "kafka"}
+    assert bind_query("SELECT * FROM s [NOW]", known).schema.names == ["a"]
+    assert bind_query("SELECT a, arrival_time FROM s [NOW]", known).schema.names == ["a", "arrival_time"]
+
+
+def test_a_static_table() -> None:
+    definition = created("CREATE TABLE t (a INT, b TEXT) WITH (path = 'x.csv')")
+    columns = schema.Schema.of(("a", schema.INTEGER), ("b", schema.VARCHAR))
+    assert definition == TableDefinition("t", columns, properties={"path": "x.csv"})
+
+
+def test_a_table_given_by_its_changes() -> None:
+    known = Catalogue()
+    definition = created(
+        "CREATE TABLE t (Op VARCHAR, a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (changes = 'op')", known
+    )
+    assert isinstance(definition, TableDefinition)
+    assert definition.change_column == "Op"
+    assert bind_query("SELECT * FROM t", known).schema.names == ["a", "ts"]
+    assert "no column 'op'" in refused("SELECT op FROM t", known).what
+
+
+@pytest.mark.parametrize(
+    "columns", ["k INT, v INT, ts TIMESTAMP, PRIMARY KEY (K, v)", "k INT, v INT, ts TIMESTAMP, PRIMARY KEY (k, V)"]
+)
+def test_a_table_upserted_on_its_key(columns: str) -> None:
+    definition = created(f"CREATE TABLE t ({columns}, WATERMARK FOR ts AS ts)")
+    assert isinstance(definition, TableDefinition)
+    assert definition.primary_key == ("k", "v")
+    assert definition.change_column is None
+
+
+def test_a_key_behind_its_column() -> None:
+    definition = created("CREATE TABLE t (k INT PRIMARY KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+    assert isinstance(definition, TableDefinition) and definition.primary_key == ("k",)
+
+
+def test_types() -> None:
+    definition = created(
+        "CREATE TABLE t (a BOOL, b TINYINT, c SMALLINT, d INT, e BIGINT, f REAL, g DOUBLE PRECISION, h DECIMAL, "
+        "i NUMERIC(7), j DECIMAL(38, 38), k VARCHAR(20), l STRING, m DATE, n TIMESTAMP, o HUGEINT)"
+    )
+    assert isinstance(definition, TableDefinition)
+    assert definition.columns.types == [
+        schema.BOOLEAN, schema.TINYINT, schema.SMALLINT, schema.INTEGER, schema.BIGINT, schema.REAL, schema.DOUBLE,
+        pa.decimal128(18, 3), pa.decimal128(7, 0), pa.decimal128(38, 38), schema.VARCHAR, schema.VARCHAR, schema.DATE,
+        schema.TIMESTAMP, schema.HUGEINT,
+    ]  # fmt: skip
+
+
+def test_words_of_the_language_can_be_columns() -> None:
+    known = Catalogue()
+    created("CREATE TABLE t (rows INT, range INT, date DATE, now INT, slide INT, watermark INT, istream INT)", known)
+    bound = bind_query("SELECT rows + range, date, now, istream FROM t WHERE watermark = slide", known)
+    assert bound.schema.names == ["rows + range", "date", "now", "istream"]
+
+
+def test_sinks() -> None:
+    assert created("CREATE SINK s WITH (connector = 'files', emit = 'lifetimes')") == SinkDefinition(
+        "s", "lifetimes", {"connector": "files"}
+    )
+    assert created("CREATE SINK s") == SinkDefinition("s", "changes", {})
+
+
+def test_views_are_streams_or_relations() -> None:
+    relation = created("CREATE VIEW w (x, y) AS SELECT A, B FROM S [NOW]", catalogue())
+    assert isinstance(relation, ViewDefinition) and isinstance(relation.query, Relation)
+    assert relation.query.schema.names == ["x", "y"]
+    stream = created("CREATE VIEW w (x, y) AS SELECT DSTREAM A, B FROM S [NOW]", catalogue())
+    assert isinstance(stream, ViewDefinition) and isinstance(stream.query, Stream)
+    assert stream.query.schema.names == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "remedy", "at"),
+    [
+        ("CREATE STREAM s (a INT)", "has no WATERMARK", "WATERMARK FOR ts", "s"),
+        ("CREATE STREAM s (a INT, WATERMARK FOR ts AS ts)", "no column 'ts'", "did you mean a", "ts"),
+        ("CREATE STREAM s (ts INT, WATERMARK FOR ts AS ts)", "is a INTEGER", "ts TIMESTAMP", "ts"),
+        (
+            "CREATE STREAM s (a TIMESTAMP, b TIMESTAMP, WATERMARK FOR a AS b)",
+            "from its own column", "WATERMARK FOR a AS a", "b",
+        ),
+        (
+            "CREATE STREAM s (a TIMESTAMP, WATERMARK FOR a AS a - INTERVAL '1' MONTH)",
+            "no fixed length", "30 DAYS", "INTERVAL '1' MONTH",
+        ),
+        ("CREATE STREAM s (a INT, A INT)", "two columns 'A'", "something else", "A"),
+        ("CREATE STREAM s (a BLOB)", "no type 'BLOB'", "VARCHAR", "BLOB"),
+        ("CREATE STREAM s (a DECIMAL(50, 2))", "no such DECIMAL", "38 digits", "DECIMAL(50, 2)"),
+        ("CREATE STREAM s (a INT NOT NULL)", "no such rule", "leave it out", "NOT"),
+        ("CREATE STREAM s (a INT) WITH (time = 'dinner')", "'time' cannot be", "time = 'arrival'", "'dinner'"),
+        (
+            "CREATE STREAM s (a TIMESTAMP, WATERMARK FOR a AS a) WITH (time = 'arrival')",
+            "either", "leave WATERMARK out", "time = 'arrival'",
+        ),
+        ("CREATE STREAM s (arrival_time INT) WITH (time = arrival)", "time of arrival", "something else", "s"),
+        ("CREATE STREAM s (a INT PRIMARY KEY) WITH (time = arrival)", "no primary key", "CREATE TABLE", "a"),
+        ("CREATE STREAM s (a INT) WITH (time = arrival, late = 'keep')", "'late' cannot be", "'side'", "'keep'"),
+        ("CREATE STREAM s (a INT) WITH (time = arrival, idle = 'long')", "'idle' cannot be", "30 SECONDS", "'long'"),
+        ("CREATE STREAM s (a INT) WITH (time = arrival, changes = 'a')", "no change column", "CREATE TABLE", "'a'"),
+        ("CREATE STREAM s (a INT) WITH (a = 1, A = 2)", "twice", "leave one", "A"),
+        ("CREATE STREAM s (a INT) WITH (a 1)", "= is missing", "write =", "1"),
+        ("CREATE STREAM S (a INT)", "'S' is declared already", "another name", "S"),
+        ("CREATE TABLE out (a INT)", "'out' is declared already", "another name", "out"),
+        (
+            "CREATE TABLE t (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)",
+            "nothing says how", "changes = 'op'", "t",
+        ),
+        ("CREATE TABLE t (a VARCHAR) WITH (changes = 'a')", "never changes", "WATERMARK", "t"),
+        ("CREATE TABLE t (a INT) WITH (time = 'arrival')", "not stamped", "WATERMARK", "'arrival'"),
+        (
+            "CREATE TABLE t (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (changes = 'a')",
+            "cannot be the change column", "VARCHAR", "'a'",
+        ),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "no column 'b'", "did you mean a", "b"),
+        ("CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))", "two primary keys", "PRIMARY KEY (a, b) once", None),
+        ("CREATE TABLE t (PRIMARY KEY (b))", "no columns", "name TYPE", "t"),
+        ("CREATE VIEW w (x) AS SELECT A, B FROM S", "1 names for 2 columns", "each column once", "x"),
+        ("CREATE SINK w WITH (emit = 'everything')", "'emit' cannot be", "'latest'", "'everything'"),
+        ("CREATE INDEX i ON S", "'INDEX'", "CREATE STREAM", "INDEX"),
+        ("CREATE OR REPLACE VIEW V AS SELECT A FROM S", "'OR'", "CREATE STREAM", "OR"),
+    ],
+)  # fmt: skip
+def test_wrong_definitions(text: str, what: str, remedy: str, at: str | None) -> None:
+    error = refused(text)
+    assert what in error.what
+    assert error.remedy is not None and remedy in error.remedy
+    assert at is None or marked(error) == at
+
+
+def test_wrong_options_are_option_errors() -> None:
+    assert isinstance(refused("CREATE SINK w WITH (emit = 'x')"), OptionError)
+    assert isinstance(refused("SET ticks = 1"), OptionError)
+
+
+def test_declared_spelling_is_kept() -> None:
+    assert KNOWN.relations["events"].name == "Events"

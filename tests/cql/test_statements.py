@@ -1,0 +1,116 @@
+"""Texts of several statements, and what each becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cql.queries import catalogue, refused
+from transom.core.errors import Place, QueryError
+from transom.core.time import SECOND
+from transom.cql.statements import bind_query, parse_statements
+from transom.plan.algebra import Relation, Stream
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    ExplainStatement,
+    InsertStatement,
+    QueryStatement,
+    SetStatement,
+)
+
+TEXT = """
+-- what comes in
+CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts);  /* and what
+goes out; */
+CREATE SINK Copies WITH (connector = 'memory', note = 'a; b');;
+SET tick = '1 SECOND';
+INSERT INTO copies SELECT a FROM s [NOW];
+  SELECT ISTREAM a FROM s [RANGE 2 SECONDS];
+EXPLAIN ANALYZE JSON SELECT a FROM s;
+explain (select a from s)
+"""
+
+
+def test_a_whole_text() -> None:
+    known = Catalogue()
+    stream, sink, tick, insert, query, explain, plain = parse_statements(TEXT, known)
+    assert isinstance(stream, CreateStatement) and stream.definition is known.relations["s"]
+    assert isinstance(sink, CreateStatement) and sink.definition is known.sinks["copies"]
+    assert known.sinks["copies"].properties == {"connector": "memory", "note": "a; b"}
+    assert isinstance(tick, SetStatement) and (tick.option, tick.value) == ("tick", SECOND)
+    assert known.options == {"tick": SECOND}
+    assert isinstance(insert, InsertStatement) and insert.sink == "copies" and isinstance(insert.query, Relation)
+    assert isinstance(query, QueryStatement) and isinstance(query.query, Stream)
+    assert query.text == "SELECT ISTREAM a FROM s [RANGE 2 SECONDS]"
+    assert query.place == Place(8, 3, len(query.text))
+    assert isinstance(explain, ExplainStatement) and explain.analyze and explain.json
+    assert isinstance(plain, ExplainStatement) and not plain.analyze and not plain.json
+
+
+@pytest.mark.parametrize("text", ["", "  ", ";", ";;\n;", "-- nothing", "/* nothing */ ;"])
+def test_a_text_of_nothing(text: str) -> None:
+    assert parse_statements(text, Catalogue()) == []
+
+
+def test_statements_see_those_before_them_only() -> None:
+    error = refused("CREATE VIEW a AS SELECT A FROM b; CREATE VIEW b AS SELECT A FROM S")
+    assert "'b'" in error.what
+    later = catalogue("CREATE VIEW b AS SELECT A FROM S; CREATE VIEW a AS SELECT A FROM b;")
+    assert "a" in later.relations
+
+
+def test_the_whole_text_is_parsed_before_anything_is_bound() -> None:
+    error = refused("SELECT nosuch FROM S;\nSELECT A FROM")
+    assert error.place is not None and error.place.line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SET batch_rows = 100", 100),
+        ("set BATCH_ROWS to '100'", 100),
+        ("SET join = ring_hash", "ring_hash"),
+        ('SET join = "ring_hash"', "ring_hash"),
+        ("SET tick = '10 ms'", 10_000),
+    ],
+)
+def test_set(text: str, value: object) -> None:
+    (statement,) = parse_statements(text, Catalogue())
+    assert isinstance(statement, SetStatement) and statement.value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "remedy"),
+    [
+        ("SET ticks = '1 SECOND'", "no option 'ticks'", "tick"),
+        ("SET batch_rows = -5", "cannot be '-5'", "above 0"),
+        ("SET batch_rows = '²'", "cannot be", "above 0"),
+        ("SET tick = '" + "9" * 5000 + " DAYS'", "cannot be", "duration"),
+        ("SET tick", "= is missing", "write ="),
+        ("SET tick =", "a value is expected", "a number"),
+        ("INSERT INTO nosuch SELECT A FROM S", "no sink 'nosuch'", "out"),
+        ("INSERT INTO out VALUES (1)", "a query is expected", "SELECT"),
+        ("INSERT INTO out (a) SELECT A FROM S", "takes a query", "INSERT INTO out SELECT"),
+        ("INSERT out SELECT A FROM S", "INTO is missing", "write INTO"),
+        ("EXPLAIN INSERT INTO out SELECT A FROM S", "EXPLAIN takes a query", "EXPLAIN"),
+        ("DROP TABLE S", "cannot begin with 'DROP'", "CREATE"),
+        ("V EXCEPT V", "cannot begin with 'V'", "SELECT"),
+        ("SELECT A FROM out", "is a sink", "read what"),
+    ],
+)
+def test_wrong_statements(text: str, what: str, remedy: str) -> None:
+    error = refused(text)
+    assert what in error.what
+    assert error.remedy is not None and remedy in error.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["", "SELECT A FROM S; SELECT A FROM S", "SET tick = '1 s'", "EXPLAIN SELECT A FROM S"]
+)
+def test_bind_query_takes_one_query(text: str) -> None:
+    with pytest.raises(QueryError, match="one query"):
+        bind_query(text, catalogue())
+
+
+def test_bind_query_takes_a_semicolon() -> None:
+    assert bind_query("SELECT A FROM S;", catalogue()).schema.names == ["A"]

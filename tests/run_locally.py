@@ -1,0 +1,122 @@
+"""The local engine as a test drives it: any cut into batches, any interleaving, a restart wherever one is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from transom.core.schema import Schema
+from transom.core.time import FOREVER, from_datetime
+from transom.pipeline.driver import Pipeline
+from transom.plan.algebra import Node, Stream
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.planner.plan import plan
+from transom.runtimes.reference.history import History, RelationHistory, StreamHistory
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Push:
+    """Rows of one input that arrive together; no rows is the end of the input."""
+
+    name: str
+    rows: Rows
+    end: bool = False
+
+
+def batch_of(columns: Schema, rows: Rows) -> pa.RecordBatch:
+    arrays = [pa.array([row[i] for row in rows], column.type) for i, column in enumerate(columns)]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns.arrow())
+
+
+def all_at_once(inputs: dict[str, Rows]) -> list[Push]:
+    return [Push(name, rows, end=True) for name, rows in inputs.items()]
+
+
+def row_by_row(inputs: dict[str, Rows]) -> list[Push]:
+    """One row of each input in turn."""
+    pushes = []
+    for i in range(max((len(rows) for rows in inputs.values()), default=0)):
+        pushes += [Push(name, [rows[i]]) for name, rows in inputs.items() if i < len(rows)]
+    return pushes + [Push(name, [], end=True) for name in inputs]
+
+
+class Answer:
+    """The output so far, read back as a history."""
+
+    def __init__(self, stream: bool, emit: str) -> None:
+        self.stream = stream
+        self.emit = emit
+        self.values: list[tuple[Any, ...]] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.values += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def history(self, **counts: Any) -> History:
+        if self.stream:
+            return StreamHistory.of(((from_datetime(at), row) for at, *row in self.values), **counts)
+        if self.emit == "changes":
+            changes = ((from_datetime(at), 1 if sign == "+" else -1, row) for sign, at, *row in self.values)
+            return RelationHistory.of_changes(changes, **counts)
+        lifetimes = (
+            (row, from_datetime(ta), None if te is None else from_datetime(te)) for *row, ta, te in self.values
+        )
+        return RelationHistory.of_lifetimes(lifetimes, **counts)
+
+
+def run_locally(
+    query: Node,
+    catalogue: Catalogue,
+    inputs: dict[str, Rows],
+    pushes: Iterable[Push] | None = None,
+    *,
+    emit: str = "changes",
+    restart: Callable[[int], bool] = lambda i: False,
+    watch: Callable[[Pipeline, Answer], None] = lambda pipeline, answer: None,
+) -> History:
+    """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i."""
+    operator = plan(query, catalogue)
+    pipeline = Pipeline(operator, catalogue, emit)
+    answer = Answer(isinstance(query, Stream), emit)
+    definitions = {name: catalogue.relations[name] for name in pipeline.names}
+    for name in pipeline.statics:
+        _push(pipeline, definitions, Push(name, inputs.get(name, [])))
+    todo = list(all_at_once(inputs) if pushes is None else pushes)
+    todo += [Push(name, [], end=True) for name in pipeline.inputs]
+    for i, push in enumerate(todo):
+        if push.name not in pipeline.inputs:
+            continue
+        _push(pipeline, definitions, push)
+        output, _ = pipeline.advance()
+        if output is not None:
+            answer.add(output.rows)
+        watch(pipeline, answer)
+        if restart(i):
+            saved = pipeline.snapshot()
+            pipeline = Pipeline(operator, catalogue, emit)
+            pipeline.restore(saved)
+    if not pipeline.inputs:
+        output, _ = pipeline.advance()
+        if output is not None:
+            answer.add(output.rows)
+    for name in pipeline.inputs:
+        ledger = pipeline.ledger(name)
+        assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)
+        assert ledger.waiting == sum(len(part.t) for part in pipeline.state.inputs[name].waiting), (name, ledger)
+    assert pipeline.progress == FOREVER
+    late = {name: pipeline.ledger(name).late for name in pipeline.inputs}
+    rejected = {name: pipeline.ledger(name).rejected for name in pipeline.inputs}
+    return answer.history(late=late, rejected=rejected)
+
+
+def _push(pipeline: Pipeline, definitions: dict[str, Any], push: Push) -> None:
+    definition = definitions[push.name]
+    assert isinstance(definition, StreamDefinition | TableDefinition)
+    if push.rows:
+        pipeline.push(push.name, batch_of(definition.columns, push.rows))
+    if push.end:
+        pipeline.end(push.name)

@@ -1,0 +1,106 @@
+"""Every scalar function of the closed list has a meaning in DuckDB, and the type that the plan says."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, REAL, SMALLINT, TIMESTAMP, VARCHAR
+from transom.plan.expression import Call, Case, Cast, Expression, Literal
+from transom.plan.functions import FUNCTIONS, Function, resolve
+from transom.runtimes.reference.expression import Scope, expression_sql, literal_sql, type_sql
+
+SAMPLES = (
+    Literal(3, INTEGER),
+    Literal(2, BIGINT),
+    Literal(0.5, DOUBLE),
+    Literal(Decimal("1.25"), pa.decimal128(5, 2)),
+    Literal(True, BOOLEAN),
+    Literal("it's", VARCHAR),
+    Literal("day", VARCHAR),
+    Literal("%", VARCHAR),
+    Literal(date(2024, 2, 29), DATE),
+    Literal(datetime(2024, 2, 29, 12, 30), TIMESTAMP),
+)
+
+
+def sql(expression: Expression) -> str:
+    def no_sub_query(*_: Any) -> str:
+        raise AssertionError("there is no sub-query here")
+
+    return expression_sql(expression, Scope(()), no_sub_query)
+
+
+def calls(function: Function) -> list[Expression]:
+    """Some calls that the plan accepts, at least one for each number of arguments up to three."""
+    found = []
+    for n in range(function.least, min(function.most or 3, 3) + 1):
+        accepted = []
+        for arguments in product(SAMPLES, repeat=n):
+            try:
+                accepted.append(resolve(function.name, arguments))
+            except QueryError:
+                continue
+            if len(accepted) == 5:
+                break
+        assert accepted, f"no call of {function.usage} with {n} arguments was accepted"
+        found += accepted
+    return found
+
+
+def without_cast(expression: Expression) -> str:
+    """The text without the cast around a call, so that DuckDB tells the type by itself."""
+    text, type_ = sql(expression), type_sql(expression.type)
+    cast = isinstance(expression, Call) and expression.type != BOOLEAN
+    return text.removeprefix("CAST").removesuffix(f" AS {type_})") + ")" if cast else text
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=[function.name for function in FUNCTIONS])
+def test_every_function_runs_and_has_its_type(function: Function) -> None:
+    with duckdb.connect(":memory:") as connection:
+        for expression in calls(function):
+            text = without_cast(expression)
+            ((given,),) = connection.execute(f"SELECT typeof({text})").fetchall()
+            assert given.replace(" ", "").replace("FLOAT", "REAL") == type_sql(expression.type).replace(" ", ""), text
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        (None, VARCHAR),
+        (True, BOOLEAN),
+        (-(2**63), BIGINT),
+        (-32768, SMALLINT),
+        (10**38 - 1, HUGEINT),
+        (0.1, DOUBLE),
+        (5e-324, DOUBLE),
+        (float("inf"), DOUBLE),
+        (0.5, REAL),
+        (Decimal("-0.05"), pa.decimal128(4, 2)),
+        ("", VARCHAR),
+        ("it's \\ \"quoted\" $1 ? \n ü \x00 end", VARCHAR),
+        (date(1, 1, 1), DATE),
+        (date(9999, 12, 31), DATE),
+        (datetime(1, 1, 1), TIMESTAMP),
+        (datetime(1969, 12, 31, 23, 59, 59, 999999), TIMESTAMP),
+    ],
+)
+def test_literals_come_back_as_they_were(value: Any, type_: pa.DataType) -> None:
+    with duckdb.connect(":memory:") as connection:
+        assert connection.execute(f"SELECT {literal_sql(value, type_)}").fetchall() == [(value,)]
+
+
+def test_casts_and_case() -> None:
+    number = Cast(Literal("12", VARCHAR), INTEGER)
+    none = Cast(Literal("no", VARCHAR), INTEGER, safe=True)
+    chosen = Case((Literal(False, BOOLEAN),), (Literal(1, INTEGER),), Literal(2, INTEGER))
+    with duckdb.connect(":memory:") as connection:
+        found = connection.execute(f"SELECT {sql(number)}, {sql(none)}, {sql(chosen)}").fetchall()
+    assert found == [(12, None, 2)]
