@@ -136,11 +136,13 @@ def _parse(data: bytes, count: int, spelling: Sequence[str], declared: Declared)
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
+        columns = [pa.concat_arrays(table.column(name).chunks) for name in spelling]
+        for values in columns:
+            if pa.types.is_decimal(values.type):  # the reader minds the scale of a decimal, not its precision
+                values.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != count:
-        return None
-    return [pa.concat_arrays(table.column(name).chunks) for name in spelling]
+    return columns if table.num_rows == count else None
 
 
 def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:

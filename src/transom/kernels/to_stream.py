@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.tally import Steps, Tally
 from transom.state.slots import grown
@@ -109,6 +110,6 @@ class ToStreamKernel:
 
     def _samples(self, step: Step) -> Int64s:
         """Multiples of the slides that this step passes; at the end of all input only up to the horizon."""
-        limit = min(step.upto, step.horizon + 1)
+        limit = step.upto if step.upto < FOREVER else step.horizon + 1
         parts = [np.arange(-(-step.before // slide) * slide, limit, slide, dtype=np.int64) for slide in self.slides]
         return np.unique(np.concatenate(parts)) if parts else no_int64s()

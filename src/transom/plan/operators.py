@@ -188,10 +188,22 @@ def _like(function: Function, arguments: Arguments) -> Expression:
     if not all(a.type in (VARCHAR, NULL) for a in arguments):
         raise misfit(function, arguments)
     if len(arguments) == 3:
-        escape = arguments[2]
-        if not (isinstance(escape, Literal) and isinstance(escape.value, str) and len(escape.value) == 1):
-            raise misfit(function, arguments, "write ESCAPE with one character, as in ESCAPE '!'")
+        _check_escape(function, arguments)
     return Call(function.name, tuple(coerce(a, VARCHAR) for a in arguments), BOOLEAN)
+
+
+def _check_escape(function: Function, arguments: Arguments) -> None:
+    """ESCAPE needs a constant pattern that is whole: DuckDB fails on a broken one for some rows and not for others."""
+    _, pattern, escape = arguments
+    if not (isinstance(escape, Literal) and isinstance(escape.value, str) and len(escape.value) == 1):
+        raise misfit(function, arguments, "write ESCAPE with one character, as in ESCAPE '!'")
+    if function.name == "ilike" and escape.value.isalpha():
+        raise misfit(function, arguments, "write ESCAPE with a character that is no letter, as in ESCAPE '!'")
+    if not isinstance(pattern, Literal):
+        raise misfit(function, arguments, "write a constant pattern where there is an ESCAPE")
+    found = pattern.value or ""
+    if (len(found) - len(found.rstrip(escape.value))) % 2:
+        raise misfit(function, arguments, f"write something behind the last {escape.value} of the pattern")
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, TIMESTAMP, TIN
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.operators import Arguments, Function, misfit, one_type, texts
 from transom.plan.typing_rules import (
+    MAX_DIGITS,
     NULL,
     coerce,
     is_decimal,
@@ -19,6 +20,8 @@ from transom.plan.typing_rules import (
     is_number,
     is_temporal,
 )
+
+_MOST_PLACES: Final = 1000
 
 Rule = Callable[[Function, Arguments], Expression]
 
@@ -89,11 +92,14 @@ def _round(function: Function, arguments: Arguments) -> Expression:
         raise misfit(function, arguments, "write the number of places as a constant, as in round(x, 2)")
     if places.value is None:
         return Literal(None, value.type)
-    if not -1000 <= places.value <= 1000:
-        raise misfit(function, arguments, "write a number of places between -1000 and 1000")
     type_ = value.type
+    whole = type_.precision - type_.scale if is_decimal(type_) else _MOST_PLACES
+    if not -whole <= places.value <= _MOST_PLACES:
+        raise misfit(function, arguments, f"write a number of places from {-whole} to {_MOST_PLACES}")
     if is_decimal(type_):
-        type_ = pa.decimal128(type_.precision, min(type_.scale, max(places.value, 0)))
+        carry = places.value < 0 and type_.scale == 0  # 99 becomes 100
+        digits = min(type_.precision + carry, MAX_DIGITS)
+        type_ = pa.decimal128(digits, min(type_.scale, max(places.value, 0)))
     return Call("round", (value, Literal(places.value, INTEGER)), type_)
 
 

@@ -204,7 +204,9 @@ def _decimal_to_float(column: pa.Array, target: pa.DataType) -> pa.Array:
     """The nearest DOUBLE, and for REAL the nearest of that."""
     scale = column.type.scale
     numbers = decimals.unscaled(column) if scale <= _EXACT_POWER else None
-    if numbers is not None and not (scale and _beyond_double(numbers)):
+    if scale == 0 and column.type.precision > 18 and (numbers is None or _beyond_double(numbers)):
+        doubles = pa.array([None if n is None else _huge_to_double(n) for n in decimals.exact(column)], DOUBLE)
+    elif numbers is not None and not (scale and _beyond_double(numbers)):
         # One operation on two exact floats is the nearest float of the exact result.
         doubles = pc.divide(numbers.cast(DOUBLE, safe=False), 10.0**scale)
     else:
@@ -212,6 +214,14 @@ def _decimal_to_float(column: pa.Array, target: pa.DataType) -> pa.Array:
         # Python divides integers exactly and rounds once.
         doubles = pa.array([None if n is None else n / 10**scale for n in exact], DOUBLE)
     return doubles if target == DOUBLE else doubles.cast(REAL, safe=False)
+
+
+def _huge_to_double(number: int) -> float:
+    """A HUGEINT as DuckDB has it: the upper and the lower 64 bits rounded one by one, which may miss the nearest."""
+    upper, lower = number >> 64, number & (2**64 - 1)
+    if upper == -1:
+        return -float(2**64 - 1 - lower) - 1.0
+    return float(lower) + float(upper) * 2.0**64
 
 
 def _beyond_double(numbers: pa.Array) -> bool:

@@ -288,9 +288,7 @@ def _may_fail(node: Expression) -> bool:
         return exact and not (name == "-" and node.arguments[0].type == DATE and node.type == BIGINT)
     if name == "substring":
         return not text.substring_is_safe(node)
-    return name in ("add_interval", "repeat", "lpad", "rpad") or (
-        name in ("like", "ilike") and len(node.arguments) == 3
-    )
+    return name in ("add_interval", "repeat", "lpad", "rpad")
 
 
 def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:

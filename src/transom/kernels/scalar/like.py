@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BOOLEAN
 from transom.kernels.scalar.text import lower
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, by_row, failure
+from transom.kernels.scalar.values import Kernel, Value, by_row
 from transom.plan.expression import Call, Literal
 
 ANY: Final = None
@@ -26,26 +26,19 @@ def like(call: Call) -> Kernel:
     folds = call.function == "ilike"
     if isinstance(pattern, Literal) and pattern.value is not None:
         folded = lower(pa.scalar(pattern.value)).as_py() if folds else pattern.value
-        tokens = parse(folded, escape)
-        if tokens is not None:
-            matches = _matcher(tokens)
-            return lambda text, *_: matches(lower(text) if folds else text)
+        matches = _matcher(parse(folded, escape))
+        return lambda text, *_: matches(lower(text) if folds else text)
 
     def run(text: Value, patterns: Value, *_: Value) -> Value:
-        texts, wanted = as_arrays((text, patterns))
         if folds:
-            texts, wanted = lower(texts), lower(wanted)
-        if escape is not None:
-            for row, item in enumerate(wanted.to_pylist()):
-                if item is not None and texts[row].is_valid and parse(item, escape) is None:
-                    raise failure(call, "the pattern ends with its escape character", (patterns,), row)
-        return by_row(lambda t, p: _match(t, parse(p, escape) or []), (texts, wanted), BOOLEAN)
+            text, patterns = lower(text), lower(patterns)
+        return by_row(lambda t, p: _match(t, parse(p, escape)), (text, patterns), BOOLEAN)
 
     return run
 
 
-def parse(pattern: str, escape: str | None) -> list[Token] | None:
-    """The pattern as literal texts, ONE and ANY; None when it ends with its escape character.
+def parse(pattern: str, escape: str | None) -> list[Token]:
+    """The pattern as literal texts, ONE and ANY.
 
     >>> parse("a%!%", "!")
     ['a', None, '%']
@@ -55,10 +48,7 @@ def parse(pattern: str, escape: str | None) -> list[Token] | None:
     for character in characters:
         token: Token
         if character == escape:
-            following = next(characters, None)
-            if following is None:
-                return None
-            token = following
+            token = next(characters)
         else:
             token = ANY if character == "%" else ONE if character == "_" else character
         if isinstance(token, str) and tokens and isinstance(tokens[-1], str):

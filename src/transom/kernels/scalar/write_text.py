@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +28,23 @@ def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 
 
 def _write_floats(column: pa.Array) -> pa.Array:
-    """The shortest digits that give the number back; Python and NumPy change to 1e+16 where DuckDB does.
+    """The shortest digits that give the number back; Python changes to 1e+16 where DuckDB does.
 
     A number at a time: Arrow writes 1.0 as 1, and no other column-wise writer of shortest digits is at hand.
     """
     values = column.to_numpy(zero_copy_only=False)
-    texts = [repr(x) for x in values.tolist()] if column.type == DOUBLE else [str(x) for x in values]
+    texts = [repr(x) for x in values.tolist()] if column.type == DOUBLE else [_write_real(x) for x in values]
     negative = np.isnan(values) & np.signbit(values)
     for row in np.flatnonzero(negative).tolist():
         texts[row] = "-nan"
     written = pa.array(texts, VARCHAR)
     return pc.if_else(column.is_valid(), written, pa.scalar(None, VARCHAR)) if column.null_count else written
+
+
+def _write_real(value: np.float32) -> str:
+    text = str(value)
+    # NumPy changes to 1e+08 for REAL already where its digits end.
+    return f"{Decimal(text):f}.0" if "e+" in text and int(text[text.index("e") + 1 :]) < 16 else text
 
 
 def _write_timestamps(column: pa.Array) -> pa.Array:
