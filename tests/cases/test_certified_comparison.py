@@ -79,4 +79,6 @@ def test_names_and_views_of_other_cases() -> None:
     assert in_our_words("V1 Union V2 union R", ["V1", "V2", "R"]) == (
         "SELECT * FROM V1 UNION ALL SELECT * FROM V2 UNION ALL SELECT * FROM R"
     )
-    assert in_our_words("select A from V1 union select A from R", ["V1", "R"]) == "select A from V1 union select A from R"
+    assert (
+        in_our_words("select A from V1 union select A from R", ["V1", "R"]) == "select A from V1 union select A from R"
+    )

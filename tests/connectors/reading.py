@@ -20,7 +20,9 @@ class Everything:
         return [row["reason"] for row in self.rejected]
 
 
-def read_all(source: Source, position: Position | None = None, *, step: int = 1000, growing: bool = False) -> Everything:
+def read_all(
+    source: Source, position: Position | None = None, *, step: int = 1000, growing: bool = False
+) -> Everything:
     """All rows from a position on, `step` at a time; every position goes through JSON as a checkpoint would make it."""
     found = Everything([], [], [])
     at = position or {}

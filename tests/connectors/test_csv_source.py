@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.connectors.reading import read_all
+from transom.connectors import lines
 from transom.connectors.csv_lines import split_records
 from transom.connectors.files import FileSource
 from transom.core.errors import SourceError
@@ -31,7 +33,7 @@ def written(folder: Path, text: str | bytes, name: str = "a.csv") -> Path:
 
 
 def names(path: Path, **properties: str) -> list[str | None]:
-    found = read_all(source(path, **properties))
+    found = read_all(source(path, COLUMNS, **properties))
     assert found.reasons == []
     return [row["name"] for row in found.rows]
 
@@ -95,7 +97,9 @@ def test_only_the_bad_rows_are_rejected_each_with_its_place_reason_and_text(tmp_
 
 
 def test_bytes_that_are_no_text_spoil_their_own_line(tmp_path: Path) -> None:
-    path = written(tmp_path, b"id,name,ts\n1,a\xff,2024-05-01\n2,\xc3\xa9,2024-05-01\n3,\xe2\x82,2024-05-01\n4,d,2024-05-01\n")
+    path = written(
+        tmp_path, b"id,name,ts\n1,a\xff,2024-05-01\n2,\xc3\xa9,2024-05-01\n3,\xe2\x82,2024-05-01\n4,d,2024-05-01\n"
+    )
     found = read_all(source(path))
     assert [row["name"] for row in found.rows] == ["é", "d"]
     assert found.reasons == ["the line is not valid UTF-8 (byte 0xff)", "the line is not valid UTF-8 (byte 0xe2)"]
@@ -200,5 +204,19 @@ def test_where_records_end_does_not_depend_on_what_follows(text: str, length: in
     """Cutting the file anywhere gives a beginning of the same records: blocks can be read one by one."""
     whole = split_records(text.encode(), ",", False)
     part = split_records(text[:length].encode(), ",", False)
-    # The last record of the part may be judged anew when the bytes after it are known.
-    assert np.array_equal(part.ends[:-1], whole.ends[: max(0, len(part.ends) - 1)])
+    assert np.array_equal(part.ends, whole.ends[: len(part.ends)])
+    complete = part.ends[-1] + 1 if len(part.ends) else 0
+    assert part.broken == {start: why for start, why in whole.broken.items() if start < complete}
+
+
+@given(st.text(alphabet='a1",\n\r', max_size=60), st.integers(1, 4), st.integers(1, 9))
+def test_any_text_in_any_steps_and_blocks(
+    tmp_path_factory: pytest.TempPathFactory, text: str, step: int, chunk: int
+) -> None:
+    """The same rows and rejects, however few rows are asked for and however small the pieces that are read."""
+    path = written(tmp_path_factory.getbasetemp(), "id,name\n" + text)
+    columns = Schema.of(("id", INTEGER), ("name", VARCHAR))
+    whole = read_all(source(path, columns))
+    with patch.object(lines, "_CHUNK", chunk), patch.object(lines, "BLOCK_BYTES", 1):
+        steps = read_all(source(path, columns), step=step)
+    assert (steps.rows, steps.rejected) == (whole.rows, whole.rejected)

@@ -81,7 +81,10 @@ def test_only_the_bad_lines_are_rejected(tmp_path: Path) -> None:
         ('{"id": true, "ts": "2024-05-01"}', "column 'id' is INTEGER and cannot hold 'true'"),
         ('{"id": [1], "ts": "2024-05-01"}', "the line has an array in column 'id'"),
         ('{"name": {"a": 1}, "ts": "2024-05-01"}', "the line has an object in column 'name'"),
-        ('{"name": "\\ud800", "ts": "2024-05-01"}', "the line has half a character (a lone surrogate) in column 'name'"),
+        (
+            '{"name": "\\ud800", "ts": "2024-05-01"}',
+            "the line has half a character (a lone surrogate) in column 'name'",
+        ),
         ('{"id": 1, "ID": 2, "ts": "2024-05-01"}', "the line has field 'ID' twice"),
         ('{"id": 1}', "the time column 'ts' is NULL"),
         ('{"id": 1, "ts": null}', "the time column 'ts' is NULL"),
@@ -126,7 +129,9 @@ def test_deep_nesting_in_a_field_nobody_reads(tmp_path: Path, depth: int) -> Non
 
 
 def test_numbers_are_times_with_a_unit(tmp_path: Path) -> None:
-    path = written(tmp_path, ['{"id": 1, "ts": 1714521600000}', '{"id": 2, "ts": "2024-05-01"}', '{"id": 3, "ts": 1.5}'])
+    path = written(
+        tmp_path, ['{"id": 1, "ts": 1714521600000}', '{"id": 2, "ts": "2024-05-01"}', '{"id": 3, "ts": 1.5}']
+    )
     found = read_all(source(path, time_unit="ms"))
     assert [(row["id"], row["ts"]) for row in found.rows] == [(1, MAY), (2, MAY)]
     assert found.reasons == ["column 'ts' is TIMESTAMP and cannot hold '1.5'"]
@@ -147,9 +152,7 @@ def test_files_without_rows(tmp_path: Path, text: bytes) -> None:
 
 
 def test_a_restart_at_every_position_gives_exactly_the_rest(tmp_path: Path) -> None:
-    lines: list[str | bytes] = [
-        f'{{"id": {n}, "ts": "2024-05-01"}}' if n % 3 else f"bad {n}" for n in range(10)
-    ]
+    lines: list[str | bytes] = [f'{{"id": {n}, "ts": "2024-05-01"}}' if n % 3 else f"bad {n}" for n in range(10)]
     path = written(tmp_path, lines)
     whole = read_all(source(path))
     steps = read_all(source(path), step=1)
@@ -176,7 +179,7 @@ def test_a_line_is_read_the_same_by_the_fast_way_and_by_the_visit(
     tmp_path_factory: pytest.TempPathFactory, value: Any, column: str, ascii_: bool
 ) -> None:
     """Alone, beside a line that cannot be read, and with a blank that makes the fast way pass it on."""
-    folder = tmp_path_factory.mktemp("json")
+    folder = tmp_path_factory.getbasetemp()
     line = json.dumps({column: value}, ensure_ascii=ascii_)
     outcomes = []
     for lines in ([line], [line, "rubbish"], [line + " "], [line, json.dumps({column.upper(): None})]):

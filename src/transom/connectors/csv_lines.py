@@ -157,9 +157,10 @@ class CsvLines:
             return "skip"
 
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(data),
+            # Without a last line end Arrow takes an empty last field for quoted when the one before it was.
+            pa.BufferReader(data if data.endswith(b"\n") else data + b"\n"),
             read_options=pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=len(data) + 1, column_names=self._names, encoding="utf8"
+                use_threads=False, block_size=len(data) + 2, column_names=self._names, encoding="utf8"
             ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=self.delimiter,

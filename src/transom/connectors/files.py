@@ -113,10 +113,10 @@ class FileSource:
         if rows is None or rows.file.name != file.name or rows.at != start:
             rows = self._parquet = open_parquet(file, start, max_rows, self._declared)
         piece = rows.take(max_rows)
-        good, wrong = conform([piece], self._declared, show(file.name))
+        good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
+        rejected = [] if piece is None else reject_rows(piece, wrong, self._declared, show(file.name), start)
         if rows.at == rows.count:
             self._parquet = None
-        rejected = reject_rows(piece, wrong, self._declared, show(file.name), start)
         return Chunk(good, rejected, rows.at, rows.at == rows.count)
 
     def _rows(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:

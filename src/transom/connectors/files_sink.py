@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -79,11 +79,8 @@ class FileSink:
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink: the path itself, or `latest` in the folder."""
         target = self._file or os.path.join(self._folder, f"latest.{self._properties.format}")
-        with self._errors():
-            writer = open_part(_hidden(target, ".new"), self._schema, self._properties)
-            writer.write(self._checked(batch))
-            writer.close()
-            _show(writer.path, target)
+        rows = self._checked(batch)
+        self._write_whole(target, lambda writer: writer.write(rows))
         self._replaced = True
 
     def abandon(self) -> None:
@@ -97,16 +94,28 @@ class FileSink:
         self.commit()
         if self._file is None or not os.path.isdir(self._folder):
             return
+        if not self._replaced:
+            self._write_whole(self._file, self._gather)
         with self._errors():
-            if not self._replaced:
-                writer = open_part(_hidden(self._file, ".new"), self._schema, self._properties)
-                if self._in_file:
-                    append_part(writer, self._file)
-                for number in range(self._in_file, self._parts):
-                    append_part(writer, self._part(number))
-                writer.close()
-                _show(writer.path, self._file)
             shutil.rmtree(self._folder)
+
+    def _gather(self, writer: PartWriter) -> None:
+        if self._file is not None and self._in_file:
+            append_part(writer, self._file)
+        for number in range(self._in_file, self._parts):
+            append_part(writer, self._part(number))
+
+    def _write_whole(self, target: str, fill: Callable[[PartWriter], None]) -> None:
+        """Writes a file of its own and then shows it; when that fails nothing has changed."""
+        with self._errors():
+            writer = open_part(_hidden(target, ".new"), self._schema, self._properties)
+            try:
+                fill(writer)
+                writer.close()
+                _show(writer.path, target)
+            except BaseException:
+                writer.abandon()
+                raise
 
     def _part(self, number: int) -> str:
         return os.path.join(self._folder, f"part-{number:06}.{self._properties.format}")

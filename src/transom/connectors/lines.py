@@ -134,9 +134,9 @@ def _stretch(
     if not blank_is_row:
         written = ends > starts
         starts, ends, behind = starts[written], ends[written], behind[written]
-    more = len(starts) > max_rows
+    complete = len(data) if take_rest else rest
+    consumed = int(behind[max_rows - 1]) if len(starts) >= max_rows else complete
     starts, ends = starts[:max_rows], ends[:max_rows]
-    consumed = int(behind[max_rows - 1]) if more else len(data) if take_rest else rest
     feeds = np.flatnonzero(buffer[:consumed] == _NEWLINE)
     return Stretch(
         data=data[:consumed],
@@ -145,7 +145,7 @@ def _stretch(
         lines=at.line + 1 + np.searchsorted(feeds, starts),
         broken={int(np.searchsorted(starts, start)): why for start, why in cut.broken.items() if start < consumed},
         after=Place(at.offset + consumed, at.line + len(feeds)),
-        finished=ended and not more,
+        finished=ended and consumed == complete,
     )
 
 

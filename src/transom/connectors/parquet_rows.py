@@ -26,8 +26,8 @@ class ParquetRows:
     batches: Iterator[pa.RecordBatch]
     left: pa.RecordBatch | None = None
 
-    def take(self, rows: int) -> Piece:
-        """The next rows, at most so many; none at the end of the file."""
+    def take(self, rows: int) -> Piece | None:
+        """The next rows, at most so many; None at the end of the file."""
         batch, self.left = self.left, None
         while batch is None or not len(batch):
             try:
@@ -37,7 +37,7 @@ class ParquetRows:
             if batch is None:
                 if self.at < self.count:
                     raise _broken(self.file, f"it ends at row {self.at} of {self.count}")
-                return Piece(np.arange(0), [])
+                return None
         if len(batch) > rows:
             batch, self.left = batch.slice(0, rows), batch.slice(rows)
         self.at += len(batch)

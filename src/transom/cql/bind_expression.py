@@ -37,6 +37,8 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.NullSafeEQ: "is_not_distinct",
 }  # fmt: skip
 
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
 
 @dataclass(frozen=True)
 class AggregateRef(Expression):
@@ -123,10 +125,8 @@ class ExpressionBinder:
             aliases = self.scope.aliases()
             remedy = f"the inputs are {', '.join(aliases)}" if aliases else "give the input an alias"
             return self._error(f"there is no input '{qualifier}' in FROM", node, remedy)
-        choices = self.scope.candidates(name, qualifier)
-        remedy = f"did you mean {' or '.join(choices)}?" if choices else "name the inputs in FROM"
         written = name if qualifier is None else f"{qualifier}.{name}"
-        return self._error(f"there is no column '{written}'", node, remedy)
+        return self._error(f"there is no column '{written}'", node, self.scope.remedy(name, qualifier))
 
     def _impure(self, node: exp.Expr, name: str) -> QueryError:
         if name.lower() in WALL_CLOCK:
@@ -151,6 +151,8 @@ class ExpressionBinder:
 
     def _binary(self, node: exp.Expr, function: str) -> Expression:
         left, right = node.this, node.args["expression"]
+        if isinstance(node, _COMPARISONS) and isinstance(left, _COMPARISONS):
+            raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
         if function in ("+", "-") and isinstance(_bare(right), syntax.Duration):
             return self._moved(node, left, _bare(right), -1 if function == "-" else 1)
         if function == "+" and isinstance(_bare(left), syntax.Duration):

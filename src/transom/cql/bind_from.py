@@ -108,8 +108,7 @@ def _bind_using(
             found = scope.find(name.name, None)
             if len(found) != 1:
                 what = f"the {side} side of the join has {'several columns' if found else 'no column'} '{name.name}'"
-                choices = ", ".join(scope.candidates(name.name, None))
-                raise context.source.error(what, name, f"it has {choices}; or write ON condition")
+                raise context.source.error(what, name, f"write ON condition; {scope.remedy(name.name, None)}")
             sides.append(found[0])
         with context.at(name):
             conditions.append(functions.resolve("=", (sides[0], sides[1])))

@@ -117,12 +117,12 @@ def read_call(reader: Reader) -> exp.Expr | None:
     reader.skip(2)
     call = _read_arguments(reader, start)
     reader.need(")")
+    call = reader.spanned(call, start)
     after = reader.word()
     what = _AFTER_CALL.get(after.capitals)
     # Behind a call, `filter` and the like may also be the name that the result is given.
     if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
         reader.refuse(*what)
-    call.meta["start"], call.meta["end"] = start.start, start.stop - 1
     return call
 
 

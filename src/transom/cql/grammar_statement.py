@@ -64,7 +64,8 @@ def _read_declaration(reader: Reader) -> exp.Expr:
     invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
     if reader.at("NOT", "NULL") or reader.at("NULL") or reader.at("DEFAULT"):
         reader.refuse("columns take no such rule", "leave it out; every column may be NULL")
-    return syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
+    declaration = syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
+    return reader.spanned(declaration, start)
 
 
 def _read_settings(reader: Reader) -> list[exp.Expr]:

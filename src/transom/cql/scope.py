@@ -12,7 +12,8 @@ from transom.plan.expression import ColumnRef, Expression, OuterColumn, columns_
 class ScopeColumn:
     """`value` is what `input.name` means, `bare` what the name alone (and `*`) means.
 
-    `bare` is None for the right one of two columns that USING made one. A column that is not `shown` was declared INVISIBLE: it has to be named.
+    `bare` is None for the right one of two columns that USING made one. A column that is not `shown` was declared
+    INVISIBLE: it has to be named.
     """
 
     name: str
@@ -75,8 +76,15 @@ class Scope:
         inner = any(item.alias is not None and item.alias.lower() == alias.lower() for item in self.inputs)
         return inner or (self.outer is not None and self.outer.has_input(alias))
 
+    def remedy(self, name: str, qualifier: str | None) -> str:
+        """What to write instead of a name that is not known here."""
+        if close := self.candidates(name, qualifier):
+            return f"did you mean {' or '.join(close)}?"
+        names = dict.fromkeys(column.name for item in self.inputs for column in item.columns)
+        return f"the columns are {', '.join(list(names)[:8])}{', ..' if len(names) > 8 else ''}"
+
     def candidates(self, name: str, qualifier: str | None) -> list[str]:
-        """Names that were perhaps meant, best first; all of them when there are few and none is close."""
+        """Names that were perhaps meant, best first."""
         names: dict[str, None] = {}
         exact: list[str] = []
         for item in self.inputs:
@@ -89,7 +97,7 @@ class Scope:
         asked = f"{qualifier}.{name}" if qualifier is not None else name
         by_low = {written.lower(): written for written in names}
         close = [by_low[low] for low in difflib.get_close_matches(asked.lower(), by_low, n=3, cutoff=0.5)]
-        return list(dict.fromkeys([*exact, *close])) or list(names)[:8]
+        return list(dict.fromkeys([*exact, *close]))
 
     def aliases(self) -> list[str]:
         return [item.alias for item in self.inputs if item.alias is not None]

@@ -9,7 +9,19 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, REAL, TIMESTAMP, VARCHAR
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+)
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.typing_rules import (
     MAX_DIGITS,
@@ -144,16 +156,19 @@ def _negate(function: Function, arguments: Arguments) -> Expression:
     (argument,) = arguments
     if argument.type == NULL:
         return Literal(None, BIGINT)
-    if isinstance(argument, Literal) and argument.value is not None:
+    # -0.0 stays a call: as a literal it would equal 0.0, and one may not stand for the other.
+    if isinstance(argument, Literal) and argument.value:
         return Literal(-argument.value, _negated_type(argument))
     return Call("negate", arguments, argument.type)
 
 
 def _negated_type(literal: Literal) -> pa.DataType:
-    """-9223372036854775808 is a BIGINT though its digits alone are not, and likewise for an INTEGER."""
-    if literal.type == HUGEINT and literal.value == 1 << 63:
-        return BIGINT
-    return INTEGER if literal.type == BIGINT and literal.value == 1 << 31 else literal.type
+    """-9223372036854775808 is a BIGINT though its digits alone are not; 128 is no TINYINT though -128 is one."""
+    narrow = {HUGEINT: BIGINT, BIGINT: INTEGER}.get(literal.type)
+    if narrow is not None and literal.value == 1 << narrow.bit_width - 1:
+        return narrow
+    wide = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}.get(literal.type)
+    return wide if wide is not None and literal.value == -(1 << literal.type.bit_width - 1) else literal.type
 
 
 # --- comparison and logic --------------------------------------------------------------------------------------------

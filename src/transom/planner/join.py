@@ -91,10 +91,7 @@ def choose(left: Operator, right: Operator, keys: JoinKeys, forced: str) -> Tact
 def partitioning(keys: JoinKeys, tactic: str) -> tuple[Partitioning, Partitioning]:
     if tactic == "nested_loop" or not keys.left:
         return SINGLE, SINGLE
-    return (
-        Partitioning("keys", tuple(str(key) for key in keys.left)),
-        Partitioning("keys", tuple(str(key) for key in keys.right)),
-    )
+    return Partitioning("keys", keys.left), Partitioning("keys", keys.right)
 
 
 def reordered(join: Join, order: list[int]) -> tuple[Join, list[int]]:
@@ -132,5 +129,3 @@ def _bounds(relations: tuple[Relation, ...]) -> list[int]:
 
 def _input_of(column: int, bounds: list[int]) -> int:
     return next(i for i in range(len(bounds) - 1) if bounds[i] <= column < bounds[i + 1])
-
-

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal as OneOf
 
 from transom.core.schema import Schema
 from transom.plan.algebra import Node
-from transom.plan.expression import Expression
+from transom.plan.expression import ColumnRef, Expression
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,21 @@ class JoinKeys:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How the rows of an operator may be spread: in any way, by keys (columns of its output or input), or not at all."""
+    """How the rows of an input may be spread over buckets: in any way, by keys (over the columns of that input), or not.
 
-    kind: str  # any, keys, single
-    keys: tuple[str, ...] = ()
+    Rows that agree on all keys must meet; so rows spread by some of the keys, or by one of them, meet as well. The inputs
+    of one operator have equally many keys, and the keys at one place stand for the same value.
+    """
+
+    kind: OneOf["any", "keys", "single"]
+    keys: tuple[Expression, ...] = ()
 
     def __str__(self) -> str:
-        return f"by ({', '.join(self.keys)})" if self.kind == "keys" else self.kind
+        return f"by ({', '.join(str(key) for key in self.keys)})" if self.kind == "keys" else self.kind
+
+
+def column(schema: Schema, index: int) -> ColumnRef:
+    return ColumnRef(index, schema[index].type, schema[index].name)
 
 
 ANY = Partitioning("any")
@@ -46,7 +55,10 @@ SINGLE = Partitioning("single")
 
 @dataclass(frozen=True)
 class Operator:
-    """A node of the algebra with the tactic that runs it. Equal operators are the same operator and run once."""
+    """A node of the algebra with the tactic that runs it. Equal operators are the same operator and run once.
+
+    `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source.
+    """
 
     node: Node
     tactic: Tactic

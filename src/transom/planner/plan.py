@@ -29,7 +29,7 @@ from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
 from transom.planner import window as windows
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
 
 
 def plan(query: Node, catalogue: Catalogue) -> Operator:
@@ -52,7 +52,7 @@ class Planner:
 
     def _plan(self, node: Node) -> Operator:
         if isinstance(node, StreamScan):
-            return Operator(node, Tactic("scan", "rows waiting for progress"))
+            return Operator(node, Tactic("scan", "rows waiting for progress"), needs=(ANY,))
         if isinstance(node, TableScan):
             return self._table(node)
         if isinstance(node, OuterJoin):
@@ -83,7 +83,7 @@ class Planner:
             kept = "each distinct row alive once, two numbers per row alive"
             return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (_all(first),))
         if isinstance(node, Aggregate):
-            needs = Partitioning("keys", tuple(str(key) for key in node.keys)) if node.grouped else SINGLE
+            needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
             heaps = any(call.function in ("min", "max") for call in node.calls)
             costs = "O(log rows alive) a row" if heaps else "O(1) a row"
             kept = "16 bytes per argument and row alive, totals per group"
@@ -119,9 +119,15 @@ class Planner:
         definition = self.catalogue.relations[node.name.lower()]
         assert isinstance(definition, TableDefinition)
         if definition.time is None:
-            return Operator(node, Tactic("static_table", "nothing"), ends_grow=True)
+            return Operator(node, Tactic("static_table", "nothing"), needs=(ANY,), ends_grow=True)
         name = "upsert_table" if definition.primary_key else "changes_table"
-        return Operator(node, Tactic(name, "each row alive once", "a hash look-up a row"), open_ends=True)
+        identity = {key.lower() for key in definition.primary_key}
+        if not identity:
+            identity = {n.lower() for n in node.schema.names} - {definition.time.column.lower()}
+        places = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
+        keys = Partitioning("keys", tuple(column(node.schema, i) for i in places))
+        tactic = Tactic(name, "each row alive once", "a hash look-up a row")
+        return Operator(node, tactic, needs=(keys,), open_ends=True)
 
     def _join(self, node: Join) -> Operator:
         """A left-deep tree of two-way joins, and a projection back to the written order of columns."""
@@ -150,7 +156,7 @@ class Planner:
         if positions == list(range(len(positions))):
             return left
         schema = left.schema
-        back = tuple(ColumnRef(i, schema[i].type, schema[i].name) for i in positions)
+        back = tuple(column(schema, i) for i in positions)
         project = Project(left.node, back, tuple(schema[i].name for i in positions))  # type: ignore[arg-type]
         return Operator(project, Tactic("project", "nothing"), (left,), None, (ANY,), open_ends=left.open_ends)
 
@@ -160,7 +166,8 @@ def _columns(expression: Expression) -> Iterator[int]:
 
 
 def _all(operator: Operator) -> Partitioning:
-    return Partitioning("keys", tuple(operator.schema.names))
+    schema = operator.schema
+    return Partitioning("keys", tuple(column(schema, i) for i in range(len(schema))))
 
 
 def _expressions(node: Node) -> Iterator[Expression]:

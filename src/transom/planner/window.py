@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from transom.core.schema import Schema
 from transom.core.time import format_duration
 from transom.plan.algebra import WindowSpec
-from transom.planner.operator import ANY, SINGLE, Partitioning, Tactic
+from transom.planner.operator import ANY, SINGLE, Partitioning, Tactic, column
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,6 @@ def choose(spec: WindowSpec, schema: Schema) -> WindowChoice:
         return WindowChoice(Tactic("slide_rows", kept), SINGLE, True, True)
     if spec.partition is None:
         return WindowChoice(Tactic("rows", f"two numbers for each of {spec.rows} rows"), SINGLE, True, True)
-    keys = Partitioning("keys", tuple(schema[i].name for i in spec.partition))
+    keys = Partitioning("keys", tuple(column(schema, i) for i in spec.partition))
     kept = f"four numbers for each of {spec.rows} rows of every partition, and the partitions"
     return WindowChoice(Tactic("partition_rows", kept), keys, False, True)

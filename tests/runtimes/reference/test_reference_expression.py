@@ -85,7 +85,7 @@ def test_every_function_runs_and_has_its_type(function: Function) -> None:
         (0.5, REAL),
         (Decimal("-0.05"), pa.decimal128(4, 2)),
         ("", VARCHAR),
-        ("it's \\ \"quoted\" $1 ? \n ü \x00 end", VARCHAR),
+        ('it\'s \\ "quoted" $1 ? \n ü \x00 end', VARCHAR),
         (date(1, 1, 1), DATE),
         (date(9999, 12, 31), DATE),
         (datetime(1, 1, 1), TIMESTAMP),

@@ -25,7 +25,9 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.kernels.scalar.compiler import AllRows, Compiled, Rows, SomeRows, can_fail, compile_expression
+from transom.core.errors import RefusedError
+from transom.kernels.scalar.compiler import can_fail, compile_expression
+from transom.kernels.scalar.rows import AllRows, Compiled, Rows, SomeRows
 from transom.kernels.scalar.values import as_array
 from transom.plan.expression import Expression, conjuncts
 
@@ -35,7 +37,14 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     if batch.num_rows == 0:
         return pa.array([], expression.type)
     rows = AllRows(batch)
-    return as_array(compile_expression(expression)(rows), rows.count)
+    return as_array(_compiled(expression)(rows), rows.count)
+
+
+def _compiled(expression: Expression) -> Compiled:
+    try:
+        return compile_expression(expression)
+    except RecursionError:
+        raise RefusedError("an expression is nested too deeply", remedy="compute a part of it in a sub-query") from None
 
 
 def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
@@ -62,7 +71,7 @@ def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
 
 @lru_cache(maxsize=1024)
 def _compiled_conjuncts(predicate: Expression) -> tuple[Compiled, ...]:
-    return tuple(compile_expression(part) for part in conjuncts(predicate))
+    return tuple(_compiled(part) for part in conjuncts(predicate))
 
 
 def project(expressions: Sequence[Expression], names: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,12 +13,19 @@ import pyarrow.compute as pc
 from transom.core.schema import BIGINT, DATE, INTEGER
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import days_moved, refuse_beyond_time
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, valid_like, whole
 from transom.plan.expression import Call
 from transom.plan.typing_rules import is_decimal, is_float
 
-_FLOATS: Final = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}
-_CHECKED: Final = {
+_FLOATS: Final[dict[str, Kernel]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+    "/": pc.divide,
+    "negate": pc.negate,
+    "abs": pc.abs,
+}
+_CHECKED: Final[dict[str, Kernel]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,
@@ -45,7 +52,7 @@ def arithmetic(call: Call) -> Kernel:
     if is_decimal(type_):
         return _decimal(call)
     if is_float(type_):
-        return {"negate": pc.negate, "abs": pc.abs}.get(name) or _FLOATS[name]
+        return _FLOATS[name]
     return _integer(call)
 
 
@@ -102,10 +109,7 @@ def _float_remainder(a: Value, b: Value) -> Value:
     left, right = as_arrays((a, b))
     with np.errstate(invalid="ignore"):
         rest = np.fmod(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False))
-    result = pa.array(rest, left.type)
-    if left.null_count == 0 and right.null_count == 0:
-        return result
-    return pc.if_else(pc.and_(left.is_valid(), right.is_valid()), result, pa.scalar(None, left.type))
+    return valid_like(pa.array(rest, left.type), left, right)
 
 
 # --- decimals --------------------------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ def _decimal(call: Call) -> Kernel:
         if max(units) <= 10**18 and all(n is not None for n in numbers):
             try:
                 aligned = zip(numbers, units, strict=True)
-                result = kernel(*(n if unit == 1 else pc.multiply_checked(n, unit) for n, unit in aligned))
+                result = kernel(*(n if unit == 1 else pc.multiply_checked(n, whole(unit)) for n, unit in aligned))
             except pa.ArrowInvalid:
                 return exact(values, columns)
             bad = decimals.within(result, type_.precision)
@@ -159,6 +163,7 @@ def _check_digits(call: Call, values: tuple[Value, ...], numbers: decimals.Exact
 def _decimal_division(call: Call) -> Kernel:
     """% of decimals of one scale, and // of HUGEINT: towards zero, by zero an error."""
     remainder = call.function == "%"
+    nought = pa.scalar(0, call.type)
 
     def slow(a: int, b: int) -> int:
         quotient = abs(a) // abs(b)
@@ -167,7 +172,7 @@ def _decimal_division(call: Call) -> Kernel:
 
     def run(*values: Value) -> Value:
         columns = as_arrays(values)
-        zero = first_true(pc.and_(pc.equal(columns[1], pa.scalar(0, columns[1].type)), columns[0].is_valid()))
+        zero = first_true(pc.and_(pc.equal(columns[1], nought), columns[0].is_valid()))
         if zero is not None:
             raise failure(call, "division by zero", values, zero)
         numbers = [decimals.unscaled(column) for column in columns]

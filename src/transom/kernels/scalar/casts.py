@@ -18,7 +18,7 @@ from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
 from transom.kernels.scalar.numbers import half_away
 from transom.kernels.scalar.read_text import reader
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, nulled, whole
 from transom.kernels.scalar.write_text import writer
 from transom.plan.expression import Cast
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
@@ -70,11 +70,6 @@ def converter(source: pa.DataType, target: pa.DataType) -> Converter:
     return _float_to_integer(target) if is_float(source) else _integer_to_integer(target)
 
 
-def without(column: pa.Array, bad: pa.Array) -> pa.Array:
-    """The column with NULL in the bad rows."""
-    return pc.if_else(bad, pa.scalar(None, column.type), column) if bad.true_count else column
-
-
 def _plain(target: pa.DataType) -> Converter:
     return lambda column: (column.cast(target, safe=False), None)
 
@@ -89,7 +84,7 @@ def _as_dates(moments: pa.Array) -> pa.Array:
 def out_of_range(numbers: pa.Array, target: pa.DataType) -> pa.Array:
     """Which integers a narrower integer type cannot hold."""
     bound = 1 << target.bit_width - 1
-    return pc.or_(pc.less(numbers, -bound), pc.greater(numbers, bound - 1))
+    return pc.or_(pc.less(numbers, whole(-bound)), pc.greater(numbers, whole(bound - 1)))
 
 
 def _integer_to_integer(target: pa.DataType) -> Converter:
@@ -97,19 +92,20 @@ def _integer_to_integer(target: pa.DataType) -> Converter:
         if column.type == BOOLEAN or column.type.bit_width <= target.bit_width:
             return column.cast(target), None
         bad = out_of_range(column.cast(BIGINT), target)
-        return without(column, bad).cast(target), bad
+        return nulled(column, bad).cast(target), bad
 
     return convert
 
 
 def _float_to_integer(target: pa.DataType) -> Converter:
     bound = float(1 << target.bit_width - 1)
+    lowest, beyond = pa.scalar(-bound), pa.scalar(bound)
 
     def convert(column: pa.Array) -> Converted:
-        whole = pc.round(column, ndigits=0, round_mode="half_to_even").cast(pa.float64())
+        rounded = pc.round(column, ndigits=0, round_mode="half_to_even").cast(pa.float64())
         # NaN compares with nothing, so the bad rows are those that are not known to be good.
-        bad = pc.invert(pc.and_(pc.greater_equal(whole, -bound), pc.less(whole, bound)))
-        return without(whole, bad).cast(target), bad
+        bad = pc.invert(pc.and_(pc.greater_equal(rounded, lowest), pc.less(rounded, beyond)))
+        return nulled(rounded, bad).cast(target), bad
 
     return convert
 
@@ -117,7 +113,7 @@ def _float_to_integer(target: pa.DataType) -> Converter:
 def _narrow_float(column: pa.Array) -> Converted:
     narrow = column.cast(REAL, safe=False)
     bad = pc.and_(pc.is_inf(narrow), pc.invert(pc.is_inf(column)))
-    return without(narrow, bad), bad
+    return nulled(narrow, bad), bad
 
 
 # --- decimals --------------------------------------------------------------------------------------------------------
@@ -131,7 +127,7 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
 
     def fast(numbers: pa.Array) -> pa.Array:
         if shift >= 0:
-            return pc.multiply_checked(numbers, 10**shift)
+            return pc.multiply_checked(numbers, whole(10**shift))
         return decimals.halves_away(numbers, 10**-shift)
 
     def slow(number: int) -> int:
@@ -146,7 +142,7 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
                 pass
             else:
                 bad = decimals.within(result, target.precision)
-                return decimals.scaled(without(result, bad) if bad is not None else result, target), bad
+                return decimals.scaled(nulled(result, bad) if bad is not None else result, target), bad
         exact = decimals.exact(column) if is_decimal(source) else column.cast(BIGINT).to_pylist()
         return _bounded(decimals.map_exact(slow, exact), target)
 
@@ -168,11 +164,11 @@ def _float_to_decimal(target: pa.DataType) -> Converter:
         with np.errstate(all="ignore"):
             scaled = half_away(column.to_numpy(zero_copy_only=False).astype(np.float64) * unit)
             good = np.abs(scaled) < bound
-        valid = column.is_valid()
-        bad = pc.and_(valid, pa.array(~good))
+        bad = pc.and_(column.is_valid(), pa.array(~good))
         if target.precision <= 18:
+            # What was NULL is NaN here, and so not good either.
             numbers = pa.array(np.where(good, scaled, 0).astype(np.int64), mask=~good)
-            return decimals.scaled(pc.if_else(valid, numbers, pa.scalar(None, BIGINT)), target), bad
+            return decimals.scaled(numbers, target), bad
         flags = zip(scaled.tolist(), good.tolist(), strict=True)
         return decimals.scaled_exact([int(number) if fine else None for number, fine in flags], target), bad
 
@@ -183,15 +179,15 @@ def _from_decimal(source: pa.DataType, target: pa.DataType) -> Converter:
     if is_float(target):
         return lambda column: (_decimal_to_float(column, target), None)
     assert is_integer(target)
-    whole = _to_decimal(source, pa.decimal128(38, 0)) if source.scale else None
+    round_off = _to_decimal(source, pa.decimal128(38, 0)) if source.scale else None
     bound = 1 << target.bit_width - 1
 
     def convert(column: pa.Array) -> Converted:
-        rounded = whole(column)[0] if whole else column
+        rounded = round_off(column)[0] if round_off else column
         numbers = decimals.unscaled(rounded)
         if numbers is not None:
             bad = out_of_range(numbers, target)
-            return without(numbers, bad).cast(target), bad
+            return nulled(numbers, bad).cast(target), bad
         exact = decimals.exact(rounded)
         wrong = [n is not None and not -bound <= n < bound for n in exact]
         kept = [None if w else n for n, w in zip(exact, wrong, strict=True)]
@@ -208,7 +204,7 @@ def _decimal_to_float(column: pa.Array, target: pa.DataType) -> pa.Array:
         doubles = pa.array([None if n is None else _huge_to_double(n) for n in decimals.exact(column)], DOUBLE)
     elif numbers is not None and not (scale and _beyond_double(numbers)):
         # One operation on two exact floats is the nearest float of the exact result.
-        doubles = pc.divide(numbers.cast(DOUBLE, safe=False), 10.0**scale)
+        doubles = pc.divide(numbers.cast(DOUBLE, safe=False), pa.scalar(10.0**scale))
     else:
         exact = decimals.exact(column)
         # Python divides integers exactly and rounds once.

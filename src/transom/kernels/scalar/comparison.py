@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.kernels.scalar.values import Kernel, Value
+from transom.kernels.scalar.values import TRUE, UNKNOWN, Kernel, Value, is_true, valid_like
 from transom.plan.expression import Call, Literal
 from transom.plan.typing_rules import is_float
 
@@ -52,7 +52,7 @@ def nans(value: Value) -> Value | None:
     """Which values are NaN, None when none is."""
     if isinstance(value, pa.Scalar):
         number = value.as_py()
-        return pa.scalar(True) if number is not None and isnan(number) else None
+        return TRUE if number is not None and isnan(number) else None
     flags = pc.is_nan(value)
     return flags if flags.true_count else None
 
@@ -75,7 +75,7 @@ def is_not_distinct(call: Call) -> Kernel:
 
     def run(a: Value, b: Value) -> Value:
         both_null = pc.and_(pc.is_null(a), pc.is_null(b))
-        return pc.or_(pc.fill_null(equal(a, b), False), both_null)
+        return pc.or_(is_true(equal(a, b)), both_null)
 
     return run
 
@@ -96,8 +96,8 @@ def is_in(call: Call) -> Kernel:
     def run(value: Value, *_: Value) -> Value:
         found = pc.is_in(value, value_set=known)
         if has_null:
-            return pc.if_else(found, True, pa.scalar(None, pa.bool_()))
-        return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_()))
+            return pc.if_else(found, TRUE, UNKNOWN)
+        return valid_like(found, value) if isinstance(value, pa.Array) else found
 
     return run
 
@@ -107,7 +107,7 @@ def extreme(call: Call) -> Kernel:
     better = comparison(Call(">" if call.function == "greatest" else "<", call.arguments[:1] * 2, pa.bool_()))
 
     def choose(best: Value, other: Value) -> Value:
-        takes = pc.fill_null(better(other, best), False)
+        takes = is_true(better(other, best))
         return pc.coalesce(pc.if_else(takes, other, best), other)
 
     return lambda *values: reduce(choose, values)

@@ -1,71 +1,28 @@
 """Expressions as closures over columns, made once for each expression and run for each batch.
 
-A branch that may fail (an overflow, a division by zero, a text that is no number) is run on the rows that take it and on
-no others: CASE, COALESCE, AND and OR guard what stands behind them. What cannot fail is run on all rows, which is cheaper
-than choosing some.
+A branch that may fail (an overflow, a division by zero, a text that is no number) is run on the rows that take it and
+on no others: CASE, COALESCE, AND and OR guard what stands behind them. What cannot fail is run on all rows, which is
+cheaper than choosing some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, RefusedError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR
 from transom.kernels.scalar import arithmetic, casts, comparison, dates, like, numbers, text
-from transom.kernels.scalar.values import Kernel, Value, as_array
+from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, Rows
+from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, is_true
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, walk
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
-
-class Rows(Protocol):
-    """Some rows of a batch, by column."""
-
-    count: int
-
-    def column(self, index: int) -> pa.Array: ...
-
-
-class AllRows:
-    __slots__ = ("batch", "count")
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-        self.count: int = batch.num_rows
-
-    def column(self, index: int) -> pa.Array:
-        return self.batch.column(index)
-
-
-class SomeRows:
-    """The rows at some positions; a column is gathered when it is first asked for."""
-
-    __slots__ = ("columns", "count", "positions", "source")
-
-    def __init__(self, source: Rows, positions: pa.Array) -> None:
-        self.source = source
-        self.positions = positions
-        self.count: int = len(positions)
-        self.columns: dict[int, pa.Array] = {}
-
-    def column(self, index: int) -> pa.Array:
-        found = self.columns.get(index)
-        if found is None:
-            found = self.columns[index] = self.source.column(index).take(self.positions)
-        return found
-
-
-Compiled = Callable[[Rows], Value]
-"""Run on at least one row. A scalar stands for the same value in all rows."""
-
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
-_TRUE: Final = pa.scalar(True)
-_FALSE: Final = pa.scalar(False)
 
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
                 "lower": text.lower, "length": text.length, "left": text.left, "right": text.right,
@@ -168,7 +125,7 @@ def _case(case: Case) -> Compiled:
     def run(rows: Rows) -> Value:
         value = otherwise(rows)
         for condition, result in zip(reversed(conditions), reversed(results), strict=True):
-            value = pc.if_else(_true(condition(rows)), result(rows), value)
+            value = pc.if_else(is_true(condition(rows)), result(rows), value)
         return value
 
     def run_guarded(rows: Rows) -> Value:
@@ -176,14 +133,10 @@ def _case(case: Case) -> Compiled:
         for condition, result in zip(conditions, results, strict=True):
             if pieces.left == 0:
                 break
-            pieces.put(_true(condition(pieces.rows)), result)
+            pieces.put(is_true(condition(pieces.rows)), result)
         return pieces.whole(otherwise)
 
     return run_guarded if guarded else run
-
-
-def _true(value: Value) -> Value:
-    return pc.fill_null(value, False)
 
 
 def _coalesce(call: Call) -> Compiled:
@@ -197,7 +150,7 @@ def _coalesce(call: Call) -> Compiled:
             if pieces.left == 0:
                 break
             value = operand(pieces.rows)
-            pieces.put(pc.is_valid(value), lambda _, value=value: value, chosen=True)
+            pieces.put_values(pc.is_valid(value), value)
         return pieces.whole(operands[-1])
 
     return run
@@ -205,11 +158,22 @@ def _coalesce(call: Call) -> Compiled:
 
 def _logic(call: Call) -> Compiled:
     combine = comparison.LOGIC[call.function]
-    settled = _FALSE if call.function == "and" else _TRUE
-    compiled = compile_expression(call.arguments[0])
-    for argument in call.arguments[1:]:
+    settled = FALSE if call.function == "and" else TRUE
+    first, *others = _chain(call)
+    compiled = compile_expression(first)
+    for argument in others:
         compiled = _connect(combine, settled, compiled, argument)
     return compiled
+
+
+def _chain(call: Call) -> list[Expression]:
+    """The parts of a AND b AND c .., which is nested on the left and may be long."""
+    parts: list[Expression] = []
+    node: Expression = call
+    while isinstance(node, Call) and node.function == call.function:
+        parts.extend(reversed(node.arguments[1:]))
+        node = node.arguments[0]
+    return [node, *reversed(parts)]
 
 
 def _connect(combine: Kernel, settled: pa.Scalar, left: Compiled, argument: Expression) -> Compiled:
@@ -220,53 +184,13 @@ def _connect(combine: Kernel, settled: pa.Scalar, left: Compiled, argument: Expr
     def run(rows: Rows) -> Value:
         first = as_array(left(rows), rows.count)
         pieces = Pieces(rows, BOOLEAN)
-        pieces.put(_true(pc.equal(first, settled)), lambda _: settled)
+        pieces.put(is_true(pc.equal(first, settled)), lambda _: settled)
         if pieces.left == 0:
             return first
         rest = first.take(pieces.positions) if pieces.positions is not None else first
         return pieces.whole(lambda some: combine(rest, right(some)))
 
     return run
-
-
-class Pieces:
-    """A column put together from pieces: each time some of the rows that are left get their values."""
-
-    def __init__(self, rows: Rows, type_: pa.DataType) -> None:
-        self.source = rows
-        self.rows = rows
-        self.type = type_
-        self.positions: pa.Array | None = None  # of the rows that are left; None is all
-        self.done: list[tuple[pa.Array | None, pa.Array]] = []
-
-    @property
-    def left(self) -> int:
-        return self.rows.count
-
-    def put(self, takes: Value, result: Compiled, chosen: bool = False) -> None:
-        """Give the rows that `takes` is true for their values; `chosen` when `result` is for all that are left."""
-        mask = as_array(takes, self.left)
-        if mask.true_count == 0:
-            return
-        here = pc.indices_nonzero(mask)
-        some = SomeRows(self.rows, here)
-        value = as_array(result(some), self.left if chosen else some.count)
-        self.done.append((self._global(here), value.take(here) if chosen else value))
-        rest = pc.indices_nonzero(pc.invert(mask))
-        self.rows, self.positions = SomeRows(self.rows, rest), self._global(rest)
-
-    def _global(self, positions: pa.Array) -> pa.Array:
-        return positions if self.positions is None else self.positions.take(positions)
-
-    def whole(self, otherwise: Compiled) -> pa.Array:
-        """The column, with `otherwise` in the rows that are left."""
-        if self.left:
-            self.done.append((self.positions, as_array(otherwise(self.rows), self.left)))
-        if len(self.done) == 1 and self.done[0][0] is None:
-            return self.done[0][1]
-        order = np.empty(self.source.count, dtype=np.int64)
-        order[np.concatenate([positions.to_numpy() for positions, _ in self.done])] = np.arange(self.source.count)
-        return pa.concat_arrays([values for _, values in self.done]).take(pa.array(order))
 
 
 # --- what may fail ---------------------------------------------------------------------------------------------------
@@ -284,8 +208,8 @@ def _may_fail(node: Expression) -> bool:
         return False
     name = node.function
     if name in ("+", "-", "*", "//", "%", "negate", "abs", "round"):
-        exact = not is_float(node.type)
-        return exact and not (name == "-" and node.arguments[0].type == DATE and node.type == BIGINT)
+        days_between: bool = node.arguments[0].type == DATE and node.type == BIGINT
+        return not (is_float(node.type) or days_between)
     if name == "substring":
         return not text.substring_is_safe(node)
     return name in ("add_interval", "repeat", "lpad", "rpad")
@@ -297,5 +221,6 @@ def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:
     if is_decimal(target):
         return True
     if is_integer(target):
-        return source != BOOLEAN and not (is_integer(source) and source.bit_width <= target.bit_width)
-    return target == REAL and is_float(source)
+        fits: bool = source == BOOLEAN or (is_integer(source) and source.bit_width <= target.bit_width)
+        return not fits
+    return bool(target == REAL and is_float(source))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, UNITS
-from transom.kernels.scalar.values import Kernel, Value, failure, refuse_rows
+from transom.kernels.scalar.values import Kernel, Value, failure, refuse_rows, whole
 from transom.plan.expression import Call, Expression, Literal
 
 DAY: Final = UNITS["day"]
@@ -33,7 +33,8 @@ _PARTS: Final = {
 def part(call: Call) -> Kernel:
     """year(ts), hour(ts), ..: a number."""
     if call.function == "epoch":
-        return lambda moment: pc.divide(moment.cast(BIGINT).cast(DOUBLE, safe=False), 1e6)
+        million = pa.scalar(1e6)
+        return lambda moment: pc.divide(moment.cast(BIGINT).cast(DOUBLE, safe=False), million)
     if call.function == "dayofweek":
         return lambda moment: pc.day_of_week(moment, week_start=7).cast(BIGINT)
     kernel = _PARTS[call.function]
@@ -59,23 +60,23 @@ def date_diff(call: Call) -> Kernel:
         if unit == "year":
             return pc.year(moment)
         if unit == "quarter":
-            return pc.add(pc.multiply(pc.year(moment), 4), pc.quarter(moment))
+            return pc.add(pc.multiply(pc.year(moment), whole(4)), pc.quarter(moment))
         if unit == "month":
-            return pc.add(pc.multiply(pc.year(moment), 12), pc.month(moment))
+            return pc.add(pc.multiply(pc.year(moment), whole(12)), pc.month(moment))
         size = UNITS["day" if unit == "week" else unit]
         return moment.cast(BIGINT) if size == 1 else floor_divide(moment.cast(BIGINT), size)
 
     def run(_: Value, start: Value, end: Value) -> Value:
         distance = pc.subtract(position(end), position(start))
-        return pc.divide(distance, 7) if unit == "week" else distance
+        return pc.divide(distance, whole(7)) if unit == "week" else distance
 
     return run
 
 
 def floor_divide(numbers: Value, size: int) -> Value:
     """Division that rounds down, also before 1970."""
-    quotient = pc.divide(numbers, size)
-    below = pc.less(numbers, pc.multiply(quotient, size))
+    quotient = pc.divide(numbers, whole(size))
+    below = pc.less(numbers, pc.multiply(quotient, whole(size)))
     return pc.subtract(quotient, below.cast(BIGINT))
 
 
@@ -88,7 +89,7 @@ def days_moved(date: Value, days: Value, sign: int) -> Value:
 def beyond_time(numbers: Value, type_: pa.DataType) -> pa.Array:
     """Which counts of days (DATE) or microseconds (TIMESTAMP) are outside the years 1 to 9999."""
     first, last = (FIRST_DAY, LAST_DAY) if type_ == DATE else (BEGINNING, FOREVER)
-    return pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
+    return pc.or_(pc.less(numbers, whole(first)), pc.greater(numbers, whole(last)))
 
 
 def refuse_beyond_time(expression: Expression, values: Sequence[Value], numbers: Value, type_: pa.DataType) -> None:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.kernels.scalar.values import whole
+
 Exact = list[int | None]
 
 
@@ -66,7 +68,7 @@ def within(numbers: pa.Array, digits: int) -> pa.Array | None:
     if digits > 18:
         return None
     bound = 10**digits
-    return pc.or_(pc.greater_equal(numbers, bound), pc.less_equal(numbers, -bound))
+    return pc.or_(pc.greater_equal(numbers, whole(bound)), pc.less_equal(numbers, whole(-bound)))
 
 
 def map_exact(function: Callable[..., int | None], *columns: Sequence[int | None]) -> Exact:

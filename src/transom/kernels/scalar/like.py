@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.schema import BOOLEAN
-from transom.kernels.scalar.text import lower
+from transom.kernels.scalar.text import EMPTY, lower
 from transom.kernels.scalar.values import Kernel, Value, by_row
 from transom.plan.expression import Call, Literal
 
@@ -62,9 +62,10 @@ def _matcher(tokens: list[Token]) -> Kernel:
     """The cheapest Arrow kernel for a pattern that is the same for all rows."""
     match tokens:
         case []:
-            return lambda text: pc.equal(text, "")
-        case [str(whole)]:
-            return lambda text: pc.equal(text, whole)
+            return lambda text: pc.equal(text, EMPTY)
+        case [str(all_of_it)]:
+            constant = pa.scalar(all_of_it)
+            return lambda text: pc.equal(text, constant)
         case [str(start), None]:
             return lambda text: pc.starts_with(text, start)
         case [None, str(end)]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, TINYINT
 from transom.kernels.scalar import decimals
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, refuse_rows
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, refuse_rows, valid_like, whole
 from transom.plan.expression import Call, Literal
 from transom.plan.typing_rules import is_decimal, is_float
 
@@ -42,18 +42,19 @@ def sign(call: Call) -> Kernel:
 def floor_or_ceil(call: Call) -> Kernel:
     up = call.function == "ceil"
     if is_float(call.type):
-        return pc.ceil if up else pc.floor
-    scale = call.arguments[0].type.scale
+        kernel: Kernel = pc.ceil if up else pc.floor
+        return kernel
+    unit: int = 10 ** call.arguments[0].type.scale
 
     def fast(numbers: pa.Array) -> pa.Array:
         if up:
-            return pc.negate(decimals.floor_division(pc.negate(numbers), 10**scale))
-        return decimals.floor_division(numbers, 10**scale)
+            return pc.negate(decimals.floor_division(pc.negate(numbers), unit))
+        return decimals.floor_division(numbers, unit)
 
     def slow(number: int) -> int:
-        return -(-number // 10**scale) if up else number // 10**scale
+        return -(-number // unit) if up else number // unit
 
-    return lambda value: _rescaled(value, call.type, scale, fast, slow)
+    return lambda value: _rescaled(value, call.type, unit, fast, slow)
 
 
 def round_to(call: Call) -> Kernel:
@@ -90,7 +91,7 @@ def _round_floats(value: Value, places: int) -> Value:
             rounded = half_away(values / unit) * unit
             rounded = np.where(np.isfinite(rounded) | ~np.isfinite(values), rounded, 0.0)
         rounded = rounded.astype(column.type.to_pandas_dtype())
-    return pc.if_else(column.is_valid(), pa.array(rounded, column.type), pa.scalar(None, column.type))
+    return valid_like(pa.array(rounded, column.type), column)
 
 
 def _round_integers(call: Call, places: int) -> Kernel:
@@ -109,9 +110,9 @@ def _round_integers(call: Call, places: int) -> Kernel:
             return pa.array(rounded, type_)
         wide = decimals.halves_away(column.cast(BIGINT), unit)
         most = (bound - 1) // unit
-        bad = pc.or_(pc.greater(wide, most), pc.less(wide, -most))
+        bad = pc.or_(pc.greater(wide, whole(most)), pc.less(wide, whole(-most)))
         refuse_rows(call, f"the result is beyond the range of {type_}", (column,), bad)
-        return pc.multiply(wide, unit).cast(type_)
+        return pc.multiply(wide, whole(unit)).cast(type_)
 
     return run
 
@@ -120,17 +121,17 @@ def _round_decimals(call: Call, places: int) -> Kernel:
     source = call.arguments[0].type
     if places >= source.scale:
         return lambda value, _: value
-    cut = source.scale - places
-    back = 10 ** max(0, -places)
+    unit: int = 10 ** (source.scale - places)
+    back: int = 10 ** max(0, -places)
 
     def fast(numbers: pa.Array) -> pa.Array:
-        return pc.multiply(decimals.halves_away(numbers, 10**cut), back)
+        return pc.multiply(decimals.halves_away(numbers, unit), whole(back))
 
     def slow(number: int) -> int:
-        return decimals.divide_half_away(number, 10**cut) * back
+        return decimals.divide_half_away(number, unit) * back
 
     def run(value: Value, _: Value) -> Value:
-        result = _rescaled(value, call.type, cut, fast, slow)
+        result = _rescaled(value, call.type, unit, fast, slow)
         if back > 1:  # 99 without places becomes 100, which has a digit more
             bad = _too_wide(result)
             refuse_rows(call, f"the result has more than {call.type.precision} digits", (value,), bad)
@@ -145,11 +146,11 @@ def _too_wide(column: pa.Array) -> pa.Array:
 
 
 def _rescaled(
-    value: Value, type_: pa.DataType, cut: int, fast: Callable[[pa.Array], pa.Array], slow: Callable[[int], int]
+    value: Value, type_: pa.DataType, unit: int, fast: Callable[[pa.Array], pa.Array], slow: Callable[[int], int]
 ) -> pa.Array:
-    """A function of the unscaled numbers that cuts off digits: in int64 where they and the divisor fit."""
+    """A function of the unscaled numbers that divides them by a unit: in int64 where all of them fit."""
     (column,) = as_arrays((value,))
-    numbers = decimals.unscaled(column) if cut <= 18 else None
+    numbers = decimals.unscaled(column) if unit <= 10**18 else None
     if numbers is not None:
         return decimals.scaled(fast(numbers), type_)
     return decimals.scaled_exact(decimals.map_exact(slow, decimals.exact(column)), type_)

@@ -1,8 +1,8 @@
 """Texts read as numbers, truth values, dates and timestamps.
 
 What is read here is read as DuckDB reads it. DuckDB takes a little more, which is refused on purpose: digits in groups
-(1_000), hexadecimal and binary numbers, exponents for DECIMAL, years outside 1 to 9999, and time zones beside Z, which it
-would drop without a word.
+(1_000), hexadecimal and binary numbers, exponents for DECIMAL, years outside 1 to 9999, 24 o'clock, and time zones
+beside Z, which it would drop without a word.
 
 Columns in the plain form that files have go through Arrow; every other distinct text goes through a regular expression.
 """
@@ -18,8 +18,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, TIMESTAMP, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DATE
 from transom.kernels.scalar import decimals
+from transom.kernels.scalar.values import UNKNOWN, nulled, whole
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
 Converted = tuple[pa.Array, pa.Array | None]
@@ -89,16 +90,16 @@ def _integers(target: pa.DataType) -> Reader:
         if pc.all(pc.match_substring_regex(column, r"\A-?\d{1,18}\z")).as_py() is False:
             return slow(column)
         numbers = column.cast(BIGINT)
-        bad = pc.or_(pc.less(numbers, -bound), pc.greater(numbers, bound - 1))
-        return pc.if_else(bad, pa.scalar(None, BIGINT), numbers).cast(target), bad
+        bad = pc.or_(pc.less(numbers, whole(-bound)), pc.greater(numbers, whole(bound - 1)))
+        return nulled(numbers, bad).cast(target), bad
 
     return convert
 
 
 def _floats(column: pa.Array, target: pa.DataType) -> Converted:
     good = pc.match_substring_regex(column, _FLOAT)
-    numbers = pc.if_else(good, pc.ascii_trim(column, _BLANK), pa.scalar(None, VARCHAR))
-    return numbers.cast(target), pc.invert(good)
+    bad = pc.invert(good)
+    return nulled(pc.ascii_trim(column, _BLANK), bad).cast(target), bad
 
 
 def _read_decimal(text: str, target: pa.DataType) -> int | None:
@@ -115,7 +116,7 @@ def _booleans(column: pa.Array) -> Converted:
     words = pc.ascii_lower(column)
     true, false = pc.is_in(words, value_set=_TRUE), pc.is_in(words, value_set=_FALSE)
     known = pc.or_(true, false)
-    result = pc.if_else(known, true, pa.scalar(None, BOOLEAN))
+    result = pc.if_else(known, true, UNKNOWN)
     return result, pc.and_not(column.is_valid(), known)
 
 
@@ -132,8 +133,8 @@ def _temporal(plain: str, target: pa.DataType) -> Reader:
             result = column.cast(target)
         except pa.ArrowInvalid:  # a day that does not exist: find out which
             return slow(column)
-        zero = pc.equal(pc.year(result), 0)
-        return (slow(column) if zero.true_count else (result, None))
+        zero = pc.equal(pc.year(result), whole(0))
+        return slow(column) if zero.true_count else (result, None)
 
     return convert
 
@@ -156,6 +157,3 @@ def _moment(found: re.Match[str]) -> datetime | None:
         return datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)
     except ValueError:
         return None
-
-
-__all__ = ["TIMESTAMP", "reader"]

@@ -14,11 +14,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, BOOLEAN, VARCHAR
-from transom.kernels.scalar.values import Kernel, Value, as_array, as_arrays, by_row, failure, refuse_rows
+from transom.kernels.scalar.values import (
+    Kernel,
+    Value,
+    as_array,
+    as_arrays,
+    by_row,
+    failure,
+    is_true,
+    refuse_rows,
+    whole,
+)
 from transom.plan.expression import Call, Literal
 
 MOST_BYTES: Final = 2**31 - 1
 """What the texts of one batch may come to: Arrow's offsets are 32 bits wide."""
+
+EMPTY: Final = pa.scalar("")
 
 _CUT: Final = 2**32
 """DuckDB's limit for where substring starts and how many characters it takes."""
@@ -57,7 +69,7 @@ def _change_case(text: Value, change: Callable[[Value], Value]) -> Value:
 
     if isinstance(text, pa.Scalar):
         return pa.scalar(piecewise(text.as_py()), VARCHAR)
-    return pc.if_else(pc.fill_null(uncased, False), by_row(piecewise, (text,), VARCHAR), plain)
+    return pc.if_else(is_true(uncased), by_row(piecewise, (text,), VARCHAR), plain)
 
 
 def length(text: Value) -> Value:
@@ -97,7 +109,7 @@ def substring_is_safe(call: Call) -> bool:
 
 def _check_substring_bound(call: Call, number: Value) -> None:
     column = as_array(number, 1)
-    bad = pc.or_(pc.greater_equal(column, _CUT), pc.less(column, -_CUT))
+    bad = pc.or_(pc.greater_equal(column, whole(_CUT)), pc.less(column, whole(-_CUT)))
     refuse_rows(call, "a start or count is beyond 4294967295", (column,), bad)
 
 
@@ -176,20 +188,22 @@ def replace(text: Value, old: Value, new: Value) -> Value:
 
 def concat(call: Call) -> Kernel:
     """|| is NULL when one part is; concat() leaves NULLs out."""
-    nulls = "emit_null" if call.function == "||" else "skip"
-    return lambda *values: pc.binary_join_element_wise(*values, "", null_handling=nulls)
+    if call.function == "||":
+        return lambda *values: pc.binary_join_element_wise(*values, "")
+    # Not null_handling="skip", which loses the rows that have nothing but NULLs.
+    return lambda *values: pc.binary_join_element_wise(*(pc.coalesce(value, EMPTY) for value in values), "")
 
 
 def repeat(call: Call) -> Kernel:
     def run(text: Value, count: Value) -> Value:
         texts, counts = as_arrays((text, count))
-        times = pc.max_element_wise(counts, 0, skip_nulls=False)
+        times = pc.max_element_wise(counts, whole(0), skip_nulls=False)
         bytes_ = pc.binary_length(texts).cast(pa.float64())
         size = pc.multiply(bytes_, times.cast(pa.float64(), safe=False))
         if (pc.sum(size).as_py() or 0) > MOST_BYTES:
             row = pc.index(size, pc.max(size)).as_py()
             raise failure(call, "the result is longer than 2 GiB", (count,), row)
-        return pc.binary_repeat(texts, pc.if_else(pc.equal(bytes_, 0), 0, times))
+        return pc.binary_repeat(texts, pc.if_else(pc.equal(bytes_, pa.scalar(0.0)), whole(0), times))
 
     return run
 
@@ -200,9 +214,9 @@ def pad(call: Call) -> Kernel:
     def run(text: Value, width: Value, fill: Value) -> Value:
         texts, widths, fills = as_arrays((text, width, fill))
         short = pc.less(pc.utf8_length(texts), widths)
-        empty = pc.and_(short, pc.equal(pc.binary_length(fills), 0))
+        empty = pc.and_(short, pc.equal(fills, EMPTY))
         refuse_rows(call, "there is nothing to fill it with", (text, width, fill), empty)
-        wide = pc.sum(pc.if_else(short, widths.cast(BIGINT), 0)).as_py() or 0
+        wide = pc.sum(pc.if_else(short, widths.cast(BIGINT), whole(0))).as_py() or 0
         if wide > MOST_BYTES // 4:
             raise failure(call, "the result is too long", (width,), pc.index(widths, pc.max(widths)).as_py())
         return by_row(padded, (text, width, fill), VARCHAR)
@@ -223,7 +237,7 @@ def pad(call: Call) -> Kernel:
 def position(text: Value, sought: Value) -> Value:
     """Where a part begins, from 1; Arrow counts bytes, which is the same for ASCII only."""
     if isinstance(sought, pa.Scalar) and sought.is_valid and pc.all(pc.string_is_ascii(text)).as_py() is not False:
-        return pc.add(pc.find_substring(text, sought.as_py()), 1).cast(BIGINT)
+        return pc.add(pc.find_substring(text, sought.as_py()).cast(BIGINT), whole(1))
     return by_row(lambda t, s: t.find(s) + 1, (text, sought), BIGINT)
 
 

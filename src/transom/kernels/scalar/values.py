@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,12 +12,40 @@ import pyarrow.compute as pc
 from transom.core.errors import EvaluationError
 from transom.plan.expression import Expression
 
-Value = pa.Array | pa.Scalar
+Value: TypeAlias = "pa.Array | pa.Scalar"
 """A column, or a constant for all rows. A kernel gets at least one column among its arguments."""
 
 Kernel = Callable[..., Value]
 
+TRUE: Final = pa.scalar(True)
+FALSE: Final = pa.scalar(False)
+UNKNOWN: Final = pa.scalar(None, pa.bool_())
+
 _SHOWN: Final = 160
+
+
+@lru_cache(maxsize=512)
+def whole(number: int) -> pa.Scalar:
+    """A BIGINT constant, made once: Arrow takes ten times longer for a bare Python number than for its kernel."""
+    return pa.scalar(number, pa.int64())
+
+
+def is_true(value: Value) -> Value:
+    """A condition without its NULLs, which do not hold."""
+    return pc.coalesce(value, FALSE)
+
+
+def nulled(column: pa.Array, bad: pa.Array) -> pa.Array:
+    """The column with NULL in the bad rows."""
+    return pc.if_else(bad, pa.scalar(None, column.type), column) if bad.true_count else column
+
+
+def valid_like(result: pa.Array, *sources: pa.Array) -> pa.Array:
+    """The result with NULL wherever one of the sources is NULL."""
+    for source in sources:
+        if source.null_count:
+            result = pc.if_else(source.is_valid(), result, pa.scalar(None, result.type))
+    return result
 
 
 def as_array(value: Value, rows: int) -> pa.Array:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 from transom.kernels.scalar import decimals
+from transom.kernels.scalar.values import valid_like, whole
 from transom.plan.typing_rules import is_decimal, is_float
 
 
@@ -23,7 +24,8 @@ def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     if source == TIMESTAMP:
         return _write_timestamps
     if source == BOOLEAN:
-        return lambda column: pc.if_else(column, "true", "false")
+        words = (pa.scalar("true"), pa.scalar("false"))
+        return lambda column: pc.if_else(column, *words)
     return lambda column: column.cast(VARCHAR)
 
 
@@ -37,8 +39,7 @@ def _write_floats(column: pa.Array) -> pa.Array:
     negative = np.isnan(values) & np.signbit(values)
     for row in np.flatnonzero(negative).tolist():
         texts[row] = "-nan"
-    written = pa.array(texts, VARCHAR)
-    return pc.if_else(column.is_valid(), written, pa.scalar(None, VARCHAR)) if column.null_count else written
+    return valid_like(pa.array(texts, VARCHAR), column)
 
 
 def _write_real(value: np.float32) -> str:
@@ -62,9 +63,9 @@ def _write_decimals(column: pa.Array) -> pa.Array:
         exact = decimals.exact(column)
         return pa.array([None if n is None else _write_exact(n, scale, precision) for n in exact], VARCHAR)
     digits = pc.utf8_lpad(pc.abs(numbers).cast(VARCHAR), scale + (precision > scale), "0")
-    sign = pc.if_else(pc.less(numbers, pa.scalar(0, BIGINT)), "-", "")
-    whole, places = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
-    return pc.binary_join_element_wise(sign, whole, pc.binary_join_element_wise("", places, "."), "")
+    sign = pc.if_else(pc.less(numbers, whole(0)), pa.scalar("-"), pa.scalar(""))
+    before, after = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(sign, before, pa.scalar("."), after, "")
 
 
 def _write_exact(number: int, scale: int, precision: int) -> str:

@@ -1,0 +1,243 @@
+"""The plan cut into fragments: pieces that can run in many buckets at once, each bucket on its own rows.
+
+A **bucket** is one of several places that run the same fragment. Rows are spread over the buckets of a fragment by its
+partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the keys go to the same bucket), or `single` (there
+is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to bucket;
+where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static tables
+are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
+
+A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on it
+makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment is
+spread by all the keys that suit every operator in it: a join on (a, b) under GROUP BY a is spread by a. Whoever spreads
+rows hashes integers by their value, whatever their width, and takes equal for equal: 0.0 and -0.0, NULL and NULL.
+
+What needs a single bucket (a row-count window, a global aggregate) is kept as small as possible: it is fed by a fragment
+that runs in many, and what has a key above it is spread again. No fragment feeds itself by way of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from transom.plan.algebra import StreamScan, TableScan
+from transom.plan.expression import Expression
+from transom.planner.key_path import keys_below, same_key
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Rows that move to input `place` of an operator, from a source (by name) or from a fragment (by number).
+
+    The partitioning is over the columns of what comes in.
+    """
+
+    into: Operator
+    place: int
+    partitioning: Partitioning
+    source: str | None = None
+    fragment: int | None = None
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Operators that run together, children before parents. The partitioning is told by the keys of the first exchange."""
+
+    number: int
+    partitioning: Partitioning
+    operators: tuple[Operator, ...]
+    exchanges: tuple[Exchange, ...]
+
+
+def fragments(root: Operator) -> list[Fragment]:
+    """The fragments of a plan, each after those that feed it; numbers begin at 1."""
+    return _Cut(root).fragments()
+
+
+# Where a key has been followed to: the output of an operator in the fragment (its id), or what is brought to an input.
+_Point = int | tuple[int, int]
+_Slot = dict[_Point, Expression]
+
+
+@dataclass(eq=False)
+class _Part:
+    """A fragment that is growing. `slots` are the keys that suit all of it; without any it may be spread as you like."""
+
+    operators: list[Operator] = field(default_factory=list)
+    slots: list[_Slot] = field(default_factory=list)
+    single: bool = False
+
+    @property
+    def free(self) -> bool:
+        return not self.slots and not self.single
+
+
+class _Cut:
+    def __init__(self, root: Operator) -> None:
+        self.part_of: dict[int, _Part] = {}
+        for operator in root.walk():
+            if operator is root or not _is_source(operator):
+                self._place(operator)
+        self.order = [operator for operator in root.walk() if id(operator) in self.part_of]
+
+    # --- growing -----------------------------------------------------------------------------------------------------
+
+    def _place(self, operator: Operator) -> None:
+        below = self._parts_below(operator)
+        kinds = {need.kind for need in operator.needs}
+        if "single" in kinds:
+            joining = [part for part in below if part.single]
+            self._merge(operator, joining if self._may_merge(joining, below) else [], [], single=True)
+        elif "keys" in kinds:
+            self._place_keyed(operator, below)
+        else:
+            self._place_unkeyed(operator, below)
+
+    def _place_keyed(self, operator: Operator, below: list[_Part]) -> None:
+        """With as many of its inputs as agree with it on a key."""
+        count = len(operator.needs[0].keys)
+        for joining in _subsets([part for part in below if not part.single]):
+            if self._may_merge(joining, below):
+                slots = [slot for i in range(count) for slot in self._slots(operator, i, joining)]
+                if slots:
+                    self._merge(operator, joining, slots)
+                    return
+
+    def _place_unkeyed(self, operator: Operator, below: list[_Part]) -> None:
+        """With its inputs where they are all spread alike; otherwise with those that may be spread as you like."""
+        if self._may_merge(below, below):
+            if len(below) == 1 or (below and all(part.single for part in below)):
+                self._merge(operator, below, below[0].slots, below[0].single)
+                return
+            if not any(part.single for part in below) and not all(part.free for part in below):
+                schema = operator.schema
+                followed = [self._follow(operator, column(schema, i), below) for i in range(len(schema))]
+                slots = [slot for known in followed if known is not None for slot in _agreeing(known, below)]
+                if slots:
+                    self._merge(operator, below, slots)
+                    return
+        free = [part for part in below if part.free]
+        self._merge(operator, free if self._may_merge(free, below) else [], [])
+
+    def _merge(self, operator: Operator, parts: Iterable[_Part], slots: list[_Slot], single: bool = False) -> None:
+        merged = _Part([*(o for part in parts for o in part.operators), operator], slots, single)
+        for member in merged.operators:
+            self.part_of[id(member)] = merged
+
+    def _may_merge(self, joining: list[_Part], below: list[_Part]) -> bool:
+        """Not when one would then feed itself, by way of another fragment."""
+        outside = [part for part in below if part not in joining]
+        reached = [other for part in outside for other in (part, *self._feeding(part))]
+        reached += [other for part in joining for other in self._feeding(part)]
+        return not any(part in reached for part in joining)
+
+    def _feeding(self, part: _Part) -> list[_Part]:
+        """All fragments that rows of this one come from."""
+        found: list[_Part] = []
+        pending = [part]
+        while pending:
+            at = pending.pop()
+            for operator in at.operators:
+                for other in self._parts_below(operator):
+                    if other is not at and other not in found:
+                        found.append(other)
+                        pending.append(other)
+        return found
+
+    def _parts_below(self, operator: Operator) -> list[_Part]:
+        found = (self.part_of.get(id(child)) for child in operator.inputs)
+        return list(dict.fromkeys(part for part in found if part is not None))
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def _slots(self, operator: Operator, i: int, joining: list[_Part]) -> list[_Slot]:
+        """The i-th key of the operator, followed through the fragments that are to join, if it suits them."""
+        wanted = tuple(need.keys[i] for need in operator.needs)
+        followed = self._follow_inputs(operator, wanted, joining)
+        return [] if followed is None else _agreeing(followed, joining)
+
+    def _follow(self, operator: Operator, key: Expression, joining: list[_Part]) -> _Slot | None:
+        wanted = keys_below(operator, key)
+        below = None if wanted is None else self._follow_inputs(operator, wanted, joining)
+        return None if below is None else _together(below, {id(operator): key})
+
+    def _follow_inputs(
+        self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]
+    ) -> _Slot | None:
+        found: _Slot | None = {}
+        for place, key in enumerate(wanted):
+            child = operator.inputs[place] if operator.inputs else None
+            if child is not None and self.part_of.get(id(child)) in joining:
+                below = self._follow(child, key, joining)
+            else:
+                below = {(id(operator), place): key}
+            found = None if found is None or below is None else _together(found, below)
+        return found
+
+    # --- the result --------------------------------------------------------------------------------------------------
+
+    def fragments(self) -> list[Fragment]:
+        parts: list[_Part] = []
+        for operator in self.order:
+            self._list(self.part_of[id(operator)], parts)
+        return [self._fragment(part, parts) for part in parts]
+
+    def _list(self, part: _Part, parts: list[_Part]) -> None:
+        """After all that feed it."""
+        if part in parts:
+            return
+        for other in self._feeding(part):
+            self._list(other, parts)
+        parts.append(part)
+
+    def _fragment(self, part: _Part, parts: list[_Part]) -> Fragment:
+        operators = [operator for operator in self.order if self.part_of[id(operator)] is part]
+        exchanges: list[Exchange] = []
+        for operator in operators:
+            if not operator.inputs:
+                assert isinstance(operator.node, StreamScan | TableScan)
+                exchanges.append(Exchange(operator, 0, _spread(part, (id(operator), 0)), source=operator.node.name))
+            for place, child in enumerate(operator.inputs):
+                spread = _spread(part, (id(operator), place))
+                if isinstance(child.node, StreamScan | TableScan) and id(child) not in self.part_of:
+                    exchanges.append(Exchange(operator, place, spread, source=child.node.name))
+                elif self.part_of[id(child)] is not part:
+                    number = parts.index(self.part_of[id(child)]) + 1
+                    exchanges.append(Exchange(operator, place, spread, fragment=number))
+        return Fragment(parts.index(part) + 1, exchanges[0].partitioning, tuple(operators), tuple(exchanges))
+
+
+def _is_source(operator: Operator) -> bool:
+    return not operator.inputs and operator.needs == (ANY,)
+
+
+def _subsets(parts: list[_Part]) -> Iterable[list[_Part]]:
+    """All choices from the parts, the largest first."""
+    for size in range(len(parts), -1, -1):
+        yield from (list(chosen) for chosen in combinations(parts, size))
+
+
+def _spread(part: _Part, point: tuple[int, int]) -> Partitioning:
+    if part.single:
+        return SINGLE
+    keys = tuple(slot[point] for slot in part.slots if point in slot)
+    return Partitioning("keys", keys) if keys else ANY
+
+
+def _together(one: _Slot, other: _Slot) -> _Slot | None:
+    """Both, unless they want to spread the same rows in different ways."""
+    if any(not same_key(one[point], key) for point, key in other.items() if point in one):
+        return None
+    return {**other, **one}
+
+
+def _agreeing(followed: _Slot, joining: list[_Part]) -> list[_Slot]:
+    """The key together with each slot of the fragments that is the same key."""
+    found = [followed]
+    for part in joining:
+        if not part.free:
+            known = [(a, b) for a in found for b in part.slots if a.keys() & b.keys()]
+            found = [slot for a, b in known if (slot := _together(a, b)) is not None]
+    return found

@@ -1,0 +1,81 @@
+"""The path of a key through a plan: rows of an operator are spread by a key when its inputs are spread by which keys?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from transom.plan.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Project,
+    SetOperation,
+    StreamFilter,
+    StreamProject,
+    Window,
+)
+from transom.plan.expression import Cast, ColumnRef, Expression, columns_of, remap, substitute, transform
+from transom.planner.operator import Operator
+
+
+def same_key(one: Expression, other: Expression) -> bool:
+    """Whether two expressions over the same columns spread rows alike, whatever the columns are called."""
+    return _plain(one) == _plain(other)
+
+
+def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
+    """Keys over the columns of each input, so that the output is spread by `key`; None when the operator forbids it.
+
+    It does so where it needs rows together that the key would separate, and where the key would be computed for rows that
+    it would otherwise not be computed for: the ones that a filter takes away.
+    """
+    node = operator.node
+    plain = _plain(key)
+    if any(need.kind == "single" for need in operator.needs):
+        return None
+    match node:
+        case Filter() | StreamFilter():
+            return (key,) if isinstance(plain, ColumnRef) else None
+        case Project() | StreamProject():
+            return (substitute(key, node.expressions),)
+        case SetOperation(kind="union"):
+            return key, key
+        case Join():
+            return _join_keys(operator, plain)
+        case Aggregate():
+            if isinstance(plain, ColumnRef) and plain.index < len(node.keys):
+                return (node.keys[plain.index],)
+            return None
+        case Window() if operator.needs[0].kind == "any":
+            return (key,)
+        case _:  # windows by partition, DISTINCT, set operations, streams of changes, and changing tables
+            needed = any(same_key(plain, need) for need in operator.needs[0].keys)
+            return (key,) * len(operator.needs) if needed else None
+
+
+def _join_keys(operator: Operator, plain: Expression) -> tuple[Expression, ...] | None:
+    """A key of one side is the key of the other side as well."""
+    assert operator.keys is not None
+    width = len(operator.inputs[0].schema)
+    for left, right in zip(operator.keys.left, operator.keys.right, strict=True):
+        moved = remap(right, {column: column + width for column in columns_of(right)})
+        if same_key(plain, left) or same_key(plain, moved):
+            return left, right
+    return None
+
+
+def _plain(key: Expression) -> Expression:
+    """Without names, and without casts from an integer to a wider one: they change no value."""
+    return transform(transform(key, _without_cast), _without_name)
+
+
+def _without_cast(part: Expression) -> Expression:
+    if not isinstance(part, Cast) or not pa.types.is_integer(part.target) or not pa.types.is_integer(part.operand.type):
+        return part
+    return part.operand if part.target.bit_width >= part.operand.type.bit_width else part
+
+
+def _without_name(part: Expression) -> Expression:
+    return replace(part, name="") if isinstance(part, ColumnRef) else part

@@ -1,0 +1,243 @@
+"""The plan of the house, and what breaks it: read from the sources with `ast`, without importing them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = "transom"
+
+FLOORS: Final = (
+    {"core"},
+    {"plan"},
+    {"cql", "planner", "kernels", "state", "connectors"},
+    {"pipeline"},
+    {"runtimes.reference", "runtimes.local", "runtimes.spark"},
+    {"session", "testing"},
+    {"cli", "console"},
+)
+"""Imports point down only. Rooms of one floor are strangers to each other."""
+
+ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
+    ("kernels", "state"): "logic has no memory of its own: it works on the state that is kept beside it",
+    ("testing", "session"): "what tests offer to users is made of the public face",
+    (PACKAGE, "session"): "the package itself offers the session",
+    (PACKAGE, "cli"): "`python -m transom` is the command line",
+}
+"""Arrows that the floors do not show, each with its reason."""
+
+ONLY: Final[dict[str, set[str]]] = {"runtimes.reference": {"plan", "core"}}
+"""Rooms that see less than everything below: the definition must not lean on what it is to judge."""
+
+OWNERS: Final[dict[str, str]] = {
+    "sqlglot": "cql",
+    "pyspark": "runtimes.spark",
+    "duckdb": "runtimes.reference",
+    "numba": "kernels",
+    "llvmlite": "kernels",
+}
+"""Libraries that one room alone may import."""
+
+EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
+UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
+LONGEST_FILE: Final = 400
+KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    tree: ast.Module
+    lines: int
+
+    @property
+    def room(self) -> str:
+        return room_of(self.name)
+
+
+def room_of(module: str) -> str:
+    """
+    >>> room_of("transom.cql.dialect"), room_of("transom.runtimes.local.run"), room_of("transom.__main__")
+    ('cql', 'runtimes.local', 'transom')
+    """
+    parts = module.split(".")
+    if len(parts) == 1 or parts[1].startswith("__"):
+        return PACKAGE
+    return ".".join(parts[1:3]) if parts[1] == "runtimes" else parts[1]
+
+
+@dataclass(frozen=True)
+class Import:
+    """`for_types`: under `if TYPE_CHECKING`, so it is never carried out."""
+
+    target: str
+    line: int
+    for_types: bool
+
+
+def read_modules(source: Path) -> dict[str, Module]:
+    """The modules under a folder that holds the package, by their dotted names."""
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = path.read_text(encoding="utf-8")
+        found[name] = Module(name, path, ast.parse(text, str(path)), len(text.splitlines()))
+    return found
+
+
+def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
+    """All imports, those within functions too. `from a import b` means the module a.b where there is one."""
+    types_only = {id(node) for block in ast.walk(module.tree) if _for_types(block) for node in _inside(block)}
+    found = []
+    for node in ast.walk(module.tree):
+        for target in _targets(node, module, modules):
+            found.append(Import(target, getattr(node, "lineno", 0), id(node) in types_only))
+    return found
+
+
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.If):
+        for statement in node.body:
+            yield from ast.walk(statement)
+
+
+def _targets(node: ast.AST, module: Module, modules: Mapping[str, Module]) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        start = node.module or ""
+        if node.level:
+            package = module.name.split(".")
+            package = package if module.path.name == "__init__.py" else package[:-1]
+            package = package[: len(package) - node.level + 1]
+            start = ".".join([*package, *([node.module] if node.module else [])])
+        return [f"{start}.{alias.name}" if f"{start}.{alias.name}" in modules else start for alias in node.names]
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+            return [node.args[0].value]
+    return []
+
+
+def _floor(room: str) -> int | None:
+    return next((floor for floor, rooms in enumerate(FLOORS) if room in rooms), None)
+
+
+def _may_see(room: str, other: str) -> bool:
+    if room == other or (room, other) in ALSO_ALLOWED:
+        return True
+    if room in ONLY:
+        return other in ONLY[room]
+    floor, below = _floor(room), _floor(other)
+    return floor is not None and below is not None and below < floor
+
+
+def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
+    """Imports that point up or to a stranger, libraries outside their room, and modules in no room."""
+    wrong = []
+    for module in modules.values():
+        if module.room not in (PACKAGE, "runtimes") and _floor(module.room) is None:
+            wrong.append(f"{module.name}: there is no room '{module.room}'")
+        for found in imports(module, modules):
+            library = found.target.split(".")[0]
+            if library == PACKAGE:
+                if not _may_see(module.room, room_of(found.target)):
+                    wrong.append(f"{module.name}:{found.line}: {module.room} may not import {found.target}")
+            elif OWNERS.get(library, module.room) != module.room:
+                wrong.append(f"{module.name}:{found.line}: {library} is for {OWNERS[library]} alone")
+    return wrong
+
+
+def cycles(modules: Mapping[str, Module]) -> list[str]:
+    """Modules that import each other, directly or round a corner; imports for types alone do not count."""
+    arrows = {
+        name: sorted(
+            {found.target for found in imports(module, modules) if not found.for_types} & set(modules) - {name}
+        )
+        for name, module in modules.items()
+    }
+    found: dict[frozenset[str], str] = {}
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> None:
+        if name in path:
+            ring = path[path.index(name) :]
+            found.setdefault(frozenset(ring), " -> ".join([*ring, name]))
+        elif name not in done:
+            for target in arrows[name]:
+                walk(target, [*path, name])
+            done.add(name)
+
+    for name in sorted(modules):
+        walk(name, [])
+    return sorted(found.values())
+
+
+def empty_names(root: Path) -> list[str]:
+    """Files and folders whose names say nothing."""
+    return [
+        f"{path.relative_to(root)}: call it by what it is"
+        for path in sorted(root.rglob("*"))
+        if (path.is_dir() or path.suffix == ".py") and path.stem.lower().strip("_") in EMPTY_NAMES
+    ]
+
+
+def long_files(modules: Mapping[str, Module]) -> list[str]:
+    return [
+        f"{module.name}: {module.lines} lines, more than {LONGEST_FILE}"
+        for module in modules.values()
+        if module.lines > LONGEST_FILE
+    ]
+
+
+def unsafe_code(modules: Mapping[str, Module]) -> list[str]:
+    """Pickle and its like, eval, exec, and anything that asks a shell."""
+    wrong = []
+    for module in modules.values():
+        for found in imports(module, modules):
+            if found.target.split(".")[0] in UNSAFE_MODULES:
+                wrong.append(f"{module.name}:{found.line}: {found.target}")
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call):
+                wrong += [f"{module.name}:{node.lineno}: {what}" for what in _unsafe_call(node)]
+    return wrong
+
+
+def _unsafe_call(node: ast.Call) -> Iterator[str]:
+    called = ast.unparse(node.func)
+    if called in ("eval", "exec", "os.system", "os.popen"):
+        yield called
+    for keyword in node.keywords:
+        never = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+        if keyword.arg in ("shell", "allow_pickle") and not never:
+            yield f"{keyword.arg}={ast.unparse(keyword.value)}"
+
+
+def unexplained_kernels(modules: Mapping[str, Module]) -> list[str]:
+    """Files with a kernel (a class with `start` and `step`) that do not open with the five lines, in their order."""
+    return [
+        f"{module.name}: its docstring needs the lines {' '.join(KERNEL_LINES)}"
+        for module in modules.values()
+        if module.room == "kernels" and any(_is_kernel(node) for node in module.tree.body) and not _explained(module)
+    ]
+
+
+def _is_kernel(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.ClassDef) or any("Protocol" in ast.unparse(base) for base in node.bases):
+        return False
+    return {"start", "step"} <= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+
+
+def _explained(module: Module) -> bool:
+    lines = (ast.get_docstring(module.tree) or "").splitlines()
+    starts = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in KERNEL_LINES]
+    return tuple(starts) == KERNEL_LINES

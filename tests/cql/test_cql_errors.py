@@ -1,0 +1,138 @@
+"""Wrong queries: where the error points, what it says, and what it tells to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cql.queries import marked, refused
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "what", "remedy"),
+    [
+        # names
+        ("SELECT nosuch FROM S", "nosuch", "no column 'nosuch'", "the columns are ts, A, B"),
+        ("SELECT pric FROM Events", "pric", "no column 'pric'", "did you mean price?"),
+        ("SELECT S.C FROM S, T", "S.C", "no column 'S.C'", "T.C"),
+        ("SELECT x.A FROM S", "x.A", "no input 'x'", "the inputs are S"),
+        ("SELECT x.* FROM S", "x.*", "no input 'x'", "the inputs are S"),
+        ("SELECT A FROM S, T", "A", "'A' is ambiguous", "write S.A or T.A"),
+        ("SELECT 1 FROM S WHERE A IN (SELECT A FROM S x, T y)", "A", "'A' is ambiguous", "write x.A or y.A"),
+        ("SELECT A FROM Event", "Event", "no stream, table or view 'Event'", "did you mean Events?"),
+        ("SELECT A FROM a.S", ".", "one part", "the name alone"),
+        ("SELECT 1 FROM S, S", "S", "two inputs 'S'", "S AS S2"),
+        ("SELECT 1 FROM S x JOIN T x ON TRUE", "T x", "two inputs 'x'", "x AS x2"),
+        ("SELECT 1 FROM S JOIN T USING (B)", "B", "right side of the join has no column 'B'", "ON condition"),
+        ("SELECT * FROM S AS x(a)", "a", "1 names for 2 columns", "each column once"),
+        ("WITH a AS (SELECT A FROM S), a AS (SELECT A FROM T) SELECT 1 FROM a", "a", "two queries 'a'", "another name"),
+        # clauses
+        ("SELECT A", "SELECT A", "no FROM", "write FROM"),
+        ("SELECT A FROM S ORDER BY A", "ORDER", "ORDER BY is refused", "has no order"),
+        ("SELECT A FROM S LIMIT 5", "LIMIT", "LIMIT is refused", "[ROWS 10]"),
+        ("SELECT A FROM S OFFSET 5", "OFFSET", "OFFSET is refused", "no order"),
+        ("SELECT A FROM S QUALIFY 1", "QUALIFY", "QUALIFY is refused", "PARTITION BY"),
+        ("SELECT DISTINCT ON (A) A FROM S", "ON", "DISTINCT ON", "GROUP BY"),
+        ("SELECT A FROM S NATURAL JOIN T", "NATURAL", "NATURAL JOIN", "USING"),
+        ("SELECT A FROM S SEMI JOIN T ON TRUE", "SEMI", "SEMI JOIN", "EXISTS"),
+        ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF", "ASOF JOIN", "ROWS 1"),
+        ("SELECT 1 FROM S JOIN T", "JOIN", "no condition", "CROSS JOIN"),
+        ("SELECT 1 FROM S LEFT T ON TRUE", "T", "JOIN is missing", "write JOIN"),
+        ("SELECT 1 FROM S, LATERAL (SELECT 1 FROM T)", "LATERAL", "LATERAL is refused", "WHERE"),
+        ("SELECT 1 FROM unnest(x)", "unnest", "is a function", "stream, table or view"),
+        ("SELECT 1 FROM (S JOIN T ON TRUE) AS x", "x", "no common name", "SELECT * FROM"),
+        ("SELECT 1 FROM (S JOIN T ON TRUE) [NOW]", "[NOW]", "belongs to one stream", "behind the name"),
+        ("WITH RECURSIVE a AS (SELECT 1 FROM S) SELECT 1 FROM a", "RECURSIVE", "recursive", "named queries"),
+        ("SELECT A FROM S UNION BY NAME SELECT A FROM T", "BY", "by position", "leave BY NAME out"),
+        ("SELECT * AS x FROM S", "x", "cannot be renamed", "one by one"),
+        # groups
+        ("SELECT A, SUM(B) FROM S", "A", "neither grouped nor aggregated", "GROUP BY with it, or put it"),
+        ("SELECT A, B + 1 FROM S GROUP BY A", "B", "'B' is neither grouped", "MIN(B)"),
+        ("SELECT * FROM S GROUP BY A", "*", "'B' is neither grouped", "add it to GROUP BY"),
+        ("SELECT A FROM S GROUP BY A HAVING B > 1", "B", "'B' is neither grouped", "MIN(B)"),
+        ("SELECT A FROM S WHERE SUM(B) > 1", "SUM(B)", "WHERE cannot hold the aggregate SUM", "HAVING"),
+        ("SELECT 1 FROM S JOIN T ON COUNT(*) > 1", "COUNT(*)", "ON cannot hold the aggregate", "HAVING"),
+        ("SELECT COUNT(*) FROM S GROUP BY SUM(B)", "SUM(B)", "GROUP BY cannot hold the aggregate", "HAVING"),
+        ("SELECT COUNT(*) FROM S GROUP BY 1", "1", "GROUP BY cannot hold an aggregate", "HAVING"),
+        ("SELECT A FROM S GROUP BY 3", "3", "no column 3", "from 1 to 1"),
+        ("SELECT A FROM S GROUP BY ROLLUP(A)", "ROLLUP(A)", "no aggregate 'rollup'", "COUNT"),
+        # conditions
+        ("SELECT A FROM S WHERE ts", "ts", "no condition", "compare"),
+        ("SELECT 1 FROM S JOIN T ON ts", "ts", "'ts' is ambiguous", "S.ts or T.ts"),
+        (
+            "SELECT 1 FROM S LEFT JOIN T ON EXISTS (SELECT 1 FROM R)",
+            "EXISTS (SELECT 1 FROM R)",
+            "ON cannot hold a sub-query",
+            "WHERE",
+        ),
+        (
+            "SELECT A FROM S GROUP BY A HAVING EXISTS (SELECT 1 FROM R)",
+            "EXISTS (SELECT 1 FROM R)",
+            "HAVING cannot hold",
+            "FROM",
+        ),
+        # set operations and streams
+        ("SELECT A FROM S UNION SELECT A, C FROM T", "SELECT A, C FROM T", "1 and 2 columns", "as many columns"),
+        ("SELECT A FROM S UNION SELECT name FROM Events", "SELECT name FROM Events", "INTEGER and VARCHAR", "CAST"),
+        (
+            "ISTREAM(SELECT A FROM S) UNION SELECT A FROM S",
+            "ISTREAM(SELECT A FROM S)",
+            "UNION takes a relation",
+            "FROM",
+        ),
+        ("ISTREAM(DSTREAM(SELECT A FROM S))", "DSTREAM(SELECT A FROM S)", "ISTREAM takes a relation", "leave one"),
+        (
+            "SELECT 1 FROM S WHERE EXISTS (ISTREAM(SELECT 1 FROM T))",
+            "ISTREAM(SELECT 1 FROM T)",
+            "EXISTS takes",
+            "window",
+        ),
+        ("SELECT 1 FROM S WHERE A IN (SELECT A, C FROM T)", "SELECT A, C FROM T", "has 2 columns", "one column"),
+        # syntax
+        ("SELECT", "", "a value is missing before the end", "column"),
+        ("SELECT A FROM", "", "is expected, not the end", "write a name"),
+        ("SELECT A, FROM S", "FROM", "a value is missing before 'FROM'", "column"),
+        ("SELECT A B C FROM S", "C", "'C' is not expected here", "a comma"),
+        ("SELECT (A FROM S", "FROM", ") is missing", "write )"),
+        ("SELECT A) FROM S", ")", "')' is not expected here", "write the '('"),
+        ("SELECT A FROM S WHERE", "", "a value is missing", "column"),
+        ("SELECT A FROM S WHERE A =", "", "ends too early", "complete it"),
+        ("SELECT A FROM S WHERE A > AND B", "AND", "a value is missing before 'AND'", "column"),
+        ("SELECT A FROM S GROUP A", "A", "BY is missing", "write BY"),
+        ("SELECT 'abc FROM S", "'", "a ' is not closed", "closing '"),
+        ('SELECT "abc FROM S', '"', 'a " is not closed', 'closing "'),
+        ("SELECT A /* FROM S", "/", "a comment is not closed", "*/"),
+        ("FROM S SELECT A", "FROM", "a query is expected", "SELECT"),
+        ("VALUES (1)", "VALUES", "a query is expected", "SELECT"),
+        ("SELECT A FROM S;\n\n  SELECT\n    nosuch FROM T", "nosuch", "no column 'nosuch'", "A, C"),
+        ("SELECT A FROM S WHERE A = 'x' 'y'", "'y'", "not expected here", "double quotes"),
+        ("SELECT A FROM S é!", "!", "not expected here", "remove it"),
+    ],
+)
+def test_wrong_queries(text: str, at: str, what: str, remedy: str) -> None:
+    error = refused(text)
+    assert what in error.what
+    assert error.remedy is not None and remedy in error.remedy
+    assert marked(error) == at
+
+
+def test_an_error_is_shown_with_its_place() -> None:
+    error = refused("SELECT A\nFROM S\nWHERE nosuch = 1")
+    assert str(error).splitlines() == [
+        "line 3, column 7: there is no column 'nosuch'",
+        "  WHERE nosuch = 1",
+        "        ^^^^^^",
+        "  the columns are ts, A, B",
+    ]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_lines_are_counted_as_they_are_shown(newline: str) -> None:
+    error = refused(newline.join(["-- first", "SELECT A", "FROM nosuch"]))
+    assert error.place is not None
+    assert (error.place.line, error.place.column) == (3, 6)
+    assert marked(error) == "nosuch"
+
+
+def test_a_named_query_does_not_see_the_query_around() -> None:
+    text = "SELECT 1 FROM S WHERE EXISTS (WITH w AS (SELECT 1 FROM T WHERE T.A = S.A) SELECT 1 FROM w)"
+    assert "no input 'S'" in refused(text).what

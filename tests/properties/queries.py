@@ -1,0 +1,308 @@
+"""Random queries: CQL text over a fixed set of streams and tables, one to three levels deep.
+
+Every query binds: the generator follows the types of its columns. It also notes which windows and operators it used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+STREAM_COLUMNS = (("k", "int"), ("g", "text"), ("x", "int"), ("f", "float"), ("m", "decimal"))
+
+DECLARATIONS = """
+CREATE STREAM s (ts TIMESTAMP INVISIBLE, k INTEGER, g VARCHAR, x INTEGER, f DOUBLE, m DECIMAL(6, 2),
+  WATERMARK FOR ts AS ts - INTERVAL '{bound_s}' SECOND);
+CREATE STREAM t (ts TIMESTAMP INVISIBLE, k INTEGER, g VARCHAR, x INTEGER, f DOUBLE, m DECIMAL(6, 2),
+  WATERMARK FOR ts AS ts - INTERVAL '{bound_t}' SECOND);
+CREATE STREAM u (ts TIMESTAMP INVISIBLE, k INTEGER, g VARCHAR, x INTEGER, f DOUBLE, m DECIMAL(6, 2),
+  WATERMARK FOR ts AS ts);
+CREATE TABLE r (ts TIMESTAMP INVISIBLE, op VARCHAR, k INTEGER, g VARCHAR,
+  WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH (changes = 'op');
+CREATE TABLE p (ts TIMESTAMP INVISIBLE, k INTEGER PRIMARY KEY, g VARCHAR, WATERMARK FOR ts AS ts);
+CREATE TABLE names (k INTEGER, g VARCHAR);
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that can stand in FROM: its text without an alias, and its columns."""
+
+    text: str
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class Noted:
+    """What a query is made of."""
+
+    windows: set[str] = field(default_factory=set)
+    operators: set[str] = field(default_factory=set)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        return sorted((window, operator) for window in self.windows for operator in self.operators)
+
+
+class Generator:
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.noted = Noted()
+        self.aliases = 0
+
+    def pick(self, options: Any) -> Any:
+        return self.draw(st.sampled_from(list(options)))
+
+    def chance(self, percent: int) -> bool:
+        return bool(self.draw(st.integers(0, 99)) >= 100 - percent)
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"a{self.aliases}"
+
+    # --- what stands in FROM -----------------------------------------------------------------------------------------
+
+    def window(self, columns: tuple[Column, ...]) -> str:
+        kind = self.pick(
+            ("range", "rows", "partition", "rows_range", "partition_range", "now", "unbounded", "slide", "slide_rows")
+        )
+        self.noted.windows.add(kind)
+        rows = self.draw(st.integers(1, 4))
+        seconds = self.draw(st.integers(1, 9))
+        keys = ", ".join(column.name for column in self.keys(columns))
+        return {
+            "range": f"[RANGE {seconds} SECONDS]",
+            "rows": f"[ROWS {rows}]",
+            "partition": f"[PARTITION BY {keys} ROWS {rows}]",
+            "rows_range": f"[ROWS {rows} RANGE {seconds} SECONDS]",
+            "partition_range": f"[PARTITION BY {keys} ROWS {rows} RANGE {seconds} SECONDS]",
+            "now": "[NOW]",
+            "unbounded": "[RANGE UNBOUNDED]",
+            "slide": f"[RANGE {seconds} SECONDS SLIDE {self.draw(st.integers(1, 4))} SECONDS]",
+            "slide_rows": f"[ROWS {rows} SLIDE {self.draw(st.integers(1, 3))}]",
+        }[kind]
+
+    def source(self, depth: int) -> Source:
+        """A windowed stream, a table, or a sub-query."""
+        if depth > 0 and self.chance(75):
+            if self.chance(25):
+                inner = self.select(depth - 1)
+                operator = self.pick(("istream", "dstream", "rstream"))
+                self.noted.operators.add(f"{operator} windowed")
+                text = f"{operator.upper()}({inner.text}) {self.window(inner.columns)}"
+                return Source(text, inner.columns)
+            inner = self.query(depth - 1)
+            return Source(f"({inner.text})", inner.columns)
+        name = self.pick(("s", "s", "s", "t", "t", "t", "u", "r", "p", "names"))
+        if name in ("r", "p", "names"):
+            self.noted.operators.add({"r": "changes table", "p": "upsert table", "names": "static table"}[name])
+            return Source(name, (Column("k", "int"), Column("g", "text")))
+        columns = tuple(Column(*column) for column in STREAM_COLUMNS)
+        return Source(f"{name} {self.window(columns)}", columns)
+
+    def stream_source(self) -> Source:
+        columns = tuple(Column(*column) for column in STREAM_COLUMNS)
+        return Source(f"{self.pick('stu')} {self.window(columns)}", columns)
+
+    def keys(self, columns: tuple[Column, ...]) -> list[Column]:
+        return list(self.draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)))
+
+    # --- queries -----------------------------------------------------------------------------------------------------
+
+    def query(self, depth: int) -> Source:
+        kinds: tuple[Callable[[int], Source], ...] = (
+            self.select,
+            self.join,
+            self.group,
+            self.aggregate,
+            self.distinct,
+            self.set_operation,
+        )
+        made: Source = self.pick(kinds)(depth)
+        return made
+
+    def select(self, depth: int) -> Source:
+        self.noted.operators.add("select")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns)
+        return Source(f"SELECT {items} FROM {source.text} AS {alias}{self.where(columns, 50)}", out)
+
+    def join(self, depth: int, inputs: int = 2) -> Source:
+        self.noted.operators.add(f"join of {inputs}")
+        parts, columns, conditions = [], [], []
+        for i in range(inputs):
+            source, alias = self.source(depth if i == 0 else max(depth - 1, 0)), self.alias()
+            mine = self.qualified(source, alias)
+            parts.append(f"{source.text} AS {alias}")
+            if i:
+                conditions += self.equalities(columns, mine)
+            columns += mine
+        if self.chance(30):
+            conditions.append(self.predicate(columns, 1))
+            self.noted.operators.add("theta")
+        if not conditions:
+            self.noted.operators.add("cross join")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        items, out = self.items(columns)
+        return Source(f"SELECT {items} FROM {', '.join(parts)}{where}", out)
+
+    def equalities(self, left: list[Column], right: list[Column]) -> list[str]:
+        """Equalities that bind the right input to those before it; now and then none."""
+        if self.chance(10):
+            return []
+        pairs = [(a, b) for a in left for b in right if a.type == b.type]
+        named = [(a, b) for a, b in pairs if a.name.split(".")[1] == b.name.split(".")[1]]
+        chosen = self.draw(
+            st.lists(st.sampled_from(named or pairs), min_size=1, max_size=2, unique=True) if pairs else st.just([])
+        )
+        return [f"{a.name} = {b.name}" for a, b in chosen]
+
+    def group(self, depth: int) -> Source:
+        self.noted.operators.add("group by")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        keys = self.keys(tuple(columns))
+        items = [f"{key.name} AS c{i}" for i, key in enumerate(keys)]
+        out = [Column(f"c{i}", key.type) for i, key in enumerate(keys)]
+        for call, type_ in self.calls(columns):
+            items.append(f"{call} AS c{len(items)}")
+            out.append(Column(f"c{len(out)}", type_))
+        by = ", ".join(key.name for key in keys)
+        having = ""
+        if self.chance(30):
+            self.noted.operators.add("having")
+            having = self.pick(
+                (" HAVING COUNT(*) > 1", f" HAVING MAX({keys[0].name}) IS NOT NULL", " HAVING COUNT(*) < 3")
+            )
+        where = self.where(columns, 25)
+        return Source(
+            f"SELECT {', '.join(items)} FROM {source.text} AS {alias}{where} GROUP BY {by}{having}", tuple(out)
+        )
+
+    def aggregate(self, depth: int) -> Source:
+        self.noted.operators.add("global aggregate")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        calls = self.calls(columns)
+        items = ", ".join(f"{call} AS c{i}" for i, (call, _) in enumerate(calls))
+        out = tuple(Column(f"c{i}", type_) for i, (_, type_) in enumerate(calls))
+        return Source(f"SELECT {items} FROM {source.text} AS {alias}{self.where(columns, 30)}", out)
+
+    def distinct(self, depth: int) -> Source:
+        self.noted.operators.add("distinct")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns, most=2)
+        return Source(f"SELECT DISTINCT {items} FROM {source.text} AS {alias}{self.where(columns, 30)}", out)
+
+    def set_operation(self, depth: int) -> Source:
+        kind = self.pick(("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"))
+        self.noted.operators.add(kind.lower())
+        sides = [(self.source(max(depth - 1, 0)), self.alias()) for _ in range(2)]
+        left, right = (self.qualified(source, alias) for source, alias in sides)
+        pairs = [(a, b) for a in left for b in right if a.type == b.type]
+        if not pairs:
+            return self.select(depth)
+        chosen = self.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2))
+        texts = []
+        for side, (source, alias) in enumerate(sides):
+            items = ", ".join(f"{pair[side].name} AS c{i}" for i, pair in enumerate(chosen))
+            columns = left if side == 0 else right
+            texts.append(f"SELECT {items} FROM {source.text} AS {alias}{self.where(columns, 20)}")
+        out = tuple(Column(f"c{i}", a.type) for i, (a, _) in enumerate(chosen))
+        return Source(f"{texts[0]} {kind} {texts[1]}", out)
+
+    # --- pieces ------------------------------------------------------------------------------------------------------
+
+    def qualified(self, source: Source, alias: str) -> list[Column]:
+        return [Column(f"{alias}.{column.name}", column.type) for column in source.columns]
+
+    def items(self, columns: list[Column], most: int = 4) -> tuple[str, tuple[Column, ...]]:
+        count = self.draw(st.integers(1, most))
+        made = [self.value(columns) for _ in range(count)]
+        text = ", ".join(f"{value} AS c{i}" for i, (value, _) in enumerate(made))
+        return text, tuple(Column(f"c{i}", type_) for i, (_, type_) in enumerate(made))
+
+    def value(self, columns: list[Column]) -> tuple[str, str]:
+        column = self.pick(columns)
+        name, type_ = column.name, column.type
+        if self.chance(60):
+            return name, type_
+        if type_ == "int":
+            return self.pick((f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"ABS({name})")), "int"
+        if type_ == "text":
+            return self.pick((f"UPPER({name})", f"{name} || 'x'", f"COALESCE({name}, 'none')")), "text"
+        if type_ == "float":
+            return f"{name} * 2", "float"
+        return f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END", "int"
+
+    def where(self, columns: list[Column], percent: int) -> str:
+        return f" WHERE {self.predicate(columns, 1)}" if self.chance(percent) else ""
+
+    def predicate(self, columns: list[Column], depth: int) -> str:
+        if depth and self.chance(30):
+            a, b = self.predicate(columns, depth - 1), self.predicate(columns, depth - 1)
+            return self.pick((f"({a} AND {b})", f"({a} OR {b})", f"NOT ({a})"))
+        column = self.pick(columns)
+        name = column.name
+        if self.chance(20):
+            return self.pick((f"{name} IS NULL", f"{name} IS NOT NULL"))
+        if column.type == "text":
+            return self.pick((f"{name} = 'a'", f"{name} LIKE '%b%'", f"{name} IN ('a', '')", f"{name} <> 'a'"))
+        if column.type == "bool":
+            return name
+        other = [c.name for c in columns if c.type == column.type and c.name != name]
+        right = self.pick([*other[:2], "1", "2"])
+        return f"{name} {self.pick(('<', '<=', '>', '>=', '=', '<>'))} {right}"
+
+    def calls(self, columns: list[Column]) -> list[tuple[str, str]]:
+        made = []
+        for _ in range(self.draw(st.integers(1, 3))):
+            column = self.pick(columns)
+            options = [("COUNT(*)", "int"), (f"COUNT({column.name})", "int"), (f"COUNT(DISTINCT {column.name})", "int")]
+            options += [(f"MIN({column.name})", column.type), (f"MAX({column.name})", column.type)]
+            if column.type in ("int", "float", "decimal"):
+                summed = "float" if column.type == "float" else "decimal"
+                options += [
+                    (f"SUM({column.name})", summed),
+                    (f"AVG({column.name})", "float"),
+                    (f"SUM(DISTINCT {column.name})", summed),
+                ]
+            call, type_ = self.pick(options)
+            self.noted.operators.add(call.split("(")[0].lower() + (" distinct" if "DISTINCT" in call else ""))
+            made.append((call, type_))
+        return made
+
+
+FAMILIES: tuple[str, ...] = ("select", "join", "join3", "group", "aggregate", "distinct", "set_operation", "any")
+
+
+def query_of(generator: Generator, family: str) -> Source:
+    depth = generator.draw(st.integers(0, 2))
+    if family == "join3":
+        return generator.join(min(depth, 1), inputs=3)
+    if family == "any":
+        return generator.query(2)
+    made: Source = getattr(generator, family)(depth)
+    return made
+
+
+def statement_of(generator: Generator, family: str) -> str:
+    """The whole query, now and then a stream."""
+    query = query_of(generator, family)
+    if generator.chance(25):
+        operator = generator.pick(("istream", "dstream", "rstream"))
+        generator.noted.operators.add(operator)
+        return f"{operator.upper()}({query.text})"
+    return query.text

@@ -1,0 +1,40 @@
+"""What the README says is true as far as it can be tried."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from transom.connectors.open import open_sink, open_source
+from transom.cql.statements import parse_statements
+from transom.plan.catalogue import Catalogue, CreateStatement, InsertStatement, SinkDefinition, StreamDefinition
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_query_can_be_bound_and_its_files_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (query,) = re.findall(r"```sql\n(.*?)```", README, re.DOTALL)
+    stream, sink, insert = parse_statements(query, Catalogue())
+    assert isinstance(stream, CreateStatement)
+    assert isinstance(sink, CreateStatement)
+    assert isinstance(insert, InsertStatement)
+    assert isinstance(stream.definition, StreamDefinition)
+    assert isinstance(sink.definition, SinkDefinition)
+    folder = tmp_path / "trades"
+    folder.mkdir()
+    (folder / "monday.csv").write_text("symbol,price,ts\nA,1.5,2024-05-01 10:00:00\n", encoding="utf-8")
+    assert open_source(stream.definition).read({}, 10).rows.to_pylist()[0]["price"] == 1.5
+    open_sink(sink.definition, insert.query.schema.arrow()).close()
+    assert (tmp_path / "averages.csv").read_text(encoding="utf-8") == "symbol,average\n"
+
+
+def test_its_targets_are_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"make ([a-z]+)", README))
+    assert {"demo", "test", "check", "bench"} <= named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
