@@ -24,10 +24,10 @@ $(READY): requirements-dev.lock pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  found=; \
 	  for python in python3.13 python3.12 python3.11 python3 python; do \
-	    if $$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found=$$python; break; fi; \
+	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found=$$python; break; fi; \
 	  done; \
 	  if [ -z "$$found" ]; then \
-	    echo 'Transom needs Python 3.11 or newer with its venv module; none of python3.13, python3.12, python3.11, python3, python is one.' >&2; \
+	    echo 'Transom needs Python 3.11 or newer with its venv and ensurepip modules; none of python3.13, python3.12, python3.11, python3, python is one.' >&2; \
 	    exit 1; \
 	  fi; \
 	  echo "Making $(VENV) with $$($$found --version)"; \

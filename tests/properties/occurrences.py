@@ -1,6 +1,7 @@
 """Counts what the property tests have seen, over all workers, and prints it at the end of the run.
 
-A pytest plugin: how often each pair of window and operator occurred, and how many examples had output at three instants or more.
+A pytest plugin: how often each pair of window and operator occurred, and how many examples had output at three instants or more; a run in
+which fewer than 80 % of the examples had is a failed run, for it tests too little.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is not None:
         output["pairs"] = [[*pair, n] for pair, n in PAIRS.items()]
         output["examples"] = dict(EXAMPLES)
+    elif EXAMPLES["all"] >= 100 and EXAMPLES["three instants or more"] < 0.8 * EXAMPLES["all"]:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -54,10 +54,16 @@ class Noted:
         return sorted((window, operator) for window in self.windows for operator in self.operators)
 
 
+WINDOWS = ("range", "rows", "partition", "rows_range", "partition_range", "unbounded", "slide", "slide_rows", "range")
+
+
 class Generator:
+    """`joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet."""
+
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
         self.noted = Noted()
+        self.joined = 0
         self.aliases = 0
 
     def pick(self, options: Any) -> Any:
@@ -73,12 +79,10 @@ class Generator:
     # --- what stands in FROM -----------------------------------------------------------------------------------------
 
     def window(self, columns: tuple[Column, ...]) -> str:
-        kind = self.pick(
-            ("range", "rows", "partition", "rows_range", "partition_range", "now", "unbounded", "slide", "slide_rows")
-        )
+        kind = self.pick(WINDOWS + (WINDOWS if self.joined else ()) + (() if self.joined > 1 else ("now",)))
         self.noted.windows.add(kind)
-        rows = self.draw(st.integers(1, 4))
-        seconds = self.draw(st.integers(1, 9))
+        rows = self.draw(st.integers(1, 4)) + 2 * self.joined
+        seconds = self.draw(st.integers(1, 9)) + 4 * self.joined
         keys = ", ".join(column.name for column in self.keys(columns))
         return {
             "range": f"[RANGE {seconds} SECONDS]",
@@ -103,7 +107,7 @@ class Generator:
                 return Source(text, inner.columns)
             inner = self.query(depth - 1)
             return Source(f"({inner.text})", inner.columns)
-        name = self.pick(("s", "s", "s", "t", "t", "t", "u", "r", "p", "names"))
+        name = self.pick(("s", "s", "s", "s", "t", "t", "t", "t", "u", "r", "p", "s", "names" if self.joined else "t"))
         if name in ("r", "p", "names"):
             self.noted.operators.add({"r": "changes table", "p": "upsert table", "names": "static table"}[name])
             return Source(name, (Column("k", "int"), Column("g", "text")))
@@ -140,7 +144,10 @@ class Generator:
 
     def join(self, depth: int, inputs: int = 2) -> Source:
         self.noted.operators.add(f"join of {inputs}")
-        parts, columns, conditions = [], [], []
+        parts: list[str] = []
+        columns: list[Column] = []
+        conditions: list[str] = []
+        self.joined += inputs - 1
         for i in range(inputs):
             source, alias = self.source(depth if i == 0 else max(depth - 1, 0)), self.alias()
             mine = self.qualified(source, alias)
@@ -148,7 +155,8 @@ class Generator:
             if i:
                 conditions += self.equalities(columns, mine)
             columns += mine
-        if self.chance(30):
+        self.joined -= inputs - 1
+        if self.chance(20):
             conditions.append(self.predicate(columns, 1))
             self.noted.operators.add("theta")
         if not conditions:
@@ -163,9 +171,11 @@ class Generator:
             return []
         pairs = [(a, b) for a in left for b in right if a.type == b.type]
         named = [(a, b) for a, b in pairs if a.name.split(".")[1] == b.name.split(".")[1]]
-        chosen = self.draw(
-            st.lists(st.sampled_from(named or pairs), min_size=1, max_size=2, unique=True) if pairs else st.just([])
-        )
+        if not pairs:
+            return []
+        likely = [(a, b) for a, b in named if a.type in ("int", "text")] or named or pairs
+        most = 2 if self.chance(25) else 1
+        chosen = self.draw(st.lists(st.sampled_from(likely), min_size=1, max_size=most, unique=True))
         return [f"{a.name} = {b.name}" for a, b in chosen]
 
     def group(self, depth: int) -> Source:

@@ -63,6 +63,9 @@ class MemorySink:
     def replace(self, batch: pa.RecordBatch) -> None:
         self.batches = [batch]
 
+    def prepare(self) -> int:
+        return self._parts + 1
+
     def commit(self) -> int:
         self._parts += 1
         return self._parts

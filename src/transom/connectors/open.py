@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from transom.connectors.files import FileSource
-from transom.connectors.files_sink import FileSink
+from transom.connectors.files_sink import FileSink, read_sink_properties
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.properties import refuse_unknown
 from transom.core.errors import OptionError
@@ -35,6 +35,14 @@ def open_sink(definition: SinkDefinition, schema: pa.Schema, *, parts: int = 0) 
         return FileSink(properties, schema, parts=parts)
     refuse_unknown(properties, ["connector"], "connector 'memory'")
     return MemorySink(schema)
+
+
+def check_sink(definition: SinkDefinition) -> None:
+    """Refuses what `open_sink` would refuse, and touches no file."""
+    if _connector(definition.properties, definition.name) == "files":
+        read_sink_properties(definition.properties)
+    else:
+        refuse_unknown(definition.properties, ["connector"], "connector 'memory'")
 
 
 def _connector(properties: dict[str, str], name: str) -> str:

@@ -16,8 +16,12 @@ class Sink(Protocol):
         """Shows these rows in place of all shown before: a whole snapshot, at once."""
         ...
 
+    def prepare(self) -> int:
+        """Makes sure of what was written, and tells how many parts there will be after the commit: where a restart goes on."""
+        ...
+
     def commit(self) -> int:
-        """Makes sure of what was written, and tells how many parts there are: where a restart goes on."""
+        """Shows what was written, and tells how many parts there are."""
         ...
 
     def abandon(self) -> None:

@@ -99,19 +99,20 @@ class Input:
         """Take rows in source order; the ones that were refused come back with their reasons."""
         assert self.definition.time is not None
         state.ledger.rows_in += len(batch)
-        t, codes = self._times(batch)
-        self._check_change(batch, codes)
-        fit = np.flatnonzero(codes == FIT)
-        t = t[fit]
+        times, codes = self._times(batch)
+        timed = np.flatnonzero(codes == FIT)
+        t = times[timed]
         late = self._late(state, t)
         if late.any():
-            self._refuse_late(state, t, late, fit, codes)
-        state.ledger.late += int(late.sum())
-        state.ledger.rejected += len(batch) - len(fit)
+            self._refuse_late(state, t, late, timed, codes)
         if len(t):
             highest = int(t.max())
             state.greatest = highest if state.greatest is None else max(state.greatest, highest)
-        self._wait(state, batch, fit[~late], t[~late])
+        self._check_change(batch, codes)
+        fit = np.flatnonzero(codes == FIT)
+        self._wait(state, batch, fit, times[fit])
+        state.ledger.late += int(late.sum())
+        state.ledger.rejected += len(batch) - len(fit) - int(late.sum())
         refused = np.flatnonzero(codes)
         if not len(refused):
             return None
@@ -181,7 +182,7 @@ class Input:
             null = batch.column(_position(self.definition, name)).is_null()
             codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY
 
-    def _refuse_late(self, state: InputState, t: Int64s, late: Mask, fit: Int64s, codes: Codes) -> None:
+    def _refuse_late(self, state: InputState, t: Int64s, late: Mask, timed: Int64s, codes: Codes) -> None:
         assert self.definition.time is not None
         if self.definition.late == "fail":
             row = int(np.flatnonzero(late)[0])
@@ -189,10 +190,10 @@ class Input:
                 f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t[row]))}",
                 remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
             )
-        codes[fit[late]] = LATE
+        codes[timed[late]] = LATE
         if state.raised is not None:
             by_idleness = late & ~self._late(replace(state, raised=None), t)
-            codes[fit[by_idleness]] = IDLE
+            codes[timed[by_idleness]] = IDLE
 
     def _late(self, state: InputState, t: Int64s) -> Mask:
         """A row is late when its time is below the watermark just before it."""

@@ -8,6 +8,7 @@ from typing import Any
 from transom.core.errors import RefusedError
 from transom.plan.algebra import (
     Aggregate,
+    Change,
     Distinct,
     Filter,
     Join,
@@ -81,7 +82,9 @@ class Planner:
             return Operator(node, tactic, inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
         if isinstance(node, ToStream):
             kept = "each distinct row alive once, two numbers per row alive"
-            return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (_all(first),))
+            # RSTREAM tells the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
+            needs = SINGLE if node.change is Change.RSTREAM else _all(first)
+            return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (needs,))
         if isinstance(node, Aggregate):
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
             heaps = any(call.function in ("min", "max") for call in node.calls)
@@ -125,7 +128,7 @@ class Planner:
         if not identity:
             identity = {n.lower() for n in node.schema.names} - {definition.time.column.lower()}
         places = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
-        keys = Partitioning("keys", tuple(column(node.schema, i) for i in places))
+        keys = Partitioning("keys", tuple(column(node.schema, i) for i in places)) if places else SINGLE
         tactic = Tactic(name, "each row alive once", "a hash look-up a row")
         return Operator(node, tactic, needs=(keys,), open_ends=True)
 

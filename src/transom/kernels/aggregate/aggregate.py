@@ -266,14 +266,14 @@ class AggregateKernel:
             scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
             return cells.averages(pa.types.is_floating(argument_type), scale, hi, lo, n)
         there = n > 0
+        if not there.any():
+            return pa.nulls(len(n), type_)
         slots = np.where(there, hi, 0)
         if is_text(type_):
             text = slots * self.text_width + self.table[c, loop.TEXT]
             found = state.texts.gather(text, [pa.binary()])[0]
             return pc.if_else(pa.array(there), found, pa.scalar(None, pa.binary())).cast(type_)
         a = self.table[c, loop.ARGUMENT]
-        if not there.any():
-            return pa.nulls(len(n), type_)
         return cells.from_cells(type_, state.cell_hi[a, slots], state.cell_lo[a, slots], there)
 
     @cached_property

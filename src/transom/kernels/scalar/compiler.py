@@ -8,6 +8,7 @@ cheaper than choosing some.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -53,6 +54,20 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 }
 
 
+_TAKES_NULL: Final = {"is_null", "is_not_distinct", "in", "coalesce", "concat", "greatest", "least", "and", "or"}
+"""Functions that may have a value though an argument is NULL."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A compiled expression that is the same for all rows."""
+
+    value: pa.Scalar
+
+    def __call__(self, rows: Rows) -> Value:
+        return self.value
+
+
 @lru_cache(maxsize=4096)
 def compile_expression(expression: Expression) -> Compiled:
     """The expression as a function of rows."""
@@ -60,8 +75,7 @@ def compile_expression(expression: Expression) -> Compiled:
         index = expression.index
         return lambda rows: rows.column(index)
     if isinstance(expression, Literal):
-        constant = pa.scalar(expression.value, expression.type)
-        return lambda rows: constant
+        return Constant(pa.scalar(expression.value, expression.type))
     return _folded(expression, _compile_node(expression))
 
 
@@ -75,6 +89,9 @@ def _compile_node(expression: Expression) -> Compiled:
             return _logic(expression)
         if expression.function == "coalesce":
             return _coalesce(expression)
+        if expression.function not in _TAKES_NULL and any(_is_null(a) for a in expression.arguments):
+            # As in DuckDB, the other arguments are then not looked at, and cannot fail.
+            return Constant(pa.scalar(None, expression.type))
         same = _SAME.get(expression.function)
         return _apply(same or _BUILT[expression.function](expression), expression.arguments)
     raise RefusedError(
@@ -83,8 +100,15 @@ def _compile_node(expression: Expression) -> Compiled:
     )
 
 
+def _is_null(expression: Expression) -> bool:
+    compiled = compile_expression(expression)
+    return isinstance(compiled, Constant) and not compiled.value.is_valid
+
+
 def _folded(expression: Expression, run: Compiled) -> Compiled:
     """Constants are computed once. One that fails does so when it is used, and not in a branch that nobody takes."""
+    if isinstance(run, Constant):
+        return run
     if any(isinstance(node, ColumnRef) for node in walk(expression)):
 
         def column(rows: Rows) -> Value:
@@ -96,8 +120,7 @@ def _folded(expression: Expression, run: Compiled) -> Compiled:
         value = run(_ONE_ROW)
     except EvaluationError:
         return run
-    constant = value[0] if isinstance(value, pa.Array) else value
-    return lambda rows: constant
+    return Constant(value[0] if isinstance(value, pa.Array) else value)
 
 
 def _apply(kernel: Kernel, arguments: Sequence[Expression]) -> Compiled:
@@ -217,7 +240,7 @@ def _may_fail(node: Expression) -> bool:
 
 def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:
     if VARCHAR in (source, target):
-        return source == VARCHAR
+        return bool(source == VARCHAR)
     if is_decimal(target):
         return True
     if is_integer(target):

@@ -1,0 +1,92 @@
+"""What an operator does, in a line for people."""
+
+from __future__ import annotations
+
+from transom.core.schema import Schema
+from transom.plan.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    SetOperation,
+    StreamFilter,
+    StreamProject,
+    StreamScan,
+    TableScan,
+    ToStream,
+    Window,
+)
+from transom.plan.expression import Expression
+from transom.planner.operator import Operator
+
+
+def describe(operator: Operator) -> str:
+    node = operator.node
+    match node:
+        case StreamScan():
+            return f"stream {node.name}"
+        case TableScan():
+            return f"table {node.name}"
+        case Filter() | StreamFilter():
+            return str(node.predicate)
+        case Project() | StreamProject():
+            return ", ".join(_named(e, name) for e, name in zip(node.expressions, node.names, strict=True))
+        case Window():
+            return _window(node)
+        case Join():
+            return _join(operator)
+        case Aggregate():
+            calls = ", ".join(
+                _named(call, name) for call, name in zip(node.calls, node.names[len(node.keys) :], strict=True)
+            )
+            keys = ", ".join(str(key) for key in node.keys)
+            return " ".join([calls, f"by {keys}"] if calls and keys else [calls or f"groups by {keys}"])
+        case ToStream():
+            return _columns(node.schema)
+        case Distinct():
+            return f"distinct {_columns(node.schema)}"
+        case SetOperation():
+            return f"{node.kind}{' all' if node.all else ''} of {_columns(node.schema)}"
+        case _:
+            return operator.kind
+
+
+def _named(value: object, name: str) -> str:
+    """
+    >>> _named("a + 1", "b"), _named("a", "a")
+    ('a + 1 AS b', 'a')
+    """
+    return name if str(value) == name else f"{value} AS {name}"
+
+
+def _columns(schema: Schema) -> str:
+    return ", ".join(schema.names)
+
+
+def _window(node: Window) -> str:
+    """As it is written; positions of PARTITION BY are told by name."""
+    text = str(node.spec)
+    for i in sorted(node.spec.partition or (), reverse=True):
+        text = text.replace(f"#{i}", node.schema[i].name)
+    return text
+
+
+def _join(operator: Operator) -> str:
+    keys = operator.keys
+    assert keys is not None
+    left, right = (_origin(side) for side in operator.inputs)
+    parts = [f"{_of(a, left)} = {_of(b, right)}" for a, b in zip(keys.left, keys.right, strict=True)]
+    if keys.residual is not None:
+        parts.append(str(keys.residual))
+    return " AND ".join(parts) or "all pairs"
+
+
+def _of(key: Expression, origin: str | None) -> str:
+    return str(key) if origin is None else f"{origin}.{key}"
+
+
+def _origin(operator: Operator) -> str | None:
+    """The one stream or table that the rows come from, if it is one."""
+    names = {o.node.name for o in operator.walk() if isinstance(o.node, StreamScan | TableScan)}
+    return names.pop() if len(names) == 1 else None

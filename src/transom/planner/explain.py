@@ -1,0 +1,148 @@
+"""EXPLAIN: a plan as a tree for people and as JSON for programs; with what a run measured, EXPLAIN ANALYZE.
+
+Operators are numbered children first. One that is used in several places runs once and is described once; elsewhere
+only its number stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transom.core.schema import sql_name
+from transom.planner.describe import describe
+from transom.planner.fragments import Exchange, Fragment, fragments
+from transom.planner.operator import Operator
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an operator did in a run: rows in and out, ends of earlier rows that it told, what it kept last, its time."""
+
+    rows_in: int
+    rows_out: int
+    ends: int
+    state_bytes: int
+    seconds: float
+
+
+def explain_text(root: Operator, measured: Sequence[Measured] | None = None) -> str:
+    """The plan as a tree; `measured` in the order of `root.walk()`."""
+    return _Plan(root, measured).text()
+
+
+def explain_json(root: Operator, measured: Sequence[Measured] | None = None) -> dict[str, Any]:
+    """The plan as JSON can hold it: operators and fragments, by number."""
+    return _Plan(root, measured).json()
+
+
+class _Plan:
+    def __init__(self, root: Operator, measured: Sequence[Measured] | None) -> None:
+        self.root = root
+        self.measured = measured
+        self.operators = list(root.walk())
+        self.number = {id(operator): i for i, operator in enumerate(self.operators, 1)}
+        self.fragments = fragments(root)
+        self.fragment_of = {id(operator): part for part in self.fragments for operator in part.operators}
+        uses = [id(child) for operator in self.operators for child in operator.inputs]
+        self.shared = {operator for operator in uses if uses.count(operator) > 1}
+
+    # --- text --------------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        lines: list[str] = []
+        self._write(self.root, lines, "", "", set())
+        for part in self.fragments:
+            lines.append(f"fragment {part.number}, {_spread(part)}: {'; '.join(map(self._exchange, part.exchanges))}")
+        return "\n".join(lines)
+
+    def _write(self, operator: Operator, lines: list[str], first: str, rest: str, seen: set[int]) -> None:
+        number = self.number[id(operator)]
+        head = f"{first}#{number} {operator.tactic.name}"
+        if id(operator) in seen:
+            lines.append(f"{head}: shared, see above")
+            return
+        seen.add(id(operator))
+        lines.append(f"{head}: {describe(operator)}{' (shared)' * (id(operator) in self.shared)}")
+        below = rest + ("│  " if operator.inputs else "   ")
+        lines += [below + line for line in self._details(operator)]
+        for i, child in enumerate(operator.inputs):
+            last = i == len(operator.inputs) - 1
+            self._write(child, lines, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), seen)
+
+    def _details(self, operator: Operator) -> list[str]:
+        tactic = operator.tactic
+        where = self.fragment_of.get(id(operator))
+        place = "source" if where is None else f"fragment {where.number}"
+        lines = [f"keeps {tactic.keeps}; {tactic.costs}; {place}"]
+        lines += [f"not {name}: {reason}" for name, reason in tactic.refused]
+        if self.measured is not None:
+            found = self.measured[self.number[id(operator)] - 1]
+            lines.append(
+                f"{found.rows_in:,} rows in, {found.rows_out:,} out, {found.ends:,} ends, "
+                f"{found.state_bytes:,} bytes kept, {found.seconds * 1000:.1f} ms"
+            )
+        return lines
+
+    def _exchange(self, exchange: Exchange) -> str:
+        origin = exchange.source if exchange.source is not None else f"fragment {exchange.fragment}"
+        return f"{origin} {exchange.partitioning} into #{self.number[id(exchange.into)]}"
+
+    # --- JSON --------------------------------------------------------------------------------------------------------
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "root": self.number[id(self.root)],
+            "columns": [{"name": c.name, "type": sql_name(c.type)} for c in self.root.schema],
+            "operators": [self._operator(operator) for operator in self.operators],
+            "fragments": [self._fragment(part) for part in self.fragments],
+        }
+
+    def _operator(self, operator: Operator) -> dict[str, Any]:
+        tactic = operator.tactic
+        part = self.fragment_of.get(id(operator))
+        found: dict[str, Any] = {
+            "number": self.number[id(operator)],
+            "operator": operator.kind,
+            "tactic": tactic.name,
+            "description": describe(operator),
+            "keeps": tactic.keeps,
+            "costs": tactic.costs,
+            "refused": [{"tactic": name, "reason": reason} for name, reason in tactic.refused],
+            "inputs": [self.number[id(child)] for child in operator.inputs],
+            "shared": id(operator) in self.shared,
+            "fragment": None if part is None else part.number,
+            "needs": [str(need) for need in operator.needs],
+        }
+        if self.measured is not None:
+            known = self.measured[self.number[id(operator)] - 1]
+            found["measured"] = {
+                "rows_in": known.rows_in,
+                "rows_out": known.rows_out,
+                "ends": known.ends,
+                "state_bytes": known.state_bytes,
+                "seconds": known.seconds,
+            }
+        return found
+
+    def _fragment(self, part: Fragment) -> dict[str, Any]:
+        return {
+            "number": part.number,
+            "partitioning": str(part.partitioning),
+            "operators": [self.number[id(operator)] for operator in part.operators],
+            "exchanges": [
+                {
+                    "source": exchange.source,
+                    "fragment": exchange.fragment,
+                    "into": self.number[id(exchange.into)],
+                    "input": exchange.place,
+                    "partitioning": str(exchange.partitioning),
+                }
+                for exchange in part.exchanges
+            ],
+        }
+
+
+def _spread(part: Fragment) -> str:
+    return {"any": "any bucket", "single": "one bucket"}.get(part.partitioning.kind, str(part.partitioning))

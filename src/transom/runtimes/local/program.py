@@ -1,0 +1,118 @@
+"""A text of statements, bound, checked and planned: everything that can be wrong with it is found before anything starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from transom.connectors.open import check_sink, open_source
+from transom.core.errors import QueryError, TransomError
+from transom.cql.statements import parse_statements
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    ExplainStatement,
+    InsertStatement,
+    QueryStatement,
+    SetStatement,
+    SinkDefinition,
+    Statement,
+    StreamDefinition,
+    TableDefinition,
+    ViewDefinition,
+)
+from transom.planner.operator import Operator
+from transom.planner.plan import plan
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A statement; if it holds a query, its plan and where the answer goes (None: to the caller).
+
+    `catalogue` has the names and options at this place in the text.
+    """
+
+    statement: Statement
+    catalogue: Catalogue
+    root: Operator | None = None
+    sink: SinkDefinition | None = None
+
+    @property
+    def standing(self) -> bool:
+        """Whether it is a query to be run, not one to be explained."""
+        return isinstance(self.statement, InsertStatement | QueryStatement)
+
+
+def read_program(text: str, catalogue: Catalogue, fixed: dict[str, Any] | None = None) -> list[Planned]:
+    """The statements of a text. The catalogue learns their names and options if nothing is wrong with any of them.
+
+    Options in `fixed` have the last word over those that the text sets.
+    """
+    options = dict(catalogue.options)
+    known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options))
+    planned = []
+    for statement in parse_statements(text, known):
+        if isinstance(statement, SetStatement):
+            options[statement.option] = statement.value
+        here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})})
+        with _located(statement, text):
+            planned.append(_plan_statement(statement, here))
+    _check_paths(planned, text)
+    catalogue.relations, catalogue.sinks, catalogue.options = known.relations, known.sinks, known.options
+    return planned
+
+
+def _plan_statement(statement: Statement, catalogue: Catalogue) -> Planned:
+    match statement:
+        case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
+            open_source(definition)
+        case CreateStatement(definition=SinkDefinition() as definition):
+            check_sink(definition)
+        case CreateStatement(definition=ViewDefinition() as definition):
+            plan(definition.query, catalogue)
+        case InsertStatement():
+            return Planned(statement, catalogue, plan(statement.query, catalogue), catalogue.sinks[statement.sink])
+        case QueryStatement() | ExplainStatement():
+            return Planned(statement, catalogue, plan(statement.query, catalogue))
+    return Planned(statement, catalogue)
+
+
+def _check_paths(planned: list[Planned], text: str) -> None:
+    """No two queries write to the same place, and none to a place that is read."""
+    taken: dict[str, str] = {}
+    read = {_path(relation): name for one in planned[-1:] for name, relation in one.catalogue.relations.items()}
+    for one in planned:
+        if one.sink is None or not one.standing:
+            continue
+        path = _path(one.sink) or one.sink.name.lower()
+        with _located(one.statement, text):
+            if path in taken:
+                raise QueryError(
+                    f"the sink '{one.sink.name}' would be written by two queries",
+                    remedy="give each query a sink with a path of its own, or make one query of them with UNION ALL",
+                )
+            if path in read:
+                raise QueryError(
+                    f"the sink '{one.sink.name}' would be written where '{read[path]}' is read",
+                    remedy="give the sink another path",
+                )
+        taken[path] = one.sink.name
+
+
+def _path(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
+    path = None if isinstance(definition, ViewDefinition) else definition.properties.get("path")
+    return None if path is None else os.path.abspath(path)
+
+
+@contextmanager
+def _located(statement: Statement, text: str) -> Iterator[None]:
+    """Errors that know no place of their own are placed at the statement."""
+    try:
+        yield
+    except TransomError as error:
+        if error.place is None:
+            error.place, error.text = statement.place, text
+        raise

@@ -1,0 +1,301 @@
+"""A standing query in this process: rows from its sources, through the pipeline, to its sink.
+
+A step reads one batch from the input that holds progress back, and goes as far as that allows. Between two steps the
+query can be saved: the pipeline's memory, how far each source has been read, and how many parts the sink has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.connectors.memory import MemorySink
+from transom.connectors.sink import Sink
+from transom.connectors.source import START, Position, Source
+from transom.core.errors import CheckpointError
+from transom.pipeline.admission import Refused
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.memory import state_bytes
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.options import OPTIONS
+from transom.runtimes.local.clock import Clock, RealClock
+from transom.runtimes.local.program import Planned
+from transom.runtimes.local.side import SIDE, count_reasons, refused_rows, unreadable
+from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
+from transom.state import codec
+
+POLL: Final = 200_000
+"""Microseconds after which an input that had nothing is looked at again."""
+
+Definition = StreamDefinition | TableDefinition
+
+
+@dataclass
+class Reading:
+    """How far an input has been read, and why rows of it were refused. `complete`: there is nothing more."""
+
+    position: Position = field(default_factory=lambda: START)
+    reads: int = 0
+    complete: bool = False
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+class LocalQuery:
+    """A query that can be stepped, run, asked how it is doing, saved and restored.
+
+    `open_source`, `open_sink` and `open_side` make the ends of it; sinks are told how many parts they have already.
+    With `follow` the inputs may grow: the query never ends by itself, and idle streams are left behind.
+    """
+
+    def __init__(
+        self,
+        planned: Planned,
+        open_source: Callable[[Definition], Source],
+        open_sink: Callable[[pa.Schema, int], Sink],
+        *,
+        open_side: Callable[[pa.Schema, int], Sink] | None = None,
+        emit: str = "changes",
+        follow: bool = False,
+        clock: Clock | None = None,
+        name: str = "query",
+    ) -> None:
+        assert planned.root is not None
+        self.name = name
+        self.follow = follow
+        self.clock: Clock = clock or RealClock()
+        self.pipeline = Pipeline(planned.root, planned.catalogue, emit)
+        self.schema = self.pipeline.output_schema
+        self.batch_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
+        self._definitions: dict[str, Definition] = {}
+        for relation in self.pipeline.names:
+            definition = planned.catalogue.relations[relation]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            self._definitions[relation] = definition
+        self._sources = {relation: open_source(known) for relation, known in self._definitions.items()}
+        self._readings = {relation: Reading() for relation in self._definitions}
+        self._open_sink = open_sink
+        self._open_side = open_side
+        self._sink: Sink | None = None
+        self._side: Sink | None = None
+        self._parts = [0, 0]
+        self._latest: pa.RecordBatch | None = None
+        self._steps = 0
+        self._spoke = dict.fromkeys(self._definitions, self.clock.now())
+        self._look_again: dict[str, int] = {}
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        """All input has been read to its end, and everything that follows from it is out."""
+        return self.pipeline.finished
+
+    def step(self) -> bool:
+        """Read one batch and go on; False when there is nothing to do: for good, or for now when following."""
+        if self.finished:
+            return False
+        self._open()
+        relation = self._next_input()
+        read = relation is not None and self._read(relation)
+        waiting_for_tables = not all(self._readings[table].complete for table in self.pipeline.statics)
+        went_on = not waiting_for_tables and (self._leave_idle_behind() or read or relation is None) and self._advance()
+        self._steps += read or went_on
+        return read or went_on
+
+    def run(self) -> None:
+        """To the end of the input, which must have one."""
+        try:
+            while self.step():
+                pass
+        except BaseException:
+            self.abandon()
+            raise
+        self.close()
+
+    def close(self) -> None:
+        """Everything that was written is seen."""
+        self.show()
+        for sink in self._open():
+            sink.close()
+
+    def abandon(self) -> None:
+        """What was written since it was last shown is forgotten."""
+        for sink in (self._sink, self._side):
+            if sink is not None:
+                sink.abandon()
+
+    def table(self) -> pa.Table:
+        """The answer so far, of a query whose answer stays in memory."""
+        self.show()
+        (sink, *_) = self._open()
+        assert isinstance(sink, MemorySink)
+        return sink.table()
+
+    def _next_input(self) -> str | None:
+        """A static table that is not complete; else the input that is furthest behind, of those that may have rows."""
+        for table in self.pipeline.statics:
+            if not self._readings[table].complete:
+                return table
+        now = self.clock.now()
+        open_ones = [
+            name for name in self.pipeline.inputs
+            if not self._readings[name].complete and self._look_again.get(name, now) <= now
+        ]  # fmt: skip
+        return min(open_ones, key=lambda name: (self.pipeline.watermark(name), self._readings[name].reads), default=None)
+
+    def _read(self, name: str) -> bool:
+        """One batch of an input; whether there was one, or it was seen to have ended."""
+        reading = self._readings[name]
+        growing = self.follow and name in self.pipeline.inputs
+        batch = self._sources[name].read(reading.position, self.batch_rows, growing=growing)
+        reading.position = batch.position
+        reading.reads += 1
+        if len(batch.rejected):
+            self.pipeline.reject(name, len(batch.rejected))
+            count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
+            self._set_aside(unreadable(self._definitions[name].name, batch.rejected))
+        if len(batch.rows):
+            self._note(name, self.pipeline.push(name, batch.rows, self.clock.now()))
+        came = bool(len(batch.rows) or len(batch.rejected))
+        if came:
+            self._spoke[name] = self.clock.now()
+        if batch.ended and growing:
+            self._look_again[name] = self.clock.now() + POLL
+            return came
+        if batch.ended:
+            reading.complete = True
+            self.pipeline.end(name)
+        return True
+
+    def _leave_idle_behind(self) -> bool:
+        """Streams that have been silent for their idle time do not hold back the others; whether there were any."""
+        now = self.clock.now()
+        raised = False
+        for name in self.pipeline.inputs:
+            idle = self._definitions[name].idle
+            if idle is not None and self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
+                raised |= self.pipeline.fall_idle(name)
+        return raised
+
+    def _advance(self) -> bool:
+        output, refused = self.pipeline.advance()
+        for name, rows in refused.items():
+            self._note(name, rows)
+        if output is None:
+            return False
+        if self.pipeline.emit_name == "latest":
+            self._latest = output.rows
+        else:
+            (sink, *_) = self._open()
+            sink.write(output.rows)
+        return True
+
+    def _note(self, name: str, refused: Refused | None) -> None:
+        if refused is None:
+            return
+        count_reasons(self._readings[name].reasons, refused.reasons)
+        definition = self._definitions[name]
+        self._set_aside(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
+
+    def _set_aside(self, rows: pa.RecordBatch) -> None:
+        if self._side is not None:
+            self._side.write(rows)
+
+    def _open(self) -> list[Sink]:
+        """The sinks; opened when they are first needed, because to open one removes what is no part of this run."""
+        if self._sink is None:
+            self._sink = self._open_sink(self.schema, self._parts[0])
+            self._side = None if self._open_side is None else self._open_side(SIDE, self._parts[1])
+        return [self._sink] if self._side is None else [self._sink, self._side]
+
+    # --- status ------------------------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """How it is doing."""
+        pipeline = self.pipeline
+        waits = pipeline.inputs and not self.finished
+        return Status(
+            name=self.name,
+            inputs=tuple(self._input_status(name) for name in pipeline.names),
+            operators=tuple(self._operator_status(i) for i in range(len(pipeline.operators))),
+            progress=pipeline.progress,
+            held_back_by=pipeline.held_back_by if waits else None,
+            rows_out=pipeline.state.rows_out,
+            steps=self._steps,
+            finished=self.finished,
+        )
+
+    def _input_status(self, name: str) -> InputStatus:
+        ledger = self.pipeline.ledger(name)
+        return InputStatus(
+            name=self._definitions[name].name,
+            rows_in=ledger.rows_in,
+            used=ledger.used,
+            late=ledger.late,
+            rejected=ledger.rejected,
+            waiting=ledger.waiting,
+            watermark=self.pipeline.watermark(name) if name in self.pipeline.inputs else None,
+            ended=self._readings[name].complete,
+            reasons=dict(self._readings[name].reasons),
+        )
+
+    def _operator_status(self, i: int) -> OperatorStatus:
+        operator, counters = self.pipeline.operators[i], self.pipeline.state.counters[i]
+        return OperatorStatus(
+            number=i + 1,
+            operator=operator.kind,
+            tactic=operator.tactic.name,
+            rows_in=counters.rows_in,
+            rows_out=counters.rows_out,
+            ends=counters.ends_out,
+            state_bytes=state_bytes(self.pipeline.state.operators[i]),
+            seconds=counters.seconds,
+        )
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything that another process needs to go on; what was written until now is shown."""
+        data = self.save()
+        self.show()
+        return data
+
+    def save(self) -> bytes:
+        """As `snapshot`, but what was written is not shown yet: for whoever writes the bytes down first."""
+        parts = [sink.prepare() for sink in self._open()]
+        saved = {
+            "pipeline": np.frombuffer(self.pipeline.snapshot(), np.uint8),
+            "readings": self._readings,
+            "parts": parts,
+            "latest": self._latest,
+            "steps": self._steps,
+        }
+        return codec.encode(saved)
+
+    def show(self) -> None:
+        """What was written until now is seen."""
+        (sink, *others) = self._open()
+        if self._latest is not None:
+            sink.replace(self._latest)
+        for each in (sink, *others):
+            each.commit()
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `snapshot` was taken, by the same query over the same inputs."""
+        saved: dict[str, Any] = codec.decode(data, (Reading,))
+        if set(saved["readings"]) != set(self._readings):
+            raise CheckpointError(
+                "the checkpoint was written by another query",
+                remedy="run the query that wrote it, or start with an empty checkpoint folder",
+            )
+        self.pipeline.restore(saved["pipeline"].tobytes())
+        self.abandon()
+        self._sink = self._side = None
+        self._readings = saved["readings"]
+        self._parts = [*saved["parts"], 0][:2]
+        self._latest = saved["latest"]
+        self._steps = saved["steps"]

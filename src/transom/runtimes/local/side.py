@@ -1,0 +1,48 @@
+"""The side table: rows that were refused, with the reason.
+
+Rejected rows are in it, and late ones of streams that declare late = 'side'. `row` is the row as JSON; one that could not
+be read is there as it stands in the source, and `position` says where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.row_text import json_text
+from transom.pipeline.admission import IDLE, LATE, REASONS, Refused
+
+SIDE: Final = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())])
+
+_LATE: Final = (REASONS[LATE], REASONS[IDLE])
+_MOST_REASONS: Final = 100
+_OTHER: Final = "other reasons"
+
+
+def unreadable(stream: str, rejected: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that the source could not read."""
+    names = pa.array([stream] * len(rejected), pa.string())
+    columns = [names, rejected.column("reason"), rejected.column("position"), rejected.column("raw")]
+    return pa.RecordBatch.from_arrays(columns, schema=SIDE)
+
+
+def refused_rows(stream: str, refused: Refused, keep_late: bool) -> pa.RecordBatch:
+    """Rows that the query did not admit; late ones only if they are wanted."""
+    wanted = [i for i, reason in enumerate(refused.reasons) if keep_late or reason not in _LATE]
+    values = refused.values.take(pa.array(wanted, pa.int64()))
+    rows = json_text(values, values.schema.names).decode().split("\n")[:-1]
+    reasons = [refused.reasons[i] for i in wanted]
+    columns = [[stream] * len(wanted), reasons, [None] * len(wanted), rows]
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=SIDE)
+
+
+def count_reasons(known: dict[str, int], reasons: list[str]) -> None:
+    """Add to the counts. Values are left out of a reason, and past a hundred different ones the rest are counted together."""
+    for reason, count in Counter(reasons).items():
+        kind = re.sub(r" and cannot hold .*", " and cannot hold the value", reason, flags=re.DOTALL)
+        if kind not in known and len(known) >= _MOST_REASONS:
+            kind = _OTHER
+        known[kind] = known.get(kind, 0) + count

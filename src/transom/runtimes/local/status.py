@@ -1,0 +1,51 @@
+"""How a running query is doing, at a moment between two steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class InputStatus:
+    """Where the rows of an input went: rows_in = used + late + rejected + waiting, and why the refused ones were.
+
+    The watermark of a static table is None.
+    """
+
+    name: str
+    rows_in: int
+    used: int
+    late: int
+    rejected: int
+    waiting: int
+    watermark: int | None
+    ended: bool
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class OperatorStatus:
+    """What an operator has done; `number` is that of EXPLAIN."""
+
+    number: int
+    operator: str
+    tactic: str
+    rows_in: int
+    rows_out: int
+    ends: int
+    state_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Status:
+    """`progress`: instants below it are final. `held_back_by` is the input that it waits for."""
+
+    name: str
+    inputs: tuple[InputStatus, ...]
+    operators: tuple[OperatorStatus, ...]
+    progress: int
+    held_back_by: str | None
+    rows_out: int
+    steps: int
+    finished: bool

@@ -1,0 +1,117 @@
+"""DuckDB's answer to a scalar expression, and the comparison with the engine's."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from transom.core.errors import EvaluationError
+from transom.core.schema import HUGEINT, sql_name
+from transom.kernels.scalar import evaluate
+from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
+
+OPERATORS = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+
+
+def sql(expression: Expression) -> str:
+    """SQL with every cast and type spelled out, so that DuckDB has nothing left to infer."""
+    if isinstance(expression, ColumnRef):
+        return f"c{expression.index}"
+    if isinstance(expression, Literal):
+        return f"CAST({sql_literal(expression.value)} AS {sql_name(expression.type)})"
+    if isinstance(expression, Cast):
+        kind = "TRY_CAST" if expression.safe else "CAST"
+        return f"{kind}({sql(expression.operand)} AS {sql_name(expression.target)})"
+    if isinstance(expression, Case):
+        arms = zip(expression.conditions, expression.results, strict=True)
+        whens = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)
+        return f"(CASE {whens} ELSE {sql(expression.otherwise)} END)"
+    assert isinstance(expression, Call)
+    return sql_call(expression.function, [sql(a) for a in expression.arguments], expression)
+
+
+def sql_literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_call(name: str, arguments: list[str], call: Call) -> str:
+    if name in OPERATORS:
+        return f"({arguments[0]} {name} {arguments[1]})"
+    if name == "//":
+        if call.type != HUGEINT:
+            return f"({arguments[0]} // {arguments[1]})"
+        return f"CAST(CAST({arguments[0]} AS HUGEINT) // CAST({arguments[1]} AS HUGEINT) AS DECIMAL(38, 0))"
+    if name in ("and", "or"):
+        # DuckDB does not promise an order; ours is from left to right, and CASE says so.
+        settled, whole = "FALSE" if name == "and" else "TRUE", arguments[0]
+        for argument in arguments[1:]:
+            whole = f"(CASE WHEN {whole} IS {settled} THEN {settled} ELSE ({whole} {name.upper()} {argument}) END)"
+        return whole
+    if name == "not":
+        return f"(NOT {arguments[0]})"
+    if name == "negate":
+        return f"(-({arguments[0]}))"
+    if name == "is_null":
+        return f"({arguments[0]} IS NULL)"
+    if name == "is_not_distinct":
+        return f"({arguments[0]} IS NOT DISTINCT FROM {arguments[1]})"
+    if name == "in":
+        return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    if name in ("like", "ilike"):
+        escape = f" ESCAPE {sql_literal(call.arguments[2].value)}" if len(arguments) == 3 else ""  # type: ignore[attr-defined]
+        return f"({arguments[0]} {name.upper()} {arguments[1]}{escape})"
+    if name == "add_interval":
+        return f"({arguments[0]} + to_microseconds({arguments[1]}))"
+    if name in ("date_trunc", "date_diff"):
+        arguments = [sql_literal(call.arguments[0].value), *arguments[1:]]  # type: ignore[attr-defined]
+    return f"{'strpos' if name == 'position' else name}({', '.join(arguments)})"
+
+
+def open_duckdb() -> duckdb.DuckDBPyConnection:
+    opened = duckdb.connect()
+    opened.execute("SET threads = 1")
+    return opened
+
+
+def ask_duckdb(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch) -> pa.Array | None:
+    """DuckDB's answer, None when it fails."""
+    connection.register("batch", pa.table(batch))
+    try:
+        answer = connection.sql(f"SELECT {sql(expression)} AS result FROM batch").to_arrow_table()
+        return answer["result"].combine_chunks()
+    except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException):
+        return None
+    except duckdb.Error as error:
+        raise AssertionError(f"{sql(expression)}: {error}") from error
+
+
+def same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float) and math.isnan(mine) and math.isnan(theirs):
+        return True
+    return type(mine) is type(theirs) and bool(mine == theirs)
+
+
+def check(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch) -> None:
+    theirs = ask_duckdb(connection, expression, batch)
+    try:
+        mine = evaluate(expression, batch)
+    except EvaluationError as error:
+        # Dates beyond the year 9999 are ours to refuse; everything else fails in both or in none.
+        assert theirs is None or "outside the years" in str(error), (sql(expression), str(error), theirs)
+        return
+    assert theirs is not None, (sql(expression), mine)
+    assert isinstance(mine, pa.Array)
+    assert len(mine) == batch.num_rows
+    mine.validate(full=True)
+    assert mine.type == expression.type
+    assert mine.type == theirs.type, (sql(expression), mine.type, theirs.type)
+    pairs = zip(mine.to_pylist(), theirs.to_pylist(), strict=True)
+    wrong = [(row, a, b) for row, (a, b) in enumerate(pairs) if not same(a, b)]
+    assert not wrong, (sql(expression), wrong, batch.slice(wrong[0][0], 1).to_pylist())
