@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import Int64s, no_int64s
+from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
 from transom.kernels.keys import Hashes, Keys
 from transom.kernels.row_store import RowStore
@@ -53,7 +54,7 @@ class KeyIndex:
             lengths = keys.offsets[brought + 1] - keys.offsets[brought]
             offsets = np.zeros(count + 1, dtype=np.int64)
             np.cumsum(lengths, out=offsets[1:])
-            picked = np.empty(int(offsets[-1]), dtype=np.uint8)
+            picked = np.empty(int(offsets[-1]) + SLACK, dtype=np.uint8)
             pick_texts(keys.data, keys.offsets, brought, offsets, picked)
             binary = pa.Array.from_buffers(
                 pa.binary(), count, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(picked)]
@@ -132,9 +133,7 @@ def number_keys(  # type: ignore[no-untyped-def]
 @jit
 def pick_texts(data, offsets, rows, to, out):  # type: ignore[no-untyped-def]
     for k in range(len(rows)):
-        first = offsets[rows[k]]
-        for j in range(to[k + 1] - to[k]):
-            out[to[k] + j] = data[first + j]
+        copy_run(out, to[k], data, offsets[rows[k]], to[k + 1] - to[k])
 
 
 @jit

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.kernels.columns import Bytes, fixed_values, is_text, text_parts, validity
+from transom.kernels.copying import SLACK
 from transom.kernels.jit import jit
 
 Hashes = npt.NDArray[np.uint64]
@@ -30,7 +31,7 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True)
 class Keys:
-    """`data[offsets[i]:offsets[i + 1]]` is the key of row i; `null[i]` tells whether a NULL is in it."""
+    """`data[offsets[i]:offsets[i + 1]]` is the key of row i (`data` is longer); `null[i]` tells whether a NULL is in it."""
 
     hashes: Hashes
     null: npt.NDArray[np.bool_]
@@ -95,7 +96,7 @@ def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
             prepared.append((valid, order_words(column), None, None, None))
     offsets = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), dtype=np.uint8)
+    out = np.empty(int(offsets[-1]) + SLACK, dtype=np.uint8)
     cursor = offsets[:-1].copy()
     for valid, words, low, starts, data in prepared:
         if words is not None:

@@ -26,6 +26,7 @@ from transom.kernels.columns import (
     text_parts,
     validity,
 )
+from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
 from transom.state.slots import grown
 
@@ -137,8 +138,8 @@ def _laid(array: Array, old: Int64s, new: Int64s, capacity: int) -> Array:
 def _append_texts(column: TextColumn, slots: Int64s | slice, array: pa.Array) -> None:
     starts, data = text_parts(array)
     size = int(starts[-1] - starts[0])
-    if column.used + size > len(column.arena):
-        _make_room(column, size)
+    if column.used + size + SLACK > len(column.arena):
+        _make_room(column, size + SLACK)
     column.arena[column.used : column.used + size] = data[starts[0] : starts[0] + size]
     column.start[slots] = starts[:-1] + (column.used - starts[0])
     column.length[slots] = starts[1:] - starts[:-1]
@@ -161,21 +162,19 @@ def _make_room(column: TextColumn, size: int) -> None:
 
 
 def _gather(column: FixedColumn | TextColumn, slots: Int64s, type_: pa.DataType) -> pa.Array:
-    valid: Any = None if column.valid is None else column.valid[slots]
+    valid: Any = None if column.valid is None else column.valid.take(slots)
     if isinstance(column, FixedColumn):
-        return fixed_array(type_, column.data[slots], valid)
-    lengths = column.length[slots]
+        return fixed_array(type_, column.data.take(slots), valid)
+    lengths = column.length.take(slots)
     offsets = np.zeros(len(slots) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), dtype=np.uint8)
-    copy_texts(column.arena, column.start[slots], lengths, offsets[:-1], out)
-    return text_array(type_, offsets, out, valid)
+    total = int(offsets[-1])
+    out = np.empty(total + SLACK, dtype=np.uint8)
+    copy_texts(column.arena, column.start.take(slots), lengths, offsets[:-1], out)
+    return text_array(type_, offsets, out[:total], valid)
 
 
 @jit
 def copy_texts(arena, start, length, to, out):  # type: ignore[no-untyped-def]
     for i in range(len(start)):
-        at = to[i]
-        first = start[i]
-        for j in range(length[i]):
-            out[at + j] = arena[first + j]
+        copy_run(out, to[i], arena, start[i], length[i])

@@ -95,15 +95,16 @@ class LifetimesEmit:
 
     def write(self, state: LifetimesState, rows: Delta, step: Step) -> pa.RecordBatch:
         slots, te = state.lifetimes.closed(rows.ends)
+        waiting = rows.holder != NO_HOLDER
+        if not len(slots) and not waiting.any():
+            return self._batch(rows.values.columns, rows.ta, _times(rows.te))
         ta = state.ta[slots] if len(slots) else no_int64s()
         kept = np.flatnonzero(te > ta)  # not the ghosts
         earlier = self._batch(state.rows.gather(slots[kept], self.schema.types), ta[kept], _times(te[kept]))
         state.rows.free(slots)
         state.slots.give_back(slots)
-        waiting = rows.holder != NO_HOLDER
-        if not waiting.any():
-            return pa.concat_batches([earlier, self._batch(rows.values.columns, rows.ta, _times(rows.te))])
-        self._keep(state, rows, np.flatnonzero(waiting))
+        if waiting.any():
+            self._keep(state, rows, np.flatnonzero(waiting))
         known = np.flatnonzero(~waiting)
         values = rows.values.take(pa.array(known))
         fresh = self._batch(values.columns, rows.ta[known], _times(rows.te[known]))

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
-from transom.kernels.join.side import Arrivals, Side
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
 from transom.kernels.row_store import RowStore
 from transom.state.slots import SlotPool, grown
 
@@ -47,26 +47,28 @@ class LazySide(Side):
         needed = self.pool.in_use + count
         if needed <= self.capacity:
             return
-        self.chain = grown(self.chain, needed, -1)
-        self.capacity = len(self.chain)
-        for name in ("hashes", "ta", "te", "first_pair", "before"):
-            setattr(self, name, grown(getattr(self, name), self.capacity))
+        self.before = grown(self.before, needed, -1)
+        self.capacity = len(self.before)
+        self.first_pair = grown(self.first_pair, self.capacity)
+        entries = np.zeros((self.capacity, 4), dtype=np.int64)
+        entries[: len(self.entries)] = self.entries
+        self.entries = entries
         self.rows.reserve(self.capacity)
         if self.capacity > len(self.head):
             size = 1 << self.capacity.bit_length()
-            self.head = spread_chains(self.head, self.chain, self.before, self.hashes, size)
+            self.head = spread_chains(self.head, self.entries, self.before, size)
 
     def insert(self, rows: Arrivals) -> Int64s:
         slots = self.pool.take(len(rows))
         self.write(slots, rows, slots)
         determined = rows.holder == NO_HOLDER
         self.lifetimes.add(slots[determined], rows.te[determined], rows.holder[determined])
-        link(slots, self.hashes, self.head, self.chain, self.before)
+        link(slots, self.entries, self.head, self.before)
         return slots
 
     def end(self, positions: Int64s, te: Int64s) -> None:
         """Ends that became known: these rows leave in this step."""
-        self.te[positions] = te
+        self.entries[positions, TE] = te
         self.ended.append(positions)
 
     def expire(self, upto: int) -> Int64s:
@@ -78,18 +80,18 @@ class LazySide(Side):
 
     def free(self, positions: Int64s) -> None:
         if len(positions):
-            unlink(positions, self.hashes, self.head, self.chain, self.before)
+            unlink(positions, self.entries, self.head, self.before)
             self.rows.free(positions)
             self.pool.give_back(positions)
 
 
 @jit
-def link(slots, hashes, head, chain, before):  # type: ignore[no-untyped-def]
+def link(slots, entries, head, before):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(head) - 1)
     for slot in slots:
-        bucket = hashes[slot] & mask
+        bucket = np.uint64(entries[slot, HASH]) & mask
         following = head[bucket]
-        chain[slot] = following
+        entries[slot, CHAIN] = following
         before[slot] = -1
         if following >= 0:
             before[following] = slot
@@ -97,29 +99,29 @@ def link(slots, hashes, head, chain, before):  # type: ignore[no-untyped-def]
 
 
 @jit
-def unlink(slots, hashes, head, chain, before):  # type: ignore[no-untyped-def]
+def unlink(slots, entries, head, before):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(head) - 1)
     for slot in slots:
         previous = before[slot]
-        following = chain[slot]
+        following = entries[slot, CHAIN]
         if previous >= 0:
-            chain[previous] = following
+            entries[previous, CHAIN] = following
         else:
-            head[hashes[slot] & mask] = following
+            head[np.uint64(entries[slot, HASH]) & mask] = following
         if following >= 0:
             before[following] = previous
 
 
 @jit
-def spread_chains(head, chain, before, hashes, size):  # type: ignore[no-untyped-def]
+def spread_chains(head, entries, before, size):  # type: ignore[no-untyped-def]
     fresh = np.full(size, -1, dtype=np.int64)
     mask = np.uint64(size - 1)
     for bucket in range(len(head)):
         slot = head[bucket]
         while slot >= 0:
-            following = chain[slot]
-            to = hashes[slot] & mask
-            chain[slot] = fresh[to]
+            following = entries[slot, CHAIN]
+            to = np.uint64(entries[slot, HASH]) & mask
+            entries[slot, CHAIN] = fresh[to]
             before[slot] = -1
             if fresh[to] >= 0:
                 before[fresh[to]] = slot

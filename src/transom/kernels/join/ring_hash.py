@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.kernels.jit import jit
-from transom.kernels.join.side import Arrivals, Side
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
 from transom.kernels.row_store import RowStore
 
 
@@ -49,29 +49,30 @@ class RingSide(Side):
         positions = np.arange(self.oldest, self.newest)
         old, new = positions & self.mask, positions & (capacity - 1)
         self.rows.move(old, new, capacity)
-        for name in ("hashes", "ta", "te", "first_pair"):
-            fresh = np.zeros(capacity, dtype=getattr(self, name).dtype)
-            fresh[new] = getattr(self, name)[old]
-            setattr(self, name, fresh)
+        entries = np.zeros((capacity, 4), dtype=np.int64)
+        entries[new] = self.entries[old]
+        self.entries = entries
+        first_pair = np.zeros(capacity, dtype=np.int64)
+        first_pair[new] = self.first_pair[old]
+        self.first_pair = first_pair
         self.capacity, self.mask = capacity, capacity - 1
-        self.chain = np.full(capacity, -1, dtype=np.int64)
         self.head = np.full(2 * capacity, -1, dtype=np.int64)
-        append_to_chains(positions, self.mask, self.hashes, self.head, self.chain)
+        append_to_chains(positions, self.mask, self.entries, self.head)
 
     def insert(self, rows: Arrivals) -> Int64s:
         positions = np.arange(self.newest, self.newest + len(rows))
         self.write(positions & self.mask, rows, positions)
-        append_to_chains(positions, self.mask, self.hashes, self.head, self.chain)
+        append_to_chains(positions, self.mask, self.entries, self.head)
         self.newest += len(rows)
         return positions
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""
-        return np.arange(self.oldest, first_alive(self.te, self.mask, self.oldest, self.newest, upto))
+        return np.arange(self.oldest, first_alive(self.entries, self.mask, self.oldest, self.newest, upto))
 
     def end(self, positions: Int64s, te: Int64s) -> None:
         """Ends that became known."""
-        self.te[positions & self.mask] = te
+        self.entries[positions & self.mask, TE] = te
 
     def free(self, positions: Int64s) -> None:
         if len(positions):
@@ -80,17 +81,17 @@ class RingSide(Side):
 
 
 @jit
-def append_to_chains(positions, mask, hashes, head, chain):  # type: ignore[no-untyped-def]
+def append_to_chains(positions, mask, entries, head):  # type: ignore[no-untyped-def]
     bucket_mask = np.uint64(len(head) - 1)
     for position in positions:
         slot = position & mask
-        bucket = hashes[slot] & bucket_mask
-        chain[slot] = head[bucket]
+        bucket = np.uint64(entries[slot, HASH]) & bucket_mask
+        entries[slot, CHAIN] = head[bucket]
         head[bucket] = position
 
 
 @jit
-def first_alive(te, mask, oldest, newest, upto):  # type: ignore[no-untyped-def]
-    while oldest < newest and te[oldest & mask] < upto:
+def first_alive(entries, mask, oldest, newest, upto):  # type: ignore[no-untyped-def]
+    while oldest < newest and entries[oldest & mask, TE] < upto:
         oldest += 1
     return oldest

@@ -22,6 +22,9 @@ from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 
 
+HASH, TA, TE, CHAIN = range(4)  # columns of `entries`
+
+
 @dataclass(frozen=True)
 class Arrivals:
     """New rows of a side, those with a NULL in the key left out; `key` only where the hash does not tell."""
@@ -67,9 +70,10 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
 
 @dataclass
 class Side:
-    """`head[hash & ..]` starts a chain of positions linked by `chain`; `first_pair` lists the row's open pairs.
+    """`head[hash & ..]` starts a chain of positions; `first_pair` lists the row's open pairs.
 
-    `te` is OPEN_END, later than forever, while a row is open.
+    `entries[slot]` holds together what a probe reads: hash, ta, te (OPEN_END, later than forever, while a row is open) and
+    the next position of the chain.
     """
 
     rows: RowStore
@@ -78,10 +82,7 @@ class Side:
     mask: int = -1
     oldest: int = 0
     head: Int64s = field(default_factory=lambda: np.full(64, -1, dtype=np.int64))
-    chain: Int64s = field(default_factory=no_int64s)
-    hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    ta: Int64s = field(default_factory=no_int64s)
-    te: Int64s = field(default_factory=no_int64s)
+    entries: Int64s = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
     first_pair: Int64s = field(default_factory=no_int64s)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
 
@@ -90,19 +91,27 @@ class Side:
         key = self.rows.columns[-1] if self.keyed else TextColumn()
         assert isinstance(key, TextColumn)
         texts = (key.start, key.length, key.arena)
-        return (self.head, self.chain, self.hashes, self.ta, self.te, self.mask, self.oldest, self.keyed, *texts)
+        return (self.head, self.entries, self.mask, self.oldest, self.keyed, *texts)
 
     def write(self, slots: Int64s, rows: Arrivals, positions: Int64s) -> None:
         """Lay the rows into their slots; whoever is open is observed."""
         self.rows.write(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
-        self.hashes[slots] = rows.hashes
-        self.ta[slots] = rows.ta
-        self.te[slots] = rows.te
+        self.entries[slots, HASH] = rows.hashes.view(np.int64)
+        self.entries[slots, TA] = rows.ta
+        self.entries[slots, TE] = rows.te
         self.first_pair[slots] = -1
         waiting = rows.holder != NO_HOLDER
         if waiting.any():
-            self.te[slots[waiting]] = OPEN_END
+            self.entries[slots[waiting], TE] = OPEN_END
             self.lifetimes.observe(rows.holder[waiting], positions[waiting])
+
+    @property
+    def ta(self) -> Int64s:
+        return self.entries[:, TA]
+
+    @property
+    def te(self) -> Int64s:
+        return self.entries[:, TE]
 
     def slots(self, positions: Int64s) -> Int64s:
         return positions & self.mask
@@ -120,8 +129,8 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
 
     `at` is where to go on in the chain of that row (-2: at its head). Stops at `limit` pairs and says where.
     """
-    _, _, my_hashes, my_ta, my_te, my_mask, _, keyed, my_start, my_length, my_arena = mine
-    head, chain, hashes, ta, te, mask, oldest, _, start, length, arena = other
+    _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = mine
+    head, entries, mask, oldest, _, start, length, arena = other
     bucket_mask = np.uint64(len(head) - 1)
     size = min(limit, 2 * len(positions) + 1024)
     found_mine = np.empty(size, dtype=np.int64)
@@ -130,17 +139,19 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
     while row < len(positions):
         position = positions[row]
         slot = position & my_mask
-        h = my_hashes[slot]
+        h = my_entries[slot, HASH]
+        ta = my_entries[slot, TA]
+        te = my_entries[slot, TE]
         if at == -2:
-            at = head[h & bucket_mask]
+            at = head[np.uint64(h) & bucket_mask]
         while at >= oldest:
             if count == limit:
                 return found_mine[:count], found_other[:count], row, at
             o = at & mask
             if (
-                hashes[o] == h
-                and my_ta[slot] < te[o]
-                and ta[o] < my_te[slot]
+                entries[o, HASH] == h
+                and ta < entries[o, TE]
+                and entries[o, TA] < te
                 and (
                     not keyed
                     or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o])
@@ -157,7 +168,7 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
                 found_mine[count] = position
                 found_other[count] = at
                 count += 1
-            at = chain[o]
+            at = entries[o, CHAIN]
         row += 1
         at = -2
     return found_mine[:count], found_other[:count], row, at

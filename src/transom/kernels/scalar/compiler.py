@@ -76,28 +76,25 @@ def compile_expression(expression: Expression) -> Compiled:
         return lambda rows: rows.column(index)
     if isinstance(expression, Literal):
         return Constant(pa.scalar(expression.value, expression.type))
-    return _folded(expression, _compile_node(expression))
-
-
-def _compile_node(expression: Expression) -> Compiled:
     if isinstance(expression, Case):
         return _case(expression)
     if isinstance(expression, Cast):
         return _apply(casts.cast(expression), (expression.operand,))
     if isinstance(expression, Call):
-        if expression.function in ("and", "or"):
-            return _logic(expression)
-        if expression.function == "coalesce":
-            return _coalesce(expression)
-        if expression.function not in _TAKES_NULL and any(_is_null(a) for a in expression.arguments):
-            # As in DuckDB, the other arguments are then not looked at, and cannot fail.
-            return Constant(pa.scalar(None, expression.type))
-        same = _SAME.get(expression.function)
-        return _apply(same or _BUILT[expression.function](expression), expression.arguments)
-    raise RefusedError(
-        f"{expression} cannot be evaluated row by row",
-        remedy="write the sub-query as a join",
-    )
+        return _call(expression)
+    raise RefusedError(f"{expression} cannot be evaluated row by row", remedy="write the sub-query as a join")
+
+
+def _call(call: Call) -> Compiled:
+    if call.function in ("and", "or"):
+        return _logic(call)
+    if call.function == "coalesce":
+        return _coalesce(call)
+    if call.function not in _TAKES_NULL and any(_is_null(argument) for argument in call.arguments):
+        # As in DuckDB, the other arguments are then not looked at, and cannot fail.
+        return Constant(pa.scalar(None, call.type))
+    same = _SAME.get(call.function)
+    return _apply(same or _BUILT[call.function](call), call.arguments)
 
 
 def _is_null(expression: Expression) -> bool:
@@ -105,35 +102,36 @@ def _is_null(expression: Expression) -> bool:
     return isinstance(compiled, Constant) and not compiled.value.is_valid
 
 
-def _folded(expression: Expression, run: Compiled) -> Compiled:
+def _folded(run: Compiled, operands: Sequence[Compiled]) -> Compiled:
     """Constants are computed once. One that fails does so when it is used, and not in a branch that nobody takes."""
-    if isinstance(run, Constant):
-        return run
-    if any(isinstance(node, ColumnRef) for node in walk(expression)):
+    if all(isinstance(operand, Constant) for operand in operands):
+        try:
+            value = run(_ONE_ROW)
+        except EvaluationError:
+            return run
+        return Constant(value[0] if isinstance(value, pa.Array) else value)
 
-        def column(rows: Rows) -> Value:
-            value = run(rows)
-            return as_array(value, rows.count) if isinstance(value, pa.Scalar) else value
+    def column(rows: Rows) -> Value:
+        value = run(rows)
+        return as_array(value, rows.count) if isinstance(value, pa.Scalar) else value
 
-        return column
-    try:
-        value = run(_ONE_ROW)
-    except EvaluationError:
-        return run
-    return Constant(value[0] if isinstance(value, pa.Array) else value)
+    return column
 
 
 def _apply(kernel: Kernel, arguments: Sequence[Expression]) -> Compiled:
     operands = [compile_expression(argument) for argument in arguments]
-    if all(not any(isinstance(node, ColumnRef) for node in walk(argument)) for argument in arguments):
-        return lambda rows: kernel(*(as_array(operand(rows), 1) for operand in operands))
-    if len(operands) == 1:
+    run: Compiled
+    if all(isinstance(operand, Constant) for operand in operands):  # a kernel needs a column
+        run = lambda rows: kernel(*(as_array(operand(rows), rows.count) for operand in operands))
+    elif len(operands) == 1:
         (only,) = operands
-        return lambda rows: kernel(only(rows))
-    if len(operands) == 2:
+        run = lambda rows: kernel(only(rows))
+    elif len(operands) == 2:
         left, right = operands
-        return lambda rows: kernel(left(rows), right(rows))
-    return lambda rows: kernel(*(operand(rows) for operand in operands))
+        run = lambda rows: kernel(left(rows), right(rows))
+    else:
+        run = lambda rows: kernel(*(operand(rows) for operand in operands))
+    return _folded(run, operands)
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------
@@ -159,13 +157,13 @@ def _case(case: Case) -> Compiled:
             pieces.put(is_true(condition(pieces.rows)), result)
         return pieces.whole(otherwise)
 
-    return run_guarded if guarded else run
+    return _folded(run_guarded if guarded else run, [*conditions, *results, otherwise])
 
 
 def _coalesce(call: Call) -> Compiled:
     operands = [compile_expression(argument) for argument in call.arguments]
     if not any(can_fail(argument) for argument in call.arguments[1:]):
-        return lambda rows: pc.coalesce(*(operand(rows) for operand in operands))
+        return _folded(lambda rows: pc.coalesce(*(operand(rows) for operand in operands)), operands)
 
     def run(rows: Rows) -> Value:
         pieces = Pieces(rows, call.type)
@@ -176,7 +174,7 @@ def _coalesce(call: Call) -> Compiled:
             pieces.put_values(pc.is_valid(value), value)
         return pieces.whole(operands[-1])
 
-    return run
+    return _folded(run, operands)
 
 
 def _logic(call: Call) -> Compiled:
@@ -202,7 +200,7 @@ def _chain(call: Call) -> list[Expression]:
 def _connect(combine: Kernel, settled: pa.Scalar, left: Compiled, argument: Expression) -> Compiled:
     right = compile_expression(argument)
     if not can_fail(argument):
-        return lambda rows: combine(left(rows), right(rows))
+        return _folded(lambda rows: combine(left(rows), right(rows)), (left, right))
 
     def run(rows: Rows) -> Value:
         first = as_array(left(rows), rows.count)
@@ -213,7 +211,7 @@ def _connect(combine: Kernel, settled: pa.Scalar, left: Compiled, argument: Expr
         rest = first.take(pieces.positions) if pieces.positions is not None else first
         return pieces.whole(lambda some: combine(rest, right(some)))
 
-    return run
+    return _folded(run, (left, right))
 
 
 # --- what may fail ---------------------------------------------------------------------------------------------------

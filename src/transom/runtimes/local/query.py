@@ -83,6 +83,7 @@ class LocalQuery:
         self._side: Sink | None = None
         self._parts = [0, 0]
         self._latest: pa.RecordBatch | None = None
+        self._latest_is_new = False
         self._steps = 0
         self._spoke = dict.fromkeys(self._definitions, self.clock.now())
         self._look_again: dict[str, int] = {}
@@ -92,7 +93,11 @@ class LocalQuery:
     @property
     def finished(self) -> bool:
         """All input has been read to its end, and everything that follows from it is out."""
-        return self.pipeline.finished
+        return self.pipeline.finished or self._all_read
+
+    @property
+    def _all_read(self) -> bool:
+        return bool(self._readings) and all(reading.complete for reading in self._readings.values())
 
     def step(self) -> bool:
         """Read one batch and go on; False when there is nothing to do: for good, or for now when following."""
@@ -188,7 +193,7 @@ class LocalQuery:
         if output is None:
             return False
         if self.pipeline.emit_name == "latest":
-            self._latest = output.rows
+            self._latest, self._latest_is_new = output.rows, True
         else:
             (sink, *_) = self._open()
             sink.write(output.rows)
@@ -279,15 +284,16 @@ class LocalQuery:
     def show(self) -> None:
         """What was written until now is seen."""
         (sink, *others) = self._open()
-        if self._latest is not None:
+        if self._latest is not None and self._latest_is_new:
             sink.replace(self._latest)
+            self._latest_is_new = False
         for each in (sink, *others):
             each.commit()
 
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query over the same inputs."""
-        saved: dict[str, Any] = codec.decode(data, (Reading,))
-        if set(saved["readings"]) != set(self._readings):
+        saved: Any = codec.decode(data, (Reading,))
+        if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._readings):
             raise CheckpointError(
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
@@ -297,5 +303,5 @@ class LocalQuery:
         self._sink = self._side = None
         self._readings = saved["readings"]
         self._parts = [*saved["parts"], 0][:2]
-        self._latest = saved["latest"]
+        self._latest, self._latest_is_new = saved["latest"], True
         self._steps = saved["steps"]

@@ -1,0 +1,85 @@
+"""Rows that a program holds, as Arrow batches, and the columns that they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.core.errors import SourceError
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+    Column,
+    Schema,
+)
+
+_SAME: Final = (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP)
+_WIDER: Final = {
+    pa.uint8(): SMALLINT,
+    pa.uint16(): INTEGER,
+    pa.uint32(): BIGINT,
+    pa.uint64(): HUGEINT,
+    pa.float16(): REAL,
+    pa.date64(): DATE,
+    pa.large_string(): VARCHAR,
+    pa.string_view(): VARCHAR,
+    pa.null(): VARCHAR,
+}
+
+
+def batches_of(data: Any) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """Batches of an Arrow table, batch or reader, of a data frame, or of an iterable of batches or dictionaries.
+
+    >>> schema, batches = batches_of([{"a": 1}, {"a": None}])
+    >>> schema.names, [len(batch) for batch in batches]
+    (['a'], [2])
+    """
+    if isinstance(data, pa.RecordBatch):
+        return data.schema, [data]
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            table = pa.table(data)
+        else:
+            items = list(data) if isinstance(data, Iterable) and not isinstance(data, Mapping | str | bytes) else [data]
+            if items and all(isinstance(item, pa.RecordBatch) for item in items):
+                table = pa.Table.from_batches(items)
+            else:
+                table = pa.Table.from_pylist(items)
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        raise SourceError(
+            f"the rows cannot be read as a table: {error}",
+            remedy="give an Arrow table, record batches, a data frame, or dictionaries with the same keys",
+        ) from None
+    return table.schema, table.to_batches()
+
+
+def columns_of(schema: pa.Schema, owner: str) -> Schema:
+    """The SQL types that hold the values of Arrow columns."""
+    return Schema(tuple(Column(field.name, _declared(field, owner)) for field in schema))
+
+
+def _declared(field: pa.Field, owner: str) -> pa.DataType:
+    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if type_ in _SAME:
+        return type_
+    if type_ in _WIDER:
+        return _WIDER[type_]
+    if pa.types.is_timestamp(type_):
+        return TIMESTAMP
+    if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
+        return pa.decimal128(type_.precision, type_.scale)
+    raise SourceError(
+        f"column '{field.name}' of '{owner}' is {type_}, which no SQL type can hold",
+        remedy="leave the column out, or turn it into numbers, text, dates or timestamps",
+    )

@@ -1,0 +1,43 @@
+"""EXPLAIN ANALYZE: the query is run to the end of its bounded input, and its answer is thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from transom.connectors.source import Source
+from transom.planner.explain import Measured
+from transom.runtimes.local.program import Planned
+from transom.runtimes.local.query import Definition, LocalQuery
+
+
+class Nowhere:
+    """A sink that forgets everything."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def replace(self, batch: pa.RecordBatch) -> None: ...
+
+    def prepare(self) -> int:
+        return 0
+
+    def commit(self) -> int:
+        return 0
+
+    def abandon(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:
+    """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
+    query = LocalQuery(planned, open_source, lambda schema, parts: Nowhere(), emit=emit)
+    most = [0] * len(query.pipeline.operators)
+    while query.step():
+        kept = [operator.state_bytes for operator in query.status().operators]
+        most = [max(pair) for pair in zip(most, kept, strict=True)]
+    return [
+        Measured(operator.rows_in, operator.rows_out, operator.ends, bytes_kept, operator.seconds)
+        for operator, bytes_kept in zip(query.status().operators, most, strict=True)
+    ]

@@ -1,0 +1,356 @@
+"""The public face: a session knows streams, tables, views and sinks, and runs queries over them in this process."""
+
+from __future__ import annotations
+
+import json as json_text
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from transom.connectors.arrow_input import batches_of, columns_of
+from transom.connectors.files_sink import FileSink
+from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.open import open_sink, open_source
+from transom.connectors.sink import Sink
+from transom.connectors.source import Source
+from transom.core.errors import OptionError, QueryError, SourceError
+from transom.core.schema import TIMESTAMP, Column, Schema
+from transom.core.time import parse_duration
+from transom.cql.bind_definition import ARRIVAL_TIME
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    ExplainStatement,
+    StreamDefinition,
+    TableDefinition,
+    TimeColumn,
+)
+from transom.plan.options import read_option
+from transom.planner.explain import explain_json, explain_text
+from transom.runtimes.local.analyze import measure
+from transom.runtimes.local.clock import Clock
+from transom.runtimes.local.program import Planned, read_program
+from transom.runtimes.local.query import Definition, LocalQuery
+from transom.runtimes.local.run import EVERY, LocalRun
+from transom.runtimes.local.side import SIDE
+from transom.runtimes.local.status import Status
+
+Emit = OneOf["changes", "lifetimes", "latest"]
+Late = OneOf["drop", "side", "fail"]
+
+_FORM_OF_EMIT = ("changes", "lifetimes", "latest")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a statement: rows of a query, the text of EXPLAIN, how a query went; nothing for a declaration."""
+
+    statement: str
+    table: pa.Table | None = None
+    text: str | None = None
+    status: Status | None = None
+
+
+class Session:
+    """Standing queries over files and over rows in memory, in this process.
+
+    Options are those of SET: tick, origin, join, batch_rows.
+
+    >>> session = Session(tick="1 second")
+    >>> session.stream("trades", [
+    ...     {"at": "2024-05-01 10:00:00", "symbol": "A", "price": 10},
+    ...     {"at": "2024-05-01 10:00:01", "symbol": "A", "price": 12},
+    ... ], time="at")
+    >>> session.run("SELECT symbol, MAX(price) AS high FROM trades [RANGE 1 MINUTE] GROUP BY symbol").to_pylist()
+    [{'change': '+', 'at': datetime.datetime(2024, 5, 1, 10, 0), 'symbol': 'A', 'high': 10},
+     {'change': '-', 'at': datetime.datetime(2024, 5, 1, 10, 0, 1), 'symbol': 'A', 'high': 10},
+     {'change': '+', 'at': datetime.datetime(2024, 5, 1, 10, 0, 1), 'symbol': 'A', 'high': 12},
+     {'change': '-', 'at': datetime.datetime(2024, 5, 1, 10, 1, 1), 'symbol': 'A', 'high': 12}]
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
+        self._memory: dict[str, MemorySource] = {}
+        self._side = MemorySink(SIDE)
+
+    # --- input -------------------------------------------------------------------------------------------------------
+
+    def table(self, name: str, data: Any) -> None:
+        """Declare a table that never changes, with its rows: an Arrow table, a data frame, or dictionaries.
+
+        >>> session = Session()
+        >>> session.table("rooms", pa.table({"room": ["a", "b"], "floor": [1, 2]}))
+        >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
+        [{'room': 'b'}]
+        """
+        schema, batches = batches_of(data)
+        columns = columns_of(schema, name)
+        self._declare(TableDefinition(name, columns, properties={"connector": "memory"}), batches)
+
+    def stream(
+        self,
+        name: str,
+        data: Any,
+        *,
+        time: str | None = None,
+        bound: str | timedelta = timedelta(0),
+        late: Late = "drop",
+    ) -> None:
+        """Declare a stream with its rows, which end: Arrow tables or batches, a data frame, or dictionaries, in order of arrival.
+
+        `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
+        how much older than the newest row a row may be ('2 seconds', or a timedelta); `late` says what becomes of later ones.
+
+        >>> session = Session()
+        >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-04-30", "a": 2}], time="t", late="side")
+        >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.side_table["row"].to_pylist()
+        (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
+        """
+        schema, batches = batches_of(data)
+        columns = columns_of(schema, name)
+        if late not in ("drop", "side", "fail"):
+            raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")
+        if time is None:
+            stamped = Schema((*columns.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
+            definition = StreamDefinition(
+                name, stamped, TimeColumn(ARRIVAL_TIME, 0), late, None, True, frozenset({ARRIVAL_TIME}),
+                {"connector": "memory"},
+            )  # fmt: skip
+        else:
+            columns, column = _with_time(columns, time, name)
+            definition = StreamDefinition(
+                name, columns, TimeColumn(column, _micros(bound)), late, properties={"connector": "memory"}
+            )
+        self._declare(definition, batches)
+
+    def append(self, name: str, data: Any) -> None:
+        """More rows for a stream or table with connector 'memory'.
+
+        >>> session = Session()
+        >>> _ = session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory')")
+        >>> session.append("t", [{"a": 1}])
+        >>> session.run("SELECT a + 1 AS b FROM t", emit="latest").to_pylist()
+        [{'b': 2}]
+        """
+        source = self._memory.get(name.lower())
+        if source is None:
+            raise SourceError(
+                f"'{name}' is not a stream or table in memory", remedy="declare it WITH (connector = 'memory')"
+            )
+        for batch in batches_of(data)[1]:
+            source.append(batch)
+
+    @property
+    def side_table(self) -> pa.Table:
+        """Rows that the queries of this session refused: stream, reason, position, row."""
+        return self._side.table()
+
+    # --- queries -----------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> list[Result]:
+        """Run all statements of a text, its queries to the end of their input; nothing starts if any of it is wrong.
+
+        >>> session = Session()
+        >>> [result.text for result in session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory'); SET tick = '1 s'")]
+        [None, None]
+        """
+        planned = self.prepare(text)
+        standing = [one for one in planned if one.standing]
+        run = self.start(standing) if standing else None
+        if run is not None:
+            run.run()
+        queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
+        return [self._result(one, queries.get(id(one))) for one in planned]
+
+    def execute(self, text: str) -> None:
+        """As `sql`, for what the statements do."""
+        self.sql(text)
+
+    def query(self, text: str, emit: Emit = "changes") -> LocalQuery:
+        """A query that is yours to step, run, save and restore; declarations may stand before it in the text.
+
+        >>> session = Session(batch_rows=1)
+        >>> session.stream("s", [{"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(3)], time="t")
+        >>> query = session.query("SELECT a FROM s [RANGE 1 SECOND]", emit="lifetimes")
+        >>> while query.step():
+        ...     seen = [row["a"] for row in query.table().to_pylist()]
+        >>> seen, query.status().inputs[0].used
+        ([0, 1, 2], 3)
+        """
+        queries = [one for one in self.prepare(text) if one.standing]
+        if len(queries) != 1:
+            raise QueryError(
+                f"one query is expected, and the text has {len(queries)}", remedy="write SELECT .. FROM .., or use sql()"
+            )
+        return self.start(queries, emit=emit).queries[0]
+
+    def run(self, text: str, emit: Emit = "changes") -> pa.Table:
+        """The answer of a query over the whole of its input."""
+        query = self.query(text, emit)
+        query.run()
+        return query.table()
+
+    def explain(self, text: str, json: bool = False, analyze: bool = False) -> str:
+        """How the queries of a text would run, as trees or as JSON; with `analyze` they are run, and measured.
+
+        >>> session = Session()
+        >>> session.table("t", [{"a": 1}])
+        >>> print(session.explain("SELECT a FROM t"))
+        #1 static_table: table t
+           keeps nothing; O(1) a row; fragment 1
+        fragment 1, any bucket: t any into #1
+        """
+        planned = [one for one in self.prepare(text) if one.root is not None]
+        if json:
+            plans = [{"statement": one.statement.text, **self._explain_json(one, analyze)} for one in planned]
+            return json_text.dumps({"queries": plans}, indent=2)
+        return "\n\n".join(self._explain_text(one, analyze) for one in planned)
+
+    # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
+
+    def prepare(self, text: str, fixed: dict[str, Any] | None = None) -> list[Planned]:
+        """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET."""
+        planned = read_program(text, self.catalogue, fixed)
+        for one in planned:
+            if isinstance(one.statement, CreateStatement):
+                definition = one.statement.definition
+                if isinstance(definition, StreamDefinition | TableDefinition):
+                    self._hold(definition)
+        return planned
+
+    def start(
+        self,
+        planned: Sequence[Planned],
+        *,
+        emit: Emit = "changes",
+        follow: bool = False,
+        checkpoint: str | None = None,
+        every: int = EVERY,
+        side: str | None = None,
+        answer: Callable[[Planned, str, pa.Schema], Sink] | None = None,
+        clock: Clock | None = None,
+    ) -> LocalRun:
+        """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
+
+        Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
+        to memory. Refused rows go to files below the folder `side`, otherwise to the side table.
+        """
+        if emit not in _FORM_OF_EMIT:
+            raise OptionError(f"emit cannot be '{emit}'", remedy="write changes, lifetimes or latest")
+        queries: list[LocalQuery] = []
+        for one in planned:
+            if not one.standing:
+                continue
+            name = _name(one, [query.name for query in queries])
+            queries.append(
+                LocalQuery(
+                    one,
+                    self._source,
+                    self._sink_maker(one, name, answer),
+                    open_side=self._side_maker(name, side),
+                    emit=emit if one.sink is None else one.sink.emit,
+                    follow=follow,
+                    clock=clock,
+                    name=name,
+                )
+            )
+        run = LocalRun(queries, checkpoint=checkpoint, every=every, clock=clock)
+        run.resume()
+        return run
+
+    def explained(self, one: Planned) -> str:
+        """The answer of an EXPLAIN statement."""
+        assert isinstance(one.statement, ExplainStatement)
+        if one.statement.json:
+            return json_text.dumps(self._explain_json(one, one.statement.analyze), indent=2)
+        return self._explain_text(one, one.statement.analyze)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
+        key = definition.name.lower()
+        if key in self.catalogue.relations or key in self.catalogue.sinks:
+            raise QueryError(
+                f"'{definition.name}' is declared already", remedy="choose another name, or append() rows to it"
+            )
+        source = open_source(definition)
+        assert isinstance(source, MemorySource)
+        for batch in batches:
+            source.append(batch)
+        self.catalogue.relations[key] = definition
+        self._memory[key] = source
+
+    def _hold(self, definition: Definition) -> None:
+        source = open_source(definition)
+        if isinstance(source, MemorySource):
+            self._memory[definition.name.lower()] = source
+
+    def _source(self, definition: Definition) -> Source:
+        return self._memory.get(definition.name.lower()) or open_source(definition)
+
+    def _sink_maker(
+        self, one: Planned, name: str, answer: Callable[[Planned, str, pa.Schema], Sink] | None
+    ) -> Callable[[pa.Schema, int], Sink]:
+        sink = one.sink
+        if sink is not None:
+            return lambda schema, parts: open_sink(sink, schema, parts=parts)
+        if answer is not None:
+            return lambda schema, parts: answer(one, name, schema)
+        return lambda schema, parts: MemorySink(schema)
+
+    def _side_maker(self, name: str, side: str | None) -> Callable[[pa.Schema, int], Sink]:
+        if side is None:
+            return lambda schema, parts: self._side
+        path = os.path.join(side, name, "")
+        return lambda schema, parts: FileSink({"path": path, "format": "jsonl"}, schema, parts=parts)
+
+    def _result(self, one: Planned, query: LocalQuery | None) -> Result:
+        text = one.statement.text
+        if isinstance(one.statement, ExplainStatement):
+            return Result(text, text=self.explained(one))
+        if query is None:
+            return Result(text)
+        return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+    def _explain_text(self, one: Planned, analyze: bool) -> str:
+        assert one.root is not None
+        return explain_text(one.root, measure(one, self._source, _emit(one)) if analyze else None)
+
+    def _explain_json(self, one: Planned, analyze: bool) -> dict[str, Any]:
+        assert one.root is not None
+        return explain_json(one.root, measure(one, self._source, _emit(one)) if analyze else None)
+
+
+def _emit(one: Planned) -> str:
+    return "changes" if one.sink is None else one.sink.emit
+
+
+def _name(one: Planned, taken: list[str]) -> str:
+    """What a query is called in messages and folders: its sink, or its number."""
+    name = "" if one.sink is None else one.sink.name
+    return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"
+
+
+def _with_time(columns: Schema, time: str, owner: str) -> tuple[Schema, str]:
+    """The columns with that of the time as TIMESTAMP, which text and dates can be read as."""
+    for i, column in enumerate(columns):
+        if column.name.lower() == time.lower():
+            typed = Column(column.name, TIMESTAMP)
+            return Schema((*columns.columns[:i], typed, *columns.columns[i + 1 :])), column.name
+    raise SourceError(f"'{owner}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
+
+
+def _micros(bound: str | timedelta) -> int:
+    micros = parse_duration(bound) if isinstance(bound, str) else bound // timedelta(microseconds=1)
+    if micros is None or not 0 <= micros < 1 << 62:
+        raise OptionError(f"the bound cannot be '{bound}'", remedy="write a duration such as '2 seconds'")
+    return micros
+
+
+__all__ = ["Result", "Session"]
