@@ -1,1 +1,67 @@
 """Transom: standing SQL questions over streams, answered as the data arrives."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transom.core.errors import (
+        CheckpointError,
+        EvaluationError,
+        LateRowError,
+        OptionError,
+        QueryError,
+        RefusedError,
+        SinkError,
+        SourceError,
+        TransomError,
+    )
+    from transom.runtimes.local.query import LocalQuery
+    from transom.runtimes.local.status import Status
+    from transom.session import Result, Session
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are imported when they are first used, so that `import transom` costs nothing.
+_HOMES = {
+    "CheckpointError": "transom.core.errors",
+    "EvaluationError": "transom.core.errors",
+    "LateRowError": "transom.core.errors",
+    "LocalQuery": "transom.runtimes.local.query",
+    "OptionError": "transom.core.errors",
+    "QueryError": "transom.core.errors",
+    "RefusedError": "transom.core.errors",
+    "Result": "transom.session",
+    "Session": "transom.session",
+    "SinkError": "transom.core.errors",
+    "SourceError": "transom.core.errors",
+    "Status": "transom.runtimes.local.status",
+    "TransomError": "transom.core.errors",
+}
+
+__all__ = [
+    "CheckpointError",
+    "EvaluationError",
+    "LateRowError",
+    "LocalQuery",
+    "OptionError",
+    "QueryError",
+    "RefusedError",
+    "Result",
+    "Session",
+    "SinkError",
+    "SourceError",
+    "Status",
+    "TransomError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"transom has no '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

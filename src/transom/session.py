@@ -20,21 +20,12 @@ from transom.connectors.open import open_sink, open_source
 from transom.connectors.sink import Sink
 from transom.connectors.source import Source
 from transom.core.errors import OptionError, QueryError, SourceError
-from transom.core.schema import TIMESTAMP, Column, Schema
-from transom.core.time import parse_duration
-from transom.cql.bind_definition import ARRIVAL_TIME
-from transom.plan.catalogue import (
-    Catalogue,
-    CreateStatement,
-    ExplainStatement,
-    StreamDefinition,
-    TableDefinition,
-    TimeColumn,
-)
+from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.planner.explain import explain_json, explain_text
 from transom.runtimes.local.analyze import measure
 from transom.runtimes.local.clock import Clock
+from transom.runtimes.local.declare import Late, declared_stream, declared_table
 from transom.runtimes.local.program import Planned, read_program
 from transom.runtimes.local.query import Definition, LocalQuery
 from transom.runtimes.local.run import EVERY, LocalRun
@@ -42,7 +33,6 @@ from transom.runtimes.local.side import SIDE
 from transom.runtimes.local.status import Status
 
 Emit = OneOf["changes", "lifetimes", "latest"]
-Late = OneOf["drop", "side", "fail"]
 
 _FORM_OF_EMIT = ("changes", "lifetimes", "latest")
 
@@ -90,8 +80,7 @@ class Session:
         [{'room': 'b'}]
         """
         schema, batches = batches_of(data)
-        columns = columns_of(schema, name)
-        self._declare(TableDefinition(name, columns, properties={"connector": "memory"}), batches)
+        self._declare(declared_table(name, columns_of(schema, name)), batches)
 
     def stream(
         self,
@@ -102,10 +91,11 @@ class Session:
         bound: str | timedelta = timedelta(0),
         late: Late = "drop",
     ) -> None:
-        """Declare a stream with its rows, which end: Arrow tables or batches, a data frame, or dictionaries, in order of arrival.
+        """Declare a stream with its rows in order of arrival: Arrow tables or batches, a data frame, or dictionaries.
 
         `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
-        how much older than the newest row a row may be ('2 seconds', or a timedelta); `late` says what becomes of later ones.
+        how much older than the newest row a row may be ('2 seconds', or a timedelta), and `late` what becomes of a row
+        that is older still.
 
         >>> session = Session()
         >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-04-30", "a": 2}], time="t", late="side")
@@ -113,21 +103,7 @@ class Session:
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
         schema, batches = batches_of(data)
-        columns = columns_of(schema, name)
-        if late not in ("drop", "side", "fail"):
-            raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")
-        if time is None:
-            stamped = Schema((*columns.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
-            definition = StreamDefinition(
-                name, stamped, TimeColumn(ARRIVAL_TIME, 0), late, None, True, frozenset({ARRIVAL_TIME}),
-                {"connector": "memory"},
-            )  # fmt: skip
-        else:
-            columns, column = _with_time(columns, time, name)
-            definition = StreamDefinition(
-                name, columns, TimeColumn(column, _micros(bound)), late, properties={"connector": "memory"}
-            )
-        self._declare(definition, batches)
+        self._declare(declared_stream(name, columns_of(schema, name), time, bound, late), batches)
 
     def append(self, name: str, data: Any) -> None:
         """More rows for a stream or table with connector 'memory'.
@@ -157,8 +133,9 @@ class Session:
         """Run all statements of a text, its queries to the end of their input; nothing starts if any of it is wrong.
 
         >>> session = Session()
-        >>> [result.text for result in session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory'); SET tick = '1 s'")]
-        [None, None]
+        >>> results = session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory'); EXPLAIN SELECT a FROM t")
+        >>> results[0].text, results[1].text.splitlines()[0]
+        (None, '#1 static_table: table t')
         """
         planned = self.prepare(text)
         standing = [one for one in planned if one.standing]
@@ -186,7 +163,8 @@ class Session:
         queries = [one for one in self.prepare(text) if one.standing]
         if len(queries) != 1:
             raise QueryError(
-                f"one query is expected, and the text has {len(queries)}", remedy="write SELECT .. FROM .., or use sql()"
+                f"one query is expected, and the text has {len(queries)}",
+                remedy="write SELECT .. FROM .., or use sql()",
             )
         return self.start(queries, emit=emit).queries[0]
 
@@ -335,22 +313,6 @@ def _name(one: Planned, taken: list[str]) -> str:
     """What a query is called in messages and folders: its sink, or its number."""
     name = "" if one.sink is None else one.sink.name
     return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"
-
-
-def _with_time(columns: Schema, time: str, owner: str) -> tuple[Schema, str]:
-    """The columns with that of the time as TIMESTAMP, which text and dates can be read as."""
-    for i, column in enumerate(columns):
-        if column.name.lower() == time.lower():
-            typed = Column(column.name, TIMESTAMP)
-            return Schema((*columns.columns[:i], typed, *columns.columns[i + 1 :])), column.name
-    raise SourceError(f"'{owner}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
-
-
-def _micros(bound: str | timedelta) -> int:
-    micros = parse_duration(bound) if isinstance(bound, str) else bound // timedelta(microseconds=1)
-    if micros is None or not 0 <= micros < 1 << 62:
-        raise OptionError(f"the bound cannot be '{bound}'", remedy="write a duration such as '2 seconds'")
-    return micros
 
 
 __all__ = ["Result", "Session"]

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from transom.core.errors import EvaluationError
-from transom.core.schema import HUGEINT, sql_name
+from transom.core.schema import HUGEINT, VARCHAR, sql_name
 from transom.kernels.scalar import evaluate
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
@@ -25,7 +25,10 @@ def sql(expression: Expression) -> str:
         return f"CAST({sql_literal(expression.value)} AS {sql_name(expression.type)})"
     if isinstance(expression, Cast):
         kind = "TRY_CAST" if expression.safe else "CAST"
-        return f"{kind}({sql(expression.operand)} AS {sql_name(expression.target)})"
+        whole = f"{kind}({sql(expression.operand)} AS {sql_name(expression.target)})"
+        # The sign of a NaN is not a part of its value, though DuckDB writes it.
+        written = expression.target == VARCHAR and pa.types.is_floating(expression.operand.type)
+        return f"replace({whole}, '-nan', 'nan')" if written else whole
     if isinstance(expression, Case):
         arms = zip(expression.conditions, expression.results, strict=True)
         whens = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)

@@ -85,7 +85,7 @@ def values_of(type_: pa.DataType) -> st.SearchStrategy[Any]:
 @st.composite
 def batches(draw: st.DrawFn, used: frozenset[int]) -> pa.RecordBatch:
     """A column of every type, NULL where nobody reads it; sometimes a slice of a longer one, sometimes empty."""
-    rows = draw(st.sampled_from([0, 1, 3, 8]))
+    rows = draw(st.sampled_from([0, 1, 3, 8, 8, 8]))
     spare = draw(st.sampled_from([0, 0, 3]))
     arrays = []
     for index, type_ in enumerate(TYPES):
@@ -173,6 +173,9 @@ def constants(kind: str) -> st.SearchStrategy[Expression]:
     return st.sampled_from([0, 1, -1, 10**6, -86_400_000_000, 10**12]).map(lambda n: Literal(n, BIGINT))
 
 
+DEPTH = 3
+
+
 def leaf(draw: st.DrawFn, type_: pa.DataType, constant: bool) -> Expression:
     if not constant:
         index = TYPES.index(type_)
@@ -183,11 +186,11 @@ def leaf(draw: st.DrawFn, type_: pa.DataType, constant: bool) -> Expression:
 
 
 @st.composite
-def expressions(draw: st.DrawFn, kind: str = "any", depth: int = 3) -> Expression:
+def expressions(draw: st.DrawFn, kind: str = "any", depth: int = DEPTH) -> Expression:
     if kind not in KINDS:
         return draw(constants(kind))
     types = KINDS[kind]
-    if depth == 0 or draw(st.integers(0, 3)) == 0:
+    if depth == 0 or (depth < DEPTH and draw(st.integers(0, 3)) == 0):
         return leaf(draw, draw(st.sampled_from(types)), draw(st.integers(0, 4)) == 0)
     if draw(st.integers(0, 5)) == 0:
         target = draw(st.sampled_from(types))

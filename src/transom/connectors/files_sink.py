@@ -5,9 +5,9 @@ one a commit, for readers that want rows while the query runs. A file is written
 it will stand, forced to disk, and then renamed.
 
 A restart that knows how many parts there are goes on with the next number; parts with that number or a higher one are
-from a run that is forgotten, and are removed. A part that was prepared and not yet shown is shown then: so whoever writes
-down the number between `prepare` and `commit` never loses a row and never shows one twice. One file is made in the same
-way, from parts in a hidden folder.
+from a run that is forgotten, and are removed. A part that was prepared and not yet shown is shown then: so whoever
+writes down the number between `prepare` and `commit` never loses a row and never shows one twice. One file is made in
+the same way, from parts in a hidden folder.
 """
 
 from __future__ import annotations

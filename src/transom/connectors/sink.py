@@ -17,7 +17,7 @@ class Sink(Protocol):
         ...
 
     def prepare(self) -> int:
-        """Makes sure of what was written, and tells how many parts there will be after the commit: where a restart goes on."""
+        """Makes sure of what was written, and tells how many parts a commit will make: where a restart goes on."""
         ...
 
     def commit(self) -> int:

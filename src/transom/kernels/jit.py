@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def jit(function: Function) -> Function:
-    compiled: Function = numba.njit(cache=True, nogil=True)(function)
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     return compiled

@@ -28,7 +28,7 @@ from transom.kernels import scalar
 from transom.kernels.kernel import Step
 from transom.plan.expression import ColumnRef, Expression
 
-Moving = TypeVar("Moving", Delta, StreamDelta)
+Moving = TypeVar("Moving", Delta, StreamDelta)  # what comes in goes out
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class FilterKernel:
             return rows
         kept = positions.to_numpy()
         values = rows.values.take(positions)
-        if isinstance(rows, StreamDelta):
-            return replace(rows, values=values, t=rows.t[kept])
-        return replace(rows, values=values, ta=rows.ta[kept], te=rows.te[kept], holder=rows.holder[kept])
+        if isinstance(rows, Delta):
+            return replace(rows, values=values, ta=rows.ta[kept], te=rows.te[kept], holder=rows.holder[kept])
+        return replace(rows, values=values, t=rows.t[kept])
 
 
 @dataclass(frozen=True)

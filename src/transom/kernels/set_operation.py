@@ -53,12 +53,13 @@ class SetOperationKernel:
         return out
 
     def _times(self, counts: Int64s) -> Int64s:
+        """m(l, r) for every entry."""
         left, right = counts
+        times: Int64s
         if self.kind == "distinct":
-            return (left > 0).astype(np.int64)
-        if self.kind == "intersect":
-            both = np.minimum(left, right)
-            return both if self.all else (both > 0).astype(np.int64)
-        if self.all:
-            return np.maximum(left - right, 0)
-        return ((left > 0) & (right == 0)).astype(np.int64)
+            times = left > 0
+        elif self.kind == "intersect":
+            times = np.minimum(left, right) if self.all else (left > 0) & (right > 0)
+        else:
+            times = np.maximum(left - right, 0) if self.all else (left > 0) & (right == 0)
+        return times.astype(np.int64)

@@ -61,12 +61,15 @@ class WaitingRows:
 
 @dataclass
 class InputState:
-    """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least."""
+    """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least.
+
+    `last_used` is the time of the last row that the query has taken.
+    """
 
     greatest: int | None = None
     raised: int | None = None
     ended: bool = False
-    last_released: int = BEGINNING
+    last_used: int = BEGINNING
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
 
@@ -137,7 +140,6 @@ class Input:
             order = np.argsort(t, kind="stable")
             t, values = t[order], values.take(pa.array(order))
         state.ledger.used += len(t)
-        state.last_released = int(t[-1])
         return values, t
 
     def first_waiting(self, state: InputState) -> int | None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, StreamDelta, no_int64s
-from transom.core.errors import CheckpointError, RefusedError
+from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.errors import CheckpointError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
@@ -50,7 +50,8 @@ class Pipeline:
         self.root = root
         self.tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
         self.fixed_origin: int | None = catalogue.options.get("origin")
-        self.operators = list(root.walk())
+        # Scans first: what a table refuses is known before anything above asks for the last admitted row.
+        self.operators = sorted(root.walk(), key=lambda operator: bool(operator.inputs))
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
         self.emit_name = "stream" if isinstance(root.node, Stream) else emit
         self.emit = emit_of(self.emit_name, root.schema)
@@ -61,7 +62,6 @@ class Pipeline:
         self.statics: dict[str, TableDefinition] = {}
         for i, operator in enumerate(self.operators):
             self.kernels.append(self._kernels(i, operator, catalogue))
-        self._check_clocks()
         self.state = PipelineState(
             operators=[[kernel.start() for kernel in kernels] for kernels in self.kernels],
             emit=self.emit.start(),
@@ -232,7 +232,7 @@ class Pipeline:
         windows = slide_windows_below(operator) if isinstance(self.kernels[i][-1], ToStreamKernel) else ()
         if windows:
             last = [self.state.operators[self.number[id(window)]][0].last for window in windows]
-            last += [state.last_released for state in self.state.inputs.values()]
+            last += [state.last_used for state in self.state.inputs.values()]
             step = replace(step, horizon=max(last))
         delta: Any = None
         for kernel, state in zip(self.kernels[i], self.state.operators[i], strict=True):
@@ -262,6 +262,7 @@ class Pipeline:
             order.append(names.index(definition.change_column))
         arranged = replace(changes, values=changes.values.select(order))
         delta, unmatched = table.apply(memory, arranged, step)
+        self._note_used(name, np.delete(changes.t, unmatched))
         if len(unmatched):
             ledger = self.state.inputs[name].ledger
             ledger.used -= len(unmatched)
@@ -273,9 +274,15 @@ class Pipeline:
     def _release(self, name: str, upto: int) -> StreamDelta:
         entry = self.inputs[name]
         values, t = entry.release(self.state.inputs[name], upto)
+        if isinstance(entry.definition, StreamDefinition):
+            self._note_used(name, t)
         if values is None:
             values = empty_batch(entry.definition.columns.arrow())
         return StreamDelta(values, t, upto)
+
+    def _note_used(self, name: str, t: Int64s) -> None:
+        if len(t):
+            self.state.inputs[name].last_used = int(t[-1])
 
     def _find_origin(self, upto: int) -> int | None:
         """The first admitted instant, once progress is past it."""
@@ -295,15 +302,3 @@ class Pipeline:
         at = names.index(definition.time.column.lower())
         stamped = pa.array(t, pa.int64()).cast(TIMESTAMP)
         return batch.set_column(at, definition.columns[at].name, stamped)
-
-    def _check_clocks(self) -> None:
-        arrival = {
-            name: isinstance(entry.definition, StreamDefinition) and entry.definition.arrival_time
-            for name, entry in self.inputs.items()
-        }
-        if any(arrival.values()) and not all(arrival.values()):
-            other = next(name for name, is_arrival in arrival.items() if not is_arrival)
-            raise RefusedError(
-                f"the query mixes streams with time = 'arrival' and '{other}', which has times of its own",
-                remedy="declare all streams of the query with time = 'arrival', or none",
-            )

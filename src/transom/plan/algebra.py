@@ -40,6 +40,16 @@ class Relation(Node):
     """Rows <v, ta, te>, alive on [ta, te)."""
 
 
+def a_stream(node: Node) -> Stream:
+    assert isinstance(node, Stream), node
+    return node
+
+
+def a_relation(node: Node) -> Relation:
+    assert isinstance(node, Relation), node
+    return node
+
+
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
@@ -74,7 +84,7 @@ class StreamFilter(Stream):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_stream(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class StreamProject(Stream):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_stream(inputs[0]))
 
 
 class Change(Enum):
@@ -119,7 +129,7 @@ class ToStream(Stream):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_relation(inputs[0]))
 
 
 # --- windows ---------------------------------------------------------------------------------------------------------
@@ -174,7 +184,7 @@ class Window(Relation):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_stream(inputs[0]))
 
 
 # --- relations -------------------------------------------------------------------------------------------------------
@@ -209,7 +219,7 @@ class Filter(Relation):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -230,7 +240,7 @@ class Project(Relation):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -253,7 +263,7 @@ class Join(Relation):
         return self.relations
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, relations=inputs)
+        return replace(self, relations=tuple(a_relation(node) for node in inputs))
 
 
 @dataclass(frozen=True)
@@ -272,7 +282,7 @@ class OuterJoin(Relation):
         return (self.left, self.right)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, left=inputs[0], right=inputs[1])
+        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
 @dataclass(frozen=True)
@@ -313,7 +323,7 @@ class Aggregate(Relation):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -329,7 +339,7 @@ class Distinct(Relation):
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=inputs[0])
+        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -353,4 +363,4 @@ class SetOperation(Relation):
         return (self.left, self.right)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, left=inputs[0], right=inputs[1])
+        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))

@@ -45,8 +45,12 @@ def _count(text: str) -> int | None:
 OPTIONS: Final[dict[str, Option]] = {
     option.name: option
     for option in (
-        Option("tick", 1, _duration, "a duration such as '1 SECOND'", "the smallest step of time; instants are floored"),
-        Option("origin", None, _instant, "a timestamp such as '2024-01-01 00:00:00'", "the instant at which time begins"),
+        Option(
+            "tick", 1, _duration, "a duration such as '1 SECOND'", "the smallest step of time; instants are floored"
+        ),
+        Option(
+            "origin", None, _instant, "a timestamp such as '2024-01-01 00:00:00'", "the instant at which time begins"
+        ),
         Option(
             "join",
             "auto",
@@ -54,7 +58,9 @@ OPTIONS: Final[dict[str, Option]] = {
             "'auto', 'ring_hash', 'lazy_hash' or 'nested_loop'",
             "the tactic of two-way joins",
         ),
-        Option("batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"),
+        Option(
+            "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
+        ),
     )
 }
 

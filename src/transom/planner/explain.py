@@ -18,7 +18,7 @@ from transom.planner.operator import Operator
 
 @dataclass(frozen=True)
 class Measured:
-    """What an operator did in a run: rows in and out, ends of earlier rows that it told, what it kept last, its time."""
+    """What an operator did in a run: rows in and out, ends of earlier rows that it told, the most it kept, its time."""
 
     rows_in: int
     rows_out: int

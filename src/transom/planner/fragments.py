@@ -1,18 +1,19 @@
 """The plan cut into fragments: pieces that can run in many buckets at once, each bucket on its own rows.
 
 A **bucket** is one of several places that run the same fragment. Rows are spread over the buckets of a fragment by its
-partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the keys go to the same bucket), or `single` (there
-is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to bucket;
-where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static tables
-are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
+partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the keys go to the same bucket), or `single`
+(there is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to
+bucket; where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static
+tables are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
 
-A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on it
-makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment is
-spread by all the keys that suit every operator in it: a join on (a, b) under GROUP BY a is spread by a. Whoever spreads
-rows hashes integers by their value, whatever their width, and takes equal for equal: 0.0 and -0.0, NULL and NULL.
+A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on
+it makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment
+is spread by all the keys that suit every operator in it: a join on (a, b) under GROUP BY a is spread by a. Whoever
+spreads rows hashes integers by their value, whatever their width, and takes equal for equal: 0.0 and -0.0, NULL and
+NULL.
 
-What needs a single bucket (a row-count window, a global aggregate) is kept as small as possible: it is fed by a fragment
-that runs in many, and what has a key above it is spread again. No fragment feeds itself by way of another one.
+What needs a single bucket (a row-count window, a global aggregate) is kept as small as possible: it is fed by a
+fragment that runs in many, and what has a key above it is spread again. No fragment feeds itself by way of another.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Operators that run together, children before parents. The partitioning is told by the keys of the first exchange."""
+    """Operators that run together, children before parents. The partitioning is that of the first exchange."""
 
     number: int
     partitioning: Partitioning
@@ -63,7 +64,7 @@ _Slot = dict[_Point, Expression]
 
 @dataclass(eq=False)
 class _Part:
-    """A fragment that is growing. `slots` are the keys that suit all of it; without any it may be spread as you like."""
+    """A fragment that is growing. `slots` are the keys that suit all of it; without any it may be spread anyhow."""
 
     operators: list[Operator] = field(default_factory=list)
     slots: list[_Slot] = field(default_factory=list)
@@ -163,9 +164,7 @@ class _Cut:
         below = None if wanted is None else self._follow_inputs(operator, wanted, joining)
         return None if below is None else _together(below, {id(operator): key})
 
-    def _follow_inputs(
-        self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]
-    ) -> _Slot | None:
+    def _follow_inputs(self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]) -> _Slot | None:
         found: _Slot | None = {}
         for place, key in enumerate(wanted):
             child = operator.inputs[place] if operator.inputs else None

@@ -1,4 +1,4 @@
-"""The path of a key through a plan: rows of an operator are spread by a key when its inputs are spread by which keys?"""
+"""The path of a key through a plan: for the rows of an operator to be spread by a key, how must its inputs be?"""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def same_key(one: Expression, other: Expression) -> bool:
 def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
     """Keys over the columns of each input, so that the output is spread by `key`; None when the operator forbids it.
 
-    It does so where it needs rows together that the key would separate, and where the key would be computed for rows that
-    it would otherwise not be computed for: the ones that a filter takes away.
+    It does so where it needs rows together that the key would separate, and where the key would be computed for rows
+    for which it was never meant to be: the ones that a filter takes away.
     """
     node = operator.node
     plain = _plain(key)

@@ -32,10 +32,10 @@ class JoinKeys:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How the rows of an input may be spread over buckets: in any way, by keys (over the columns of that input), or not.
+    """How the rows of an input may be spread over buckets: in any way, by keys over the columns of that input, or not.
 
-    Rows that agree on all keys must meet; so rows spread by some of the keys, or by one of them, meet as well. The inputs
-    of one operator have equally many keys, and the keys at one place stand for the same value.
+    Rows that agree on all keys must meet; so rows spread by some of the keys, or by one of them, meet as well. The
+    inputs of one operator have equally many keys, and the keys at one place stand for the same value.
     """
 
     kind: OneOf["any", "keys", "single"]

@@ -23,8 +23,9 @@ from transom.plan.algebra import (
     TableScan,
     ToStream,
     Window,
+    a_relation,
 )
-from transom.plan.catalogue import Catalogue, TableDefinition
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, conjuncts, walk
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
@@ -35,7 +36,9 @@ from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic
 
 def plan(query: Node, catalogue: Catalogue) -> Operator:
     """The physical plan of a bound query."""
-    return Planner(catalogue).plan(rewrite(query))
+    root = Planner(catalogue).plan(rewrite(query))
+    _check_clocks(root, catalogue)
+    return root
 
 
 class Planner:
@@ -109,7 +112,7 @@ class Planner:
                 return both
             both = self.made.setdefault(both, both)
             return Operator(
-                Distinct(both.node),  # type: ignore[arg-type]
+                Distinct(a_relation(both.node)),
                 tactic,
                 (both,),
                 None,
@@ -146,7 +149,7 @@ class Planner:
             parts = [p for p in parts if p not in ready]
             keys = joins.split_keys(ready, len(left.schema))
             tactic = joins.choose(left, right, keys, forced)
-            joined = Join((left.node, right.node), None)  # type: ignore[arg-type]
+            joined = Join((a_relation(left.node), a_relation(right.node)), None)
             left = Operator(
                 joined,
                 tactic,
@@ -160,8 +163,22 @@ class Planner:
             return left
         schema = left.schema
         back = tuple(column(schema, i) for i in positions)
-        project = Project(left.node, back, tuple(schema[i].name for i in positions))  # type: ignore[arg-type]
+        project = Project(a_relation(left.node), back, tuple(schema[i].name for i in positions))
         return Operator(project, Tactic("project", "nothing"), (left,), None, (ANY,), open_ends=left.open_ends)
+
+
+def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
+    """Streams that are stamped on arrival share one clock, which says nothing about the times of other inputs."""
+    names = [o.node.name for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
+    definitions = [catalogue.relations[name.lower()] for name in names]
+    stamped = [d for d in definitions if isinstance(d, StreamDefinition) and d.arrival_time]
+    for definition in definitions:
+        assert isinstance(definition, StreamDefinition | TableDefinition)
+        if stamped and definition.time is not None and definition not in stamped:
+            raise RefusedError(
+                f"the query mixes streams with time = 'arrival' and '{definition.name}', which has times of its own",
+                remedy="declare all streams of the query with time = 'arrival', or none",
+            )
 
 
 def _columns(expression: Expression) -> Iterator[int]:

@@ -82,9 +82,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                         continue
                     counts[c, g] += way
                     if kind == SUM_WHOLE:
-                        sum_hi[c, g], sum_lo[c, g], left = add_wide(
-                            sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way
-                        )
+                        sum_hi[c, g], sum_lo[c, g], left = add_wide(sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way)
                         overflow = overflow or left
                     elif kind == SUM_FLOAT:
                         at = g * float_width + calls[c, PLACE]

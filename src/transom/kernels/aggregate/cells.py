@@ -75,7 +75,9 @@ def sums(type_: pa.DataType, hi: Int64s, lo: Words, n: Int64s) -> pa.Array:
         return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
     wide = np.flatnonzero((hi != lo.view(np.int64) >> 63) & (np.abs(hi.astype(np.float64)) > 5e18))
     if any(abs(_whole(hi[i], lo[i])) >= _TOO_WIDE for i in wide):
-        raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE before summing")
+        raise EvaluationError(
+            "a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE before summing"
+        )
     return _decimals(type_, hi, lo, (n > 0).astype(np.uint8))
 
 

@@ -104,4 +104,3 @@ def remove(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-d
     links[1, slot] = -1
     links[2, slot] = -1
     return meld(root, below, turn, links, values, texts)
-

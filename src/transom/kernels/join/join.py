@@ -59,9 +59,7 @@ class JoinKernel:
     def start(self) -> JoinState:
         side = RingSide if self.tactic == "ring_hash" else LazySide
         types = self.schema.types
-        return JoinState(
-            side.of(types[: self.left_width], self._keyed), side.of(types[self.left_width :], self._keyed)
-        )
+        return JoinState(side.of(types[: self.left_width], self._keyed), side.of(types[self.left_width :], self._keyed))
 
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right

@@ -152,10 +152,7 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
                 entries[o, HASH] == h
                 and ta < entries[o, TE]
                 and entries[o, TA] < te
-                and (
-                    not keyed
-                    or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o])
-                )
+                and (not keyed or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o]))
             ):
                 if count == size:
                     size = min(limit, 2 * size)

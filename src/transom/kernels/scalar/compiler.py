@@ -120,18 +120,19 @@ def _folded(run: Compiled, operands: Sequence[Compiled]) -> Compiled:
 
 def _apply(kernel: Kernel, arguments: Sequence[Expression]) -> Compiled:
     operands = [compile_expression(argument) for argument in arguments]
-    run: Compiled
+    return _folded(_closure(kernel, operands), operands)
+
+
+def _closure(kernel: Kernel, operands: list[Compiled]) -> Compiled:
     if all(isinstance(operand, Constant) for operand in operands):  # a kernel needs a column
-        run = lambda rows: kernel(*(as_array(operand(rows), rows.count) for operand in operands))
-    elif len(operands) == 1:
+        return lambda rows: kernel(*(as_array(operand(rows), rows.count) for operand in operands))
+    if len(operands) == 1:
         (only,) = operands
-        run = lambda rows: kernel(only(rows))
-    elif len(operands) == 2:
+        return lambda rows: kernel(only(rows))
+    if len(operands) == 2:
         left, right = operands
-        run = lambda rows: kernel(left(rows), right(rows))
-    else:
-        run = lambda rows: kernel(*(operand(rows) for operand in operands))
-    return _folded(run, operands)
+        return lambda rows: kernel(left(rows), right(rows))
+    return lambda rows: kernel(*(operand(rows) for operand in operands))
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------

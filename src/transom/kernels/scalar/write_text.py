@@ -32,13 +32,11 @@ def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 def _write_floats(column: pa.Array) -> pa.Array:
     """The shortest digits that give the number back; Python changes to 1e+16 where DuckDB does.
 
+    NaN is always nan. DuckDB shows its sign, which no comparison sees and which is an accident of the processor.
     A number at a time: Arrow writes 1.0 as 1, and no other column-wise writer of shortest digits is at hand.
     """
     values = column.to_numpy(zero_copy_only=False)
     texts = [repr(x) for x in values.tolist()] if column.type == DOUBLE else [_write_real(x) for x in values]
-    negative = np.isnan(values) & np.signbit(values)
-    for row in np.flatnonzero(negative).tolist():
-        texts[row] = "-nan"
     return valid_like(pa.array(texts, VARCHAR), column)
 
 

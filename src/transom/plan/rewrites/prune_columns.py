@@ -24,6 +24,8 @@ from transom.plan.algebra import (
     TableScan,
     ToStream,
     Window,
+    a_relation,
+    a_stream,
 )
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, remap, walk
 
@@ -45,16 +47,16 @@ def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
         expressions = [node.expressions[i] for i in wanted]
         if any(_opaque(expression) for expression in expressions):
             child = prune_columns(node.input)
-            return replace(node, input=child), everything  # type: ignore[arg-type]
+            return replace(node, input=a_relation(child)), everything
         child, at = _child(node.input, expressions)
         moved = tuple(remap(expression, at) for expression in expressions)
         kept = {old: new for new, old in enumerate(wanted)}
-        return Project(child, moved, tuple(node.names[i] for i in wanted)), kept  # type: ignore[arg-type]
+        return Project(a_relation(child), moved, tuple(node.names[i] for i in wanted)), kept
     if isinstance(node, Filter | StreamFilter):
         if _opaque(node.predicate):
             return node.with_inputs((prune_columns(node.input),)), everything
         child, at = _prune(node.input, needed | columns_of(node.predicate))
-        return replace(node, input=child, predicate=remap(node.predicate, at)), at  # type: ignore[arg-type]
+        return replace(node.with_inputs((child,)), predicate=remap(node.predicate, at)), at  # type: ignore[call-arg]
     if isinstance(node, Window):
         wanted = _at_least_one(needed | frozenset(node.spec.partition or ()))
         child, at = _prune(node.input, frozenset(wanted))
@@ -63,7 +65,7 @@ def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
         spec = node.spec
         if spec.partition is not None:
             spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
-        return Window(child, spec), to  # type: ignore[arg-type]
+        return Window(a_stream(child), spec), to
     if isinstance(node, Join):
         return _prune_join(node, needed)
     if isinstance(node, Aggregate):
@@ -73,14 +75,14 @@ def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
         calls = tuple(
             call if call.argument is None else replace(call, argument=remap(call.argument, at)) for call in node.calls
         )
-        return replace(node, input=child, keys=keys, calls=calls), everything  # type: ignore[arg-type]
+        return replace(node, input=a_relation(child), keys=keys, calls=calls), everything
     if isinstance(node, SetOperation) and node.kind == "union" and node.all:
         wanted = _at_least_one(needed)
         sides = []
         for side in (node.left, node.right):
             child, at = _prune(side, frozenset(wanted))
-            sides.append(_narrow(child, at, wanted))
-        return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}  # type: ignore[arg-type]
+            sides.append(a_relation(_narrow(child, at, wanted)))
+        return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}
     assert isinstance(node, ToStream | Distinct | SetOperation | OuterJoin), node
     return node.with_inputs(tuple(prune_columns(child) for child in node.inputs)), everything
 
@@ -96,11 +98,11 @@ def _prune_join(join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
         wanted = sorted(own) or [next(iter(at), 0)]
         child = _narrow(child, at, wanted)
         to.update({first + old: width + new for new, old in enumerate(wanted)})
-        relations.append(child)
+        relations.append(a_relation(child))
         first += len(relation.schema)
         width += len(wanted)
     predicate = None if join.predicate is None else remap(join.predicate, to)
-    return Join(tuple(relations), predicate), to  # type: ignore[arg-type]
+    return Join(tuple(relations), predicate), to
 
 
 def _child(node: Node, expressions: list[Expression]) -> tuple[Node, Positions]:
@@ -119,7 +121,7 @@ def _narrow(node: Node, at: Positions, wanted: list[int]) -> Node:
     names = tuple(node.schema[i].name for i in positions)
     if isinstance(node, Stream):
         return StreamProject(node, expressions, names)
-    return Project(node, expressions, names)  # type: ignore[arg-type]
+    return Project(a_relation(node), expressions, names)
 
 
 def _at_least_one(needed: frozenset[int]) -> list[int]:

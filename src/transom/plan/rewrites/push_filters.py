@@ -21,6 +21,8 @@ from transom.plan.algebra import (
     StreamFilter,
     Window,
     WindowSpec,
+    a_relation,
+    a_stream,
 )
 from transom.plan.expression import (
     Exists,
@@ -70,8 +72,8 @@ def _push_movable(node: Relation, parts: tuple[Expression, ...]) -> Relation:
         stream = push_filters(node.input)
         predicate = conjunction(below)
         if predicate is not None:
-            stream = StreamFilter(stream, predicate)  # type: ignore[arg-type]
-        return _filtered(replace(node, input=stream), above)  # type: ignore[arg-type]
+            stream = StreamFilter(a_stream(stream), predicate)
+        return _filtered(replace(node, input=a_stream(stream)), above)
     return _stay(node, parts)
 
 
@@ -101,7 +103,7 @@ def _push_into_join(join: Join, parts: tuple[Expression, ...]) -> Relation:
 
 
 def _stay(node: Relation, parts: tuple[Expression, ...]) -> Relation:
-    return _filtered(node.with_inputs(tuple(push_filters(child) for child in node.inputs)), parts)  # type: ignore[arg-type]
+    return _filtered(a_relation(node.with_inputs(tuple(push_filters(child) for child in node.inputs))), parts)
 
 
 def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Interrupt:
-    """Within it Ctrl-C is only noted; a second one interrupts at once. Elsewhere than in the main thread it does nothing."""
+    """Within it Ctrl-C is only noted; a second one interrupts at once. It does nothing outside the main thread."""
 
     def __init__(self) -> None:
         self.asked = False

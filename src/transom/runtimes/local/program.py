@@ -1,4 +1,4 @@
-"""A text of statements, bound, checked and planned: everything that can be wrong with it is found before anything starts."""
+"""A text of statements, bound, checked and planned: what is wrong with it is found before anything starts."""
 
 from __future__ import annotations
 

@@ -133,6 +133,11 @@ class LocalQuery:
             if sink is not None:
                 sink.abandon()
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the answer can be had from `table`."""
+        return isinstance(self._open()[0], MemorySink)
+
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
         self.show()
@@ -150,7 +155,9 @@ class LocalQuery:
             name for name in self.pipeline.inputs
             if not self._readings[name].complete and self._look_again.get(name, now) <= now
         ]  # fmt: skip
-        return min(open_ones, key=lambda name: (self.pipeline.watermark(name), self._readings[name].reads), default=None)
+        return min(
+            open_ones, key=lambda name: (self.pipeline.watermark(name), self._readings[name].reads), default=None
+        )
 
     def _read(self, name: str) -> bool:
         """One batch of an input; whether there was one, or it was seen to have ended."""

@@ -1,7 +1,7 @@
 """The side table: rows that were refused, with the reason.
 
-Rejected rows are in it, and late ones of streams that declare late = 'side'. `row` is the row as JSON; one that could not
-be read is there as it stands in the source, and `position` says where.
+Rejected rows are in it, and late ones of streams that declare late = 'side'. `row` is the row as JSON; one that could
+not be read is there as it stands in the source, and `position` says where.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import pyarrow as pa
 from transom.connectors.row_text import json_text
 from transom.pipeline.admission import IDLE, LATE, REASONS, Refused
 
-SIDE: Final = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())])
+SIDE: Final = pa.schema(
+    [("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())]
+)
 
 _LATE: Final = (REASONS[LATE], REASONS[IDLE])
 _MOST_REASONS: Final = 100
@@ -40,7 +42,7 @@ def refused_rows(stream: str, refused: Refused, keep_late: bool) -> pa.RecordBat
 
 
 def count_reasons(known: dict[str, int], reasons: list[str]) -> None:
-    """Add to the counts. Values are left out of a reason, and past a hundred different ones the rest are counted together."""
+    """Add to the counts. A reason is counted without its value, and past a hundred different ones together."""
     for reason, count in Counter(reasons).items():
         kind = re.sub(r" and cannot hold .*", " and cannot hold the value", reason, flags=re.DOTALL)
         if kind not in known and len(known) >= _MOST_REASONS:

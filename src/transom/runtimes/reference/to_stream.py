@@ -30,7 +30,7 @@ def stream_of(relation: RelationHistory, change: Change) -> list[TimedRow]:
 def slides_of(relation: RelationHistory, slides: Sequence[int], last: int) -> list[TimedRow]:
     """RSTREAM over slides: the snapshot at every multiple of a slide, up to and with the instant `last`."""
     emitted: list[TimedRow] = []
-    ends = [*relation.instants[1:], last + 1]
+    ends = [*relation.instants, last + 1][1:]
     for (begin, snapshot), end in zip(relation.points, ends, strict=True):
         if snapshot:
             multiples = {t for slide in slides for t in _multiples(slide, begin, min(end, last + 1))}

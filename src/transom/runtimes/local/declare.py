@@ -1,0 +1,45 @@
+"""Streams and tables that a program declares by handing over their rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+from typing import Literal as OneOf
+
+from transom.core.errors import OptionError, SourceError
+from transom.core.schema import TIMESTAMP, Column, Schema
+from transom.core.time import parse_duration
+from transom.cql.bind_definition import ARRIVAL_TIME
+from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
+
+Late = OneOf["drop", "side", "fail"]
+
+_MEMORY: Final = {"connector": "memory"}
+
+
+def declared_table(name: str, columns: Schema) -> TableDefinition:
+    return TableDefinition(name, columns, properties=_MEMORY)
+
+
+def declared_stream(
+    name: str, columns: Schema, time: str | None, bound: str | timedelta, late: Late
+) -> StreamDefinition:
+    """`time` names the column with the instant of a row, which may be text or a date; None: rows are stamped."""
+    if late not in ("drop", "side", "fail"):
+        raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")
+    if time is None:
+        stamped = Schema((*columns.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
+        invisible = frozenset({ARRIVAL_TIME})
+        return StreamDefinition(name, stamped, TimeColumn(ARRIVAL_TIME, 0), late, None, True, invisible, _MEMORY)
+    for i, column in enumerate(columns):
+        if column.name.lower() == time.lower():
+            typed = Schema((*columns.columns[:i], Column(column.name, TIMESTAMP), *columns.columns[i + 1 :]))
+            return StreamDefinition(name, typed, TimeColumn(column.name, _micros(bound)), late, properties=_MEMORY)
+    raise SourceError(f"'{name}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
+
+
+def _micros(bound: str | timedelta) -> int:
+    micros = parse_duration(bound) if isinstance(bound, str) else bound // timedelta(microseconds=1)
+    if micros is None or not 0 <= micros < 1 << 62:
+        raise OptionError(f"the bound cannot be '{bound}'", remedy="write a duration such as '2 seconds'")
+    return micros
