@@ -6,6 +6,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.properties.occurrences"]
+
 # How long an example takes depends on the machine and on what is compiled already: no deadlines.
 settings.register_profile(
     "ci",

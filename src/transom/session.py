@@ -174,7 +174,9 @@ class Session:
         query.run()
         return query.table()
 
-    def explain(self, text: str, json: bool = False, analyze: bool = False) -> str:
+    def explain(
+        self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None
+    ) -> str:
         """How the queries of a text would run, as trees or as JSON; with `analyze` they are run, and measured.
 
         >>> session = Session()
@@ -184,7 +186,7 @@ class Session:
            keeps nothing; O(1) a row; fragment 1
         fragment 1, any bucket: t any into #1
         """
-        planned = [one for one in self.prepare(text) if one.root is not None]
+        planned = [one for one in self.prepare(text, fixed) if one.root is not None]
         if json:
             plans = [{"statement": one.statement.text, **self._explain_json(one, analyze)} for one in planned]
             return json_text.dumps({"queries": plans}, indent=2)
@@ -211,13 +213,14 @@ class Session:
         checkpoint: str | None = None,
         every: int = EVERY,
         side: str | None = None,
+        keep_refused: bool = True,
         answer: Callable[[Planned, str, pa.Schema], Sink] | None = None,
         clock: Clock | None = None,
     ) -> LocalRun:
         """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
 
         Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
-        to memory. Refused rows go to files below the folder `side`, otherwise to the side table.
+        to memory. Refused rows go to files below the folder `side`, otherwise to the side table if they are to be kept.
         """
         if emit not in _FORM_OF_EMIT:
             raise OptionError(f"emit cannot be '{emit}'", remedy="write changes, lifetimes or latest")
@@ -231,7 +234,7 @@ class Session:
                     one,
                     self._source,
                     self._sink_maker(one, name, answer),
-                    open_side=self._side_maker(name, side),
+                    open_side=self._side_maker(name, side) if side is not None or keep_refused else None,
                     emit=emit if one.sink is None else one.sink.emit,
                     follow=follow,
                     clock=clock,

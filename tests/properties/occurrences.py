@@ -1,7 +1,7 @@
 """Counts what the property tests have seen, over all workers, and prints it at the end of the run.
 
-A pytest plugin: how often each pair of window and operator occurred, and how many examples had output at three instants or more; a run in
-which fewer than 80 % of the examples had is a failed run, for it tests too little.
+A pytest plugin: how often each pair of window and operator occurred, and how many examples had output at three instants
+or more; a run in which fewer than 80 % of the examples had is a failed run, for it tests too little.
 """
 
 from __future__ import annotations

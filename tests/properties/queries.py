@@ -58,7 +58,10 @@ WINDOWS = ("range", "rows", "partition", "rows_range", "partition_range", "unbou
 
 
 class Generator:
-    """`joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet."""
+    """Makes one query.
+
+    `joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet.
+    """
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -66,8 +69,8 @@ class Generator:
         self.joined = 0
         self.aliases = 0
 
-    def pick(self, options: Any) -> Any:
-        return self.draw(st.sampled_from(list(options)))
+    def pick(self, options: Sequence[T]) -> T:
+        return cast(T, self.draw(st.sampled_from(list(options))))
 
     def chance(self, percent: int) -> bool:
         return bool(self.draw(st.integers(0, 99)) >= 100 - percent)

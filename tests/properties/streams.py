@@ -1,6 +1,7 @@
 """Random input: typed rows with NULLs, disorder within the bound, now and then a late row, and a cut into batches.
 
-Rows are drawn evenly from a seed, not by hypothesis, which loves the empty and the equal too much for answers with much in them.
+Rows are drawn evenly from a seed, not by hypothesis, which loves the empty and the equal too much for answers with much
+in them.
 """
 
 from __future__ import annotations

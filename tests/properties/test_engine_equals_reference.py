@@ -1,4 +1,7 @@
-"""The heart of the tests: any query, any streams, any cut, any restart, any tactic; equal to the reference at every instant, and punctual."""
+"""The heart of the tests.
+
+Any query, any streams, any cut, any restart, any tactic; equal to the reference at every instant, and punctual.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The two-stream window join, from Arrow batches to Arrow results, for windows of 10^3, 10^5 and 10^6 rows.
 
-Each stream brings rows of 8 columns (strings and NULLs among them) in batches of 10,000, one row a millisecond. A window holds W rows; keys
-are drawn from W values, so a row meets about one row of the other stream. The whole pipeline runs: admission, windows, join, output as lifetimes.
+Each stream brings rows of 8 columns (strings and NULLs among them) in batches of 10,000, one row a millisecond. A
+window holds W rows; keys are drawn from W values, so a row meets about one row of the other stream. The whole pipeline
+runs: admission, windows, join, output as lifetimes.
 """
 
 from __future__ import annotations

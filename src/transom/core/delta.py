@@ -5,8 +5,8 @@ open), and ends of rows sent earlier. After it, every snapshot before `upto` is 
 
 Invariants, for a step from `before` to `upto`:
 - every row has `before <= ta < upto` and `ta < te`: producers drop the ghosts they can see;
-- `holder[i] == NO_HOLDER`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER, and
-  the owner of the holder will send it in `ends`, in the step whose `upto` passes it;
+- `holder[i] == NO_HOLDER`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER,
+  and the owner of the holder will send it in `ends`, in the step whose `upto` passes it;
 - every end has `te < upto`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
 - an owner may use a holder again from the next step on, so a keeper acts on `ends` in the step that brings them.
 """

@@ -1,7 +1,7 @@
 """Copying short runs of bytes inside a compiled loop: 16 at a time, whatever the alignment.
 
-A run may be copied up to 15 bytes too far, so both buffers need `SLACK` bytes behind the last one that matters, and runs are written in
-ascending order. That is several times faster than byte by byte for texts of usual length.
+A run may be copied up to 15 bytes too far, so both buffers need `SLACK` bytes behind the last one that matters, and
+runs are written in ascending order. That is several times faster than byte by byte for texts of usual length.
 """
 
 from __future__ import annotations

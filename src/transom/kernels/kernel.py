@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s
 from transom.core.time import FOREVER
 from transom.state.holders import HolderPool
 
@@ -18,7 +18,8 @@ from transom.state.holders import HolderPool
 class Step:
     """Time moves from `before` (in the first step: the origin) to `upto`; instants below `upto` become final.
 
-    `horizon` is the last instant at which something can happen when all input has ended; RSTREAM over slides stops there.
+    `horizon` is the last instant at which something can happen when all input has ended; RSTREAM over slides stops
+    there.
     """
 
     before: int

@@ -31,7 +31,10 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True)
 class Keys:
-    """`data[offsets[i]:offsets[i + 1]]` is the key of row i (`data` is longer); `null[i]` tells whether a NULL is in it."""
+    """The keys of a batch.
+
+    `data[offsets[i]:offsets[i + 1]]` is the key of row i (`data` is longer); `null[i]` tells whether a NULL is in it.
+    """
 
     hashes: Hashes
     null: npt.NDArray[np.bool_]
@@ -40,6 +43,17 @@ class Keys:
 
     def __len__(self) -> int:
         return len(self.hashes)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A column as it will be written: `words` (and `low` for decimals) of a fixed width, `starts` and `data` of a text."""
+
+    valid: Bytes
+    words: Hashes | None = None
+    low: Hashes | None = None
+    starts: Int64s | None = None
+    data: Bytes | None = None
 
 
 def order_words(array: pa.Array) -> Hashes:
@@ -75,38 +89,38 @@ def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
     """
     null = np.zeros(rows, dtype=np.bool_)
     lengths = np.zeros(rows, dtype=np.int64)
-    prepared = []
-    for column in columns:
-        valid = validity(column)
+    prepared: list[_Prepared] = []
+    for array in columns:
+        valid = validity(array)
         if valid is None:
             valid = np.ones(rows, dtype=np.uint8)
         else:
             null |= valid == 0
-        if is_text(column.type):
-            starts, data = text_parts(column)
+        if is_text(array.type):
+            starts, data = text_parts(array)
             measure_text(starts, data, valid, lengths)
-            prepared.append((valid, None, None, starts, data))
-        elif pa.types.is_decimal(column.type):
-            values = fixed_values(column)
+            prepared.append(_Prepared(valid, starts=starts, data=data))
+        elif pa.types.is_decimal(array.type):
+            values = fixed_values(array)
             words = np.ascontiguousarray(values["hi"]).view(np.uint64) ^ _SIGN
             lengths += 1 + 16 * valid.astype(np.int64)
-            prepared.append((valid, words, np.ascontiguousarray(values["lo"]), None, None))
+            prepared.append(_Prepared(valid, words, np.ascontiguousarray(values["lo"])))
         else:
             lengths += 1 + 8 * valid.astype(np.int64)
-            prepared.append((valid, order_words(column), None, None, None))
+            prepared.append(_Prepared(valid, order_words(array)))
     offsets = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     out = np.empty(int(offsets[-1]) + SLACK, dtype=np.uint8)
     cursor = offsets[:-1].copy()
-    for valid, words, low, starts, data in prepared:
-        if words is not None:
-            write_words(words, valid, cursor, out)
-            if low is not None:
-                write_low_words(low, valid, cursor, out)
+    for column in prepared:
+        if column.words is not None:
+            write_words(column.words, column.valid, cursor, out)
+            if column.low is not None:
+                write_low_words(column.low, column.valid, cursor, out)
         else:
-            write_text(starts, data, valid, cursor, out)
+            write_text(column.starts, column.data, column.valid, cursor, out)
     if single_word(columns):
-        hashes = mix_all(prepared[0][1])
+        hashes = mix_all(prepared[0].words)
         hashes[null] = np.uint64(0x9E3779B97F4A7C15)
     else:
         hashes = hash_bytes(out, offsets)

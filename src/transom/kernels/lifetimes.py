@@ -1,11 +1,11 @@
 """The rows that a stateful operator keeps, by their ends: the undetermined set and the determined set of paper 1.
 
-- **Undetermined**: rows whose end is open. `observer[holder]` starts the list of slots that wait for that holder (a union or
-  a self-join brings several rows with one holder); when the end is written, they leave with it at once, because an end
-  is never written before time passes it.
-- **Determined**: rows whose end is known, sorted **lazily** (paper 1, section 4.2): new rows go to an unsorted part of which only
-  the earliest end is remembered; it is sorted into a run when time passes that end. Due rows are the heads of the runs;
-  runs of similar size are merged, so a row is moved O(log n) times.
+- **Undetermined**: rows whose end is open. `observer[holder]` starts the list of slots that wait for that holder (a
+  union or a self-join brings several rows with one holder); when the end is written, they leave with it at once,
+  because an end is never written before time passes it.
+- **Determined**: rows whose end is known, sorted **lazily** (paper 1, section 4.2): new rows go to an unsorted part of
+  which only the earliest end is remembered; it is sorted into a run when time passes that end. Due rows are the heads
+  of the runs; runs of similar size are merged, so a row is moved O(log n) times.
 - Rows that live forever are in neither set: they never leave.
 """
 

@@ -1,7 +1,7 @@
 """From changing multiplicities to rows with lifetimes.
 
-When a value is to be there more often, rows begin, open; when less often, the youngest of its rows end. Which of several equal
-rows ends is nobody's business: snapshots are bags.
+When a value is to be there more often, rows begin, open; when less often, the youngest of its rows end. Which of
+several equal rows ends is nobody's business: snapshots are bags.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows kept in flat arrays, addressed by slot: written in bulk, gathered in bulk into Arrow columns.
 
-Fixed-width columns are one array each, in `columns.storage_dtype`. Texts are a start and a length per slot into an arena
-of bytes that is appended to; when it is full and less than half of it is alive, the living texts are moved together.
-Who uses which slot is the caller's business (a ring, a `SlotPool`).
+Fixed-width columns are one array each, in `columns.storage_dtype`. Texts are a start and a length per slot into an
+arena of bytes that is appended to; when it is full and less than half of it is alive, the living texts are moved
+together. Who uses which slot is the caller's business (a ring, a `SlotPool`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ Costs: the expressions, column by column.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from transom.kernels import scalar
 from transom.kernels.kernel import Step
 from transom.plan.expression import ColumnRef, Expression
 
-Moving = TypeVar("Moving", Delta, StreamDelta)  # what comes in goes out
+Moving = Delta | StreamDelta  # what comes in goes out
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """DISTINCT, INTERSECT and EXCEPT, with and without ALL.
 
 Meaning: at every instant a value that is l times in the left and r times in the right input is there m(l, r) times:
-    DISTINCT [l > 0], INTERSECT [l > 0 and r > 0], EXCEPT [l > 0 and r = 0], INTERSECT ALL min(l, r), EXCEPT ALL max(l - r, 0).
+    DISTINCT [l > 0], INTERSECT [l > 0 and r > 0], EXCEPT [l > 0 and r = 0], INTERSECT ALL min(l, r),
+    EXCEPT ALL max(l - r, 0).
 Emits: open rows when m grows, ends when it falls.
 Keeps: each value alive once with its two counts, two numbers per input row alive, one node per output row alive.
 Needs: nothing.

@@ -1,8 +1,8 @@
 """Tables from outside: static ones, and changing ones given by + and - or by upserts.
 
-Meaning: a static row is alive from the origin forever. A changing row lives from its + to its -, which is known by all columns but the time
-    (the youngest of several goes first); with a primary key a + replaces the row of that key. Changes of one instant apply in arrival order
-    and then count net: what begins and ends there is a ghost.
+Meaning: a static row is alive from the origin forever. A changing row lives from its + to its -, which is known by all
+    columns but the time (the youngest of several goes first); with a primary key a + replaces the row of that key.
+    Changes of one instant apply in arrival order and then count net: what begins and ends there is a ghost.
 Emits: open rows and their ends.
 Keeps: the key of each row alive, and a list node per row.
 Needs: changes in time order, changes of one instant in arrival order.
@@ -61,7 +61,10 @@ class ChangesTableState:
 
 @dataclass(frozen=True)
 class ChangesTable:
-    """`identity` are the columns by which a row is known. The change column, if there is one, is the last of the input."""
+    """`identity` are the columns by which a row is known.
+
+    The change column, if there is one, is the last of the input.
+    """
 
     schema: pa.Schema
     identity: tuple[int, ...]

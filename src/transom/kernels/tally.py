@@ -1,8 +1,10 @@
-"""How often each value is there, instant by instant: what DISTINCT, the set operations and the stream operators have in common.
+"""How often each value is there, instant by instant.
 
-A `Tally` numbers the values of one or two inputs and counts them per input. A step turns the rows' beginnings and ends into
-`Steps`: for every instant, in order, the values whose counts changed there, with the counts before and after. Rows that come
-and go at the same instant cancel, so ghosts leave no trace.
+That is what DISTINCT, the set operations and the stream operators have in common.
+
+A `Tally` numbers the values of one or two inputs and counts them per input. A step turns the rows' beginnings and ends
+into `Steps`: for every instant, in order, the values whose counts changed there, with the counts before and after. Rows
+that come and go at the same instant cancel, so ghosts leave no trace.
 """
 
 from __future__ import annotations

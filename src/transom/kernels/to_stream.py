@@ -1,7 +1,7 @@
 """ISTREAM, DSTREAM and RSTREAM, and the changes that a sink writes.
 
-Meaning: ISTREAM at t is the bag difference R(t) - R(t-), DSTREAM is R(t-) - R(t), RSTREAM is R(t) at every instant at which R changed,
-    or, over windows with a RANGE slide alone, at every multiple of a slide, up to the last finite end.
+Meaning: ISTREAM at t is the bag difference R(t) - R(t-), DSTREAM is R(t-) - R(t), RSTREAM is R(t) at every instant at
+    which R changed, or, over windows with a RANGE slide alone, at every multiple of a slide, up to the last finite end.
     CHANGES is both differences, with a column that says which.
 Emits: stream rows ascending in time; rows of one instant in the order of their values (CHANGES: what left first).
 Keeps: each value alive once with its count, two numbers per row alive.

@@ -1,8 +1,9 @@
 """The door of a query: which rows of an input are admitted, which wait, and how far its watermark is.
 
-Going through the source in its order, the watermark is the greatest time so far minus the declared bound. A row below it is late; a row
-whose time is missing or out of range, or whose change makes no sense, is rejected; the others wait until progress passes them and
-are then released in time order. The ledger always adds up: rows in = used + late + rejected + waiting.
+Going through the source in its order, the watermark is the greatest time so far minus the declared bound. A row below
+it is late; a row whose time is missing or out of range, or whose change makes no sense, is rejected; the others wait
+until progress passes them and are then released in time order. The ledger always adds up: rows in = used + late +
+rejected + waiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""One running query: rows are pushed in, time is advanced, output comes out; its whole memory can be saved and restored.
+"""One running query.
 
-All inputs of a query advance together: progress is the least watermark of its streams and changing tables, and a step takes every
-operator, children first, from the last progress to the new one. So an operator's `upto` is never behind that of its consumer,
-and an end is known to everybody in the step that passes it.
+Rows are pushed in, time is advanced, output comes out; its whole memory can be saved and restored.
+
+All inputs of a query advance together: progress is the least watermark of its streams and changing tables, and a step
+takes every operator, children first, from the last progress to the new one. So an operator's `upto` is never behind
+that of its consumer, and an end is known to everybody in the step that passes it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 | emit | columns |
 | --- | --- |
 | stream | at, the row |
-| changes | change (+ or -), at, the row; within an instant what left comes first; what leaves and enters at once is not mentioned |
+| changes | change (+ or -), at, the row |
 | lifetimes | the row, ta, te; a row once its end is known; at the end of all input the open ones, with an empty te |
 | latest | the row; the whole snapshot each time |
+
+Of changes within an instant what left comes first; what leaves and enters at once is not mentioned.
 """
 
 from __future__ import annotations

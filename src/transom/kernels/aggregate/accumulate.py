@@ -1,4 +1,7 @@
-"""The loop of the aggregate: rows come and go in the order of time, and each group that changed is looked at once an instant."""
+"""The loop of the aggregate.
+
+Rows come and go in the order of time, and each group that changed is looked at once an instant.
+"""
 
 from __future__ import annotations
 

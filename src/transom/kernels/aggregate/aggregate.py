@@ -1,12 +1,14 @@
 """COUNT, SUM, AVG, MIN, MAX, each also DISTINCT, with or without GROUP BY.
 
-Meaning: at every instant, one row per group that has rows: its key and the aggregates of the snapshot. Without GROUP BY one row always,
-    from the origin on; over nothing COUNT is 0 and the others are NULL.
+Meaning: at every instant, one row per group that has rows: its key and the aggregates of the snapshot. Without GROUP BY
+    one row always, from the origin on; over nothing COUNT is 0 and the others are NULL.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
-Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums are exact:
-    128 bits for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the rows. Freed with the last row.
+Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
+    are exact: 128 bits for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the rows.
+    Freed with the last row.
 Needs: nothing.
-Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in the step.
+Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
+    the step.
 
 >>> from transom.core.delta import NO_HOLDER
 >>> from transom.state.holders import HolderPool
@@ -291,8 +293,11 @@ class AggregateKernel:
 
     @cached_property
     def table(self) -> Int64s:
-        """Per call: kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or
-        of its heap, and number of its text or -1."""
+        """Per call five numbers.
+
+        Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or of its
+        heap, and number of its text or -1.
+        """
         rows = []
         distinct = floats = heaps = 0
         texts = [i for i in self.arguments if is_text(self.input_types[i])]

@@ -1,8 +1,8 @@
 """Sums of floating numbers without rounding, to which numbers can be added and from which they can be taken away again.
 
-A sum is an integer multiple of 2^-1074 in `CHUNKS` signed digits of 32 bits (a small superaccumulator). Adding touches two
-digits; carries are put off. `rounded` gives the nearest double, ties to even: what `math.fsum` says, whatever the order
-and the history. Infinities and NaN are counted apart, in the last three entries.
+A sum is an integer multiple of 2^-1074 in `CHUNKS` signed digits of 32 bits (a small superaccumulator). Adding touches
+two digits; carries are put off. `rounded` gives the nearest double, ties to even: what `math.fsum` says, whatever the
+order and the history. Infinities and NaN are counted apart, in the last three entries.
 
 >>> total = np.zeros(WIDTH, dtype=np.int64)
 >>> for value in (1e16, 1.0, -1e16):

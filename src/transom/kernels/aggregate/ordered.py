@@ -1,8 +1,9 @@
 """The least of a changing set: pairing heaps over row slots, one root per group, any row removable in O(log n).
 
-Rows are slots; `links[0..2, slot]` are first child, next sibling and (for a first child) parent or (otherwise) previous sibling; -1 is none.
-Values are compared by (hi, lo) as a signed and an unsigned word, then, for texts longer than 16 bytes, by the rest of their bytes:
-text k of `width` in a slot is entry slot * width + k of `start` and `length`; k = -1 is no text.
+Rows are slots; `links[0..2, slot]` are first child, next sibling and (for a first child) parent or (otherwise) previous
+sibling; -1 is none. Values are compared by (hi, lo) as a signed and an unsigned word, then, for texts longer than 16
+bytes, by the rest of their bytes: text k of `width` in a slot is entry slot * width + k of `start` and `length`; k = -1
+is no text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The driver of two-way joins.
 
 Meaning: a pair of rows that satisfy the predicate is alive on the intersection of their lifetimes.
-Emits: each pair once, in the step in which the younger row came; its end at once where it is determined, else when the first member ends.
+Emits: each pair once, in the step in which the younger row came; its end at once where it is determined, else when the
+    first member ends.
 Keeps: both sides (`ring_hash.py`, `lazy_hash.py`), and pairs with open ends (`open_pairs.py`).
 Needs: what the tactic needs; `nested_loop` is the lazy tactic with one chain for everything and takes any predicate.
 Costs: a probe per row and what the tactic says; payload columns are gathered once the pairs are known.

@@ -1,7 +1,8 @@
 """The undetermined set of a join: pairs that were made while the end of a member was open.
 
-A pair ends when the first of its members does. Each pair is in two lists, one per member, so whichever row ends closes its pairs
-and takes them out of the other's list in O(1). Pairs whose end was known when they were made are never in here.
+A pair ends when the first of its members does. Each pair is in two lists, one per member, so whichever row ends closes
+its pairs and takes them out of the other's list in O(1). Pairs whose end was known when they were made are never in
+here.
 """
 
 from __future__ import annotations

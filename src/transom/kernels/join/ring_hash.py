@@ -4,8 +4,8 @@ Meaning: the rows alive of one input, found by the hash of their key.
 Emits: nothing; the driver in `join.py` does.
 Keeps: the rows alive, in a ring in arrival order; freed by moving its tail.
 Needs: ends that grow with arrival (RANGE, ROWS, NOW and unbounded windows, tables that only grow).
-Costs: O(1) to insert and to expire; a probe walks the chain from new to old and stops behind the tail, so nothing is ever deleted
-    from the table.
+Costs: O(1) to insert and to expire; a probe walks the chain from new to old and stops behind the tail, so nothing is
+    ever deleted from the table.
 
 >>> side = RingSide.of([pa.int64()], keyed=False)
 >>> side.reserve(3); side.mask

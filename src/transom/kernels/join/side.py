@@ -1,7 +1,7 @@
 """What both hash tactics share of one side of a join: rows by position, hash chains from new to old, and the probe.
 
-A position names a row for as long as it lives; its slot in the arrays is `position & mask`. In a ring positions grow forever and the
-mask folds them; otherwise the mask is all ones and a position is its slot.
+A position names a row for as long as it lives; its slot in the arrays is `position & mask`. In a ring positions grow
+forever and the mask folds them; otherwise the mask is all ones and a position is its slot.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
 class Side:
     """`head[hash & ..]` starts a chain of positions; `first_pair` lists the row's open pairs.
 
-    `entries[slot]` holds together what a probe reads: hash, ta, te (OPEN_END, later than forever, while a row is open) and
-    the next position of the chain.
+    `entries[slot]` holds together what a probe reads: hash, ta, te (OPEN_END, later than forever, while a row is open)
+    and the next position of the chain.
     """
 
     rows: RowStore

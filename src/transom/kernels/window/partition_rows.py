@@ -2,8 +2,8 @@
 
 Meaning: as `rows.py`, counted among the rows of the same key; all rows with NULL keys alike are one partition.
 Emits: rows whose end came in the same step with that end, the others open; the ends of earlier rows.
-Keeps: per partition a list of its last N rows (time, holder); a partition is kept forever, as its rows are alive until others come.
-    With RANGE also a queue of the rows whose time has not come.
+Keeps: per partition a list of its last N rows (time, holder); a partition is kept forever, as its rows are alive until
+    others come. With RANGE also a queue of the rows whose time has not come.
 Needs: rows in time order, rows of one instant in arrival order.
 Costs: a hash look-up and O(1) list work a row.
 
@@ -37,7 +37,10 @@ _HOLDER, _TIME, _SERIAL = 1, 2, 3  # rows of `nodes`; row 0 is the next node of 
 
 @dataclass
 class PartitionRowsWindowState:
-    """`lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, holder, time and serial number of a row."""
+    """The partitions, each a list of rows.
+
+    `lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, holder, time and serial number of a row.
+    """
 
     keys: KeyIndex = field(default_factory=KeyIndex)
     lists: Int64s = field(default_factory=lambda: np.zeros((3, 0), dtype=np.int64))

@@ -65,7 +65,10 @@ class RowsWindow:
         return delta
 
     def _ends(self, times: Int64s, first: int, arrivals: Int64s, upto: int) -> Int64s:
-        """Ends of the rows numbered first, first + 1, .. (arrivals are 0, 1, ..), OPEN_END where none came before upto."""
+        """Ends of the rows numbered first, first + 1, .. (arrivals are 0, 1, ..).
+
+        OPEN_END where none came before upto.
+        """
         te = np.full(len(times), OPEN_END, dtype=np.int64)
         pushed = min(max(len(arrivals) - self.rows - first, 0), len(times))
         te[:pushed] = arrivals[first + self.rows : first + self.rows + pushed]

@@ -1,6 +1,7 @@
 """ROWS N SLIDE M windows.
 
-Meaning: sampled after every M-th row and held: row i lives from the time of row ceil(i / M) M to that of row ceil((i + N) / M) M.
+Meaning: sampled after every M-th row and held: row i lives from the time of row ceil(i / M) M to that of row
+    ceil((i + N) / M) M.
 Emits: the rows of a step of M once its last row is there, open until the sample that they are no longer in.
 Keeps: the rows of the step that is not full, below M; number and holder of the rows alive, below N + M.
 Needs: rows in time order, rows of one instant in arrival order.

@@ -1,7 +1,7 @@
 """Carry only the columns that somebody above reads.
 
-State is kept per column, so a column that is dropped before a join costs nothing in it. DISTINCT, INTERSECT, EXCEPT and the stream operators
-read whole rows; a row that is needed for its existence alone keeps one column.
+State is kept per column, so a column that is dropped before a join costs nothing in it. DISTINCT, INTERSECT, EXCEPT and
+the stream operators read whole rows; a row that is needed for its existence alone keeps one column.
 """
 
 from __future__ import annotations

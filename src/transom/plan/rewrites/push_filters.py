@@ -1,9 +1,10 @@
 """Move selections towards the sources.
 
-A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its predicate. Of windows it
-passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY .. ROWS if it reads partition keys only; never
-another row-count window, which must count the rows that the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too:
-RSTREAM over slides goes on until the last row of the window ends, also if a selection hides that row.
+A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its
+predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY
+.. ROWS if it reads partition keys only; never another row-count window, which must count the rows that the selection
+would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the last row of the
+window ends, also if a selection hides that row.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
+from transom.planner.operator import Operator
 from transom.runtimes.local.clock import Clock, RealClock
 from transom.runtimes.local.program import Planned
 from transom.runtimes.local.side import SIDE, count_reasons, refused_rows, unreadable
@@ -169,7 +170,8 @@ class LocalQuery:
         if len(batch.rejected):
             self.pipeline.reject(name, len(batch.rejected))
             count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
-            self._set_aside(unreadable(self._definitions[name].name, batch.rejected))
+            if self._side is not None:
+                self._side.write(unreadable(self._definitions[name].name, batch.rejected))
         if len(batch.rows):
             self._note(name, self.pipeline.push(name, batch.rows, self.clock.now()))
         came = bool(len(batch.rows) or len(batch.rejected))
@@ -210,12 +212,9 @@ class LocalQuery:
         if refused is None:
             return
         count_reasons(self._readings[name].reasons, refused.reasons)
-        definition = self._definitions[name]
-        self._set_aside(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
-
-    def _set_aside(self, rows: pa.RecordBatch) -> None:
         if self._side is not None:
-            self._side.write(rows)
+            definition = self._definitions[name]
+            self._side.write(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
 
     def _open(self) -> list[Sink]:
         """The sinks; opened when they are first needed, because to open one removes what is no part of this run."""
@@ -233,7 +232,7 @@ class LocalQuery:
         return Status(
             name=self.name,
             inputs=tuple(self._input_status(name) for name in pipeline.names),
-            operators=tuple(self._operator_status(i) for i in range(len(pipeline.operators))),
+            operators=tuple(self._operator_status(i, each) for i, each in enumerate(pipeline.root.walk(), 1)),
             progress=pipeline.progress,
             held_back_by=pipeline.held_back_by if waits else None,
             rows_out=pipeline.state.rows_out,
@@ -255,16 +254,17 @@ class LocalQuery:
             reasons=dict(self._readings[name].reasons),
         )
 
-    def _operator_status(self, i: int) -> OperatorStatus:
-        operator, counters = self.pipeline.operators[i], self.pipeline.state.counters[i]
+    def _operator_status(self, number: int, operator: Operator) -> OperatorStatus:
+        place = self.pipeline.number[id(operator)]
+        counters = self.pipeline.state.counters[place]
         return OperatorStatus(
-            number=i + 1,
+            number=number,
             operator=operator.kind,
             tactic=operator.tactic.name,
             rows_in=counters.rows_in,
             rows_out=counters.rows_out,
             ends=counters.ends_out,
-            state_bytes=state_bytes(self.pipeline.state.operators[i]),
+            state_bytes=state_bytes(self.pipeline.state.operators[place]),
             seconds=counters.seconds,
         )
 

@@ -1,0 +1,1 @@
+"""The command line. Nothing here is imported by anybody else."""

@@ -1,0 +1,60 @@
+"""`transom check`: whether a query file is right, and what it declares."""
+
+from __future__ import annotations
+
+import argparse
+
+from transom.cli.query_file import folder_of, read_query_file, read_settings
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    SinkDefinition,
+    Statement,
+    StreamDefinition,
+    TableDefinition,
+)
+from transom.runtimes.local.program import Planned, read_program
+
+
+def main(options: argparse.Namespace) -> int:
+    text = read_query_file(options.file)
+    fixed = read_settings(options.set)
+    with folder_of(options.file):
+        planned = read_program(text, Catalogue(), fixed)
+    print(f"ok: {_declared(planned) or 'nothing is declared'}")
+    return 0
+
+
+def _declared(planned: list[Planned]) -> str:
+    """
+    >>> _declared([])
+    ''
+    """
+    groups: dict[str, list[str]] = {}
+    for one in planned:
+        kind, name = _kind(one.statement)
+        if kind == "query" and one.sink is not None:
+            name = f"into {one.sink.name}"
+        groups.setdefault(kind, []).append(name)
+    return ", ".join(_counted(kind, names) for kind, names in groups.items())
+
+
+def _kind(statement: Statement) -> tuple[str, str]:
+    if isinstance(statement, CreateStatement):
+        definition = statement.definition
+        if isinstance(definition, StreamDefinition):
+            return "stream", definition.name
+        if isinstance(definition, TableDefinition):
+            return "table", definition.name
+        return "sink" if isinstance(definition, SinkDefinition) else "view", definition.name
+    return {"SetStatement": "option", "ExplainStatement": "explanation"}.get(type(statement).__name__, "query"), ""
+
+
+def _counted(kind: str, names: list[str]) -> str:
+    """
+    >>> _counted("query", ["", ""]), _counted("sink", ["out"])
+    ('2 queries', '1 sink (out)')
+    """
+    plural = kind if len(names) == 1 else "queries" if kind == "query" else f"{kind}s"
+    known = ", ".join(name for name in names if name)
+    return f"{len(names)} {plural}" + (f" ({known})" if known else "")

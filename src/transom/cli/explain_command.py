@@ -1,0 +1,29 @@
+"""`transom explain`: how the queries of a file would run; with --analyze, how they did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from transom.cli.query_file import folder_of, read_query_file, read_settings
+from transom.plan.catalogue import Catalogue
+from transom.planner.explain import explain_json, explain_text
+from transom.runtimes.local.program import read_program
+
+
+def main(options: argparse.Namespace) -> int:
+    text = read_query_file(options.file)
+    fixed = read_settings(options.set)
+    with folder_of(options.file):
+        if options.analyze:
+            from transom.session import Session  # the engine, which takes a while to import
+
+            print(Session().explain(text, json=options.json, analyze=True, fixed=fixed))
+            return 0
+        planned = [one for one in read_program(text, Catalogue(), fixed) if one.root is not None]
+    if options.json:
+        plans = [{"statement": one.statement.text, **explain_json(one.root)} for one in planned if one.root]
+        print(json.dumps({"queries": plans}, indent=2))
+    else:
+        print("\n\n".join(explain_text(one.root) for one in planned if one.root))
+    return 0

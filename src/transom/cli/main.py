@@ -1,0 +1,114 @@
+"""`transom`: the commands, their options, and what becomes of errors.
+
+Whatever takes long to import is imported by the command that needs it, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from transom import __version__
+from transom.cli.query_file import UsageError
+from transom.core.errors import TransomError
+
+OK, WRONG, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_PATHS = (
+    "Paths in the query file are relative to the folder of the file; those on the command line to the current folder."
+)
+_EXIT = "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and gives its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        command = import_module(f"transom.cli.{options.command}_command")
+        code: int = command.main(options)
+        sys.stdout.flush()
+        return code
+    except TransomError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else WRONG
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        if os.environ.get("TRANSOM_DEBUG"):
+            raise
+        print(f"error: something went wrong inside Transom: {error}", file=sys.stderr)
+        print("  this is a bug; please report it with what TRANSOM_DEBUG=1 shows", file=sys.stderr)
+        return WRONG
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="transom",
+        description="Standing SQL questions over streams, answered as the data arrives.",
+        epilog=f"{_PATHS} {_EXIT}",
+    )
+    parser.add_argument("--version", action="version", version=f"transom {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands)
+    check = commands.add_parser("check", help="say whether a query file is right", epilog=f"{_PATHS} {_EXIT}")
+    _add_query_file(check)
+    explain = commands.add_parser("explain", help="show how the queries of a file would run", epilog=_PATHS)
+    _add_query_file(explain)
+    explain.add_argument("--json", action="store_true", help="as JSON")
+    explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
+    bench = commands.add_parser("bench", help="list the benchmarks, or run one")
+    bench.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
+    bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
+    bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
+    bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
+    demo = commands.add_parser("demo", help="a burning building: a day of readings, and the alarms that follow from them")
+    demo.add_argument("--keep", metavar="DIR", help="leave the readings, the query file and the answer in this folder")
+    demo.add_argument("--seed", type=int, default=7, help="which day it is (default %(default)s)")
+    return parser
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run the queries of a file",
+        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; the rows of "
+        "other queries are printed. What became of every input row is told at the end, on standard error.",
+        epilog=f"{_PATHS} {_EXIT}",
+    )
+    _add_query_file(run)
+    run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
+    run.add_argument("--every", metavar="N", type=_count, help="steps between two checkpoints (default 16)")
+    run.add_argument("--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query")
+    run.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
+    run.add_argument(
+        "--emit", choices=["changes", "lifetimes", "latest"], default="changes", help="how the answers that are printed look"
+    )
+    run.add_argument(
+        "--format",
+        choices=["table", "csv", "jsonl"],
+        help="how rows are printed (default: a table on a terminal, otherwise CSV)",
+    )
+
+
+def _add_query_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.cql", help="the query file; - is standard input")
+    parser.add_argument(
+        "--set", metavar="OPTION=VALUE", action="append", default=[], help="as SET in the file, with the last word"
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number above 0 is expected, not '{text}'")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""What became of every input row, told at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from transom.core.time import BEGINNING, format_instant
+from transom.runtimes.local.status import InputStatus, Status
+
+
+def summary(statuses: Iterable[Status]) -> str:
+    lines = []
+    for status in statuses:
+        end = "to the end of its input" if status.finished else f"up to {_instant(status.progress)}"
+        lines.append(f"{status.name}: {status.rows_out:,} rows out, {end}")
+        width = max((len(one.name) for one in status.inputs), default=0)
+        for one in status.inputs:
+            lines.append(f"  {one.name:{width}}  {ledger(one)}")
+            lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in one.reasons.items()]
+    return "\n".join(lines)
+
+
+def ledger(one: InputStatus) -> str:
+    """
+    >>> ledger(InputStatus("s", 5, 3, 1, 1, 0, None, True, {}))
+    '5 rows in = 3 used + 1 late + 1 rejected + 0 waiting'
+    """
+    return (
+        f"{one.rows_in:,} rows in = {one.used:,} used + {one.late:,} late + {one.rejected:,} rejected"
+        f" + {one.waiting:,} waiting"
+    )
+
+
+def progress_line(statuses: Iterable[Status]) -> str:
+    """The same in one line, while it runs."""
+    known = list(statuses)
+    rows_in = sum(one.rows_in for status in known for one in status.inputs)
+    rows_out = sum(status.rows_out for status in known)
+    behind = min(known, key=lambda status: status.progress)
+    held = "" if behind.held_back_by is None else f", held back by {behind.held_back_by}"
+    return f"{rows_in:,} rows in, {rows_out:,} out, up to {_instant(behind.progress)}{held}"
+
+
+def _instant(instant: int) -> str:
+    return "the beginning" if instant <= BEGINNING else format_instant(instant)
