@@ -16,7 +16,7 @@ FLOORS: Final = (
     {"cql", "planner", "kernels", "state", "connectors"},
     {"pipeline"},
     {"runtimes.reference", "runtimes.local", "runtimes.spark"},
-    {"session", "testing"},
+    {"session", "testing", "benchmarks"},
     {"cli", "console"},
 )
 """Imports point down only. Rooms of one floor are strangers to each other."""

@@ -174,9 +174,7 @@ class Session:
         query.run()
         return query.table()
 
-    def explain(
-        self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None
-    ) -> str:
+    def explain(self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None) -> str:
         """How the queries of a text would run, as trees or as JSON; with `analyze` they are run, and measured.
 
         >>> session = Session()

@@ -48,7 +48,9 @@ def integers(type_: pa.DataType) -> st.SearchStrategy[int]:
 
 def floats(width: int) -> st.SearchStrategy[float]:
     near = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e10, -1e18, math.inf, -math.inf, math.nan]
-    return st.one_of(st.sampled_from(near), st.integers(-1000, 1000).map(lambda n: n / 8), st.floats(width=width))  # type: ignore[arg-type]
+    # Not those between our greatest HUGEINT and DuckDB's.
+    any_float = st.floats(width=32 if width == 32 else 64).filter(lambda x: not 1e38 <= abs(x) < 2e38)
+    return st.one_of(st.sampled_from(near), st.integers(-1000, 1000).map(lambda n: n / 8), any_float)
 
 
 def decimals(type_: pa.DataType) -> st.SearchStrategy[Decimal]:

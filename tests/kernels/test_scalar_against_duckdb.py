@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.kernels.duckdb_scalar import ask_duckdb, check, open_duckdb
+from tests.kernels.duckdb_scalar import ask_duckdb, check, open_duckdb, type_sql
 from tests.kernels.scalar_expressions import KINDS, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, cases
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import (
@@ -30,7 +30,6 @@ from transom.core.schema import (
     TIMESTAMP,
     TINYINT,
     VARCHAR,
-    sql_name,
 )
 from transom.kernels.scalar import evaluate, keep
 from transom.plan.expression import ColumnRef, Expression, Literal
@@ -171,7 +170,7 @@ REFUSED = {
 @pytest.mark.parametrize("target", [type_ for type_ in TYPES if type_ != VARCHAR], ids=str)
 def test_texts_are_read_as_duckdb_reads_them(connection: duckdb.DuckDBPyConnection, target: pa.DataType) -> None:
     for text in READ:
-        if (text, sql_name(target).partition("(")[0]) not in REFUSED:
+        if (text, type_sql(target).partition("(")[0]) not in REFUSED:
             batch = pa.record_batch([pa.array([text], VARCHAR)], names=["c0"])
             check(connection, cast(ColumnRef(0, VARCHAR, "c0"), target), batch)
             check(connection, cast(ColumnRef(0, VARCHAR, "c0"), target, safe=True), batch)

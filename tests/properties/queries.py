@@ -5,13 +5,12 @@ Every query binds: the generator follows the types of its columns. It also notes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from random import Random
+from typing import TypeVar
 
-from hypothesis import strategies as st
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+Item = TypeVar("Item")
 
 STREAM_COLUMNS = (("k", "int"), ("g", "text"), ("x", "int"), ("f", "float"), ("m", "decimal"))
 
@@ -63,17 +62,21 @@ class Generator:
     `joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet.
     """
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
+    def __init__(self, random: Random) -> None:
+        self.random = random
         self.noted = Noted()
         self.joined = 0
         self.aliases = 0
 
-    def pick(self, options: Sequence[T]) -> T:
-        return cast(T, self.draw(st.sampled_from(list(options))))
+    def pick(self, options: Sequence[Item]) -> Item:
+        return self.random.choice(options)
 
     def chance(self, percent: int) -> bool:
-        return bool(self.draw(st.integers(0, 99)) >= 100 - percent)
+        return self.random.random() * 100 < percent
+
+    def some(self, options: Sequence[Item], most: int) -> list[Item]:
+        """One to `most` different ones."""
+        return self.random.sample(options, min(self.random.randint(1, most), len(options)))
 
     def alias(self) -> str:
         self.aliases += 1
@@ -84,8 +87,8 @@ class Generator:
     def window(self, columns: tuple[Column, ...]) -> str:
         kind = self.pick(WINDOWS + (WINDOWS if self.joined else ()) + (() if self.joined > 1 else ("now",)))
         self.noted.windows.add(kind)
-        rows = self.draw(st.integers(1, 4)) + 2 * self.joined
-        seconds = self.draw(st.integers(1, 9)) + 4 * self.joined
+        rows = self.random.randint(1, 4) + 2 * self.joined
+        seconds = self.random.randint(1, 9) + 4 * self.joined
         keys = ", ".join(column.name for column in self.keys(columns))
         return {
             "range": f"[RANGE {seconds} SECONDS]",
@@ -95,8 +98,8 @@ class Generator:
             "partition_range": f"[PARTITION BY {keys} ROWS {rows} RANGE {seconds} SECONDS]",
             "now": "[NOW]",
             "unbounded": "[RANGE UNBOUNDED]",
-            "slide": f"[RANGE {seconds} SECONDS SLIDE {self.draw(st.integers(1, 4))} SECONDS]",
-            "slide_rows": f"[ROWS {rows} SLIDE {self.draw(st.integers(1, 3))}]",
+            "slide": f"[RANGE {seconds} SECONDS SLIDE {self.random.randint(1, 4)} SECONDS]",
+            "slide_rows": f"[ROWS {rows} SLIDE {self.random.randint(1, 3)}]",
         }[kind]
 
     def source(self, depth: int) -> Source:
@@ -117,12 +120,8 @@ class Generator:
         columns = tuple(Column(*column) for column in STREAM_COLUMNS)
         return Source(f"{name} {self.window(columns)}", columns)
 
-    def stream_source(self) -> Source:
-        columns = tuple(Column(*column) for column in STREAM_COLUMNS)
-        return Source(f"{self.pick('stu')} {self.window(columns)}", columns)
-
     def keys(self, columns: tuple[Column, ...]) -> list[Column]:
-        return list(self.draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)))
+        return self.some(columns, 2)
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
@@ -178,7 +177,7 @@ class Generator:
             return []
         likely = [(a, b) for a, b in named if a.type in ("int", "text")] or named or pairs
         most = 2 if self.chance(25) else 1
-        chosen = self.draw(st.lists(st.sampled_from(likely), min_size=1, max_size=most, unique=True))
+        chosen = self.some(likely, most)
         return [f"{a.name} = {b.name}" for a, b in chosen]
 
     def group(self, depth: int) -> Source:
@@ -227,7 +226,7 @@ class Generator:
         pairs = [(a, b) for a in left for b in right if a.type == b.type]
         if not pairs:
             return self.select(depth)
-        chosen = self.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2))
+        chosen = self.some(pairs, 2)
         texts = []
         for side, (source, alias) in enumerate(sides):
             items = ", ".join(f"{pair[side].name} AS c{i}" for i, pair in enumerate(chosen))
@@ -242,7 +241,7 @@ class Generator:
         return [Column(f"{alias}.{column.name}", column.type) for column in source.columns]
 
     def items(self, columns: list[Column], most: int = 4) -> tuple[str, tuple[Column, ...]]:
-        count = self.draw(st.integers(1, most))
+        count = self.random.randint(1, most)
         made = [self.value(columns) for _ in range(count)]
         text = ", ".join(f"{value} AS c{i}" for i, (value, _) in enumerate(made))
         return text, tuple(Column(f"c{i}", type_) for i, (_, type_) in enumerate(made))
@@ -281,7 +280,7 @@ class Generator:
 
     def calls(self, columns: list[Column]) -> list[tuple[str, str]]:
         made = []
-        for _ in range(self.draw(st.integers(1, 3))):
+        for _ in range(self.random.randint(1, 3)):
             column = self.pick(columns)
             options = [("COUNT(*)", "int"), (f"COUNT({column.name})", "int"), (f"COUNT(DISTINCT {column.name})", "int")]
             options += [(f"MIN({column.name})", column.type), (f"MAX({column.name})", column.type)]
@@ -302,7 +301,7 @@ FAMILIES: tuple[str, ...] = ("select", "join", "join3", "group", "aggregate", "d
 
 
 def query_of(generator: Generator, family: str) -> Source:
-    depth = generator.draw(st.integers(0, 2))
+    depth = generator.random.randint(0, 2)
     if family == "join3":
         return generator.join(min(depth, 1), inputs=3)
     if family == "any":

@@ -36,8 +36,7 @@ def rows_of(random: Random, base: int, bound: int, values: tuple[tuple[Any, ...]
     return [(start + timedelta(seconds=second), *(random.choice(v) for v in values)) for second in times]
 
 
-def inputs(seed: int, bounds: dict[str, int]) -> dict[str, Rows]:
-    random = Random(seed)
+def inputs(random: Random, bounds: dict[str, int]) -> dict[str, Rows]:
     base = random.choice([0, 1_700_000_000_000_000, -7_000_000])
     given = {name: rows_of(random, base, bounds[name], ROW, 5) for name in ("s", "t", "u")}
     given["r"] = rows_of(random, base, 1, (("+", "+", "+", "+", "-", "-", "?"), KEYS, TEXTS[:3]), 8)
@@ -46,9 +45,8 @@ def inputs(seed: int, bounds: dict[str, int]) -> dict[str, Rows]:
     return given
 
 
-def cut(seed: int, given: dict[str, Rows]) -> list[Push]:
+def cut(random: Random, given: dict[str, Rows]) -> list[Push]:
     """The inputs in batches of any size, in any interleaving, each in its own order."""
-    random = Random(seed)
     rest = {name: list(rows) for name, rows in given.items()}
     size = random.choice([1, 2, 5, 100])
     pushes = []

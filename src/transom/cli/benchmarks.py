@@ -5,5 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
-    "join": ("transom.benchmarks.join", "rows a second through the window join of two streams, by the size of the window"),
+    "join": (
+        "transom.benchmarks.join",
+        "rows a second through the window join of two streams, by the size of the window",
+    ),
 }

@@ -68,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
     bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
     bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
-    demo = commands.add_parser("demo", help="a burning building: a day of readings, and the alarms that follow from them")
+    demo = commands.add_parser(
+        "demo", help="a burning building: a day of readings, and the alarms that follow from them"
+    )
     demo.add_argument("--keep", metavar="DIR", help="leave the readings, the query file and the answer in this folder")
     demo.add_argument("--seed", type=int, default=7, help="which day it is (default %(default)s)")
     return parser
@@ -78,17 +80,22 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run = commands.add_parser(
         "run",
         help="run the queries of a file",
-        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; the rows of "
-        "other queries are printed. What became of every input row is told at the end, on standard error.",
+        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; the rows "
+        "of other queries are printed. What became of every input row is told at the end, on standard error.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
     run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
     run.add_argument("--every", metavar="N", type=_count, help="steps between two checkpoints (default 16)")
-    run.add_argument("--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query")
+    run.add_argument(
+        "--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query"
+    )
     run.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
     run.add_argument(
-        "--emit", choices=["changes", "lifetimes", "latest"], default="changes", help="how the answers that are printed look"
+        "--emit",
+        choices=["changes", "lifetimes", "latest"],
+        default="changes",
+        help="how the answers that are printed look",
     )
     run.add_argument(
         "--format",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transom.core.errors import TransomError
+from transom.core.errors import OptionError, TransomError
 from transom.plan.options import read_option
 
 
@@ -51,5 +51,8 @@ def read_settings(settings: Sequence[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals:
             raise UsageError(f"--set {setting} says no value", remedy="write --set option=value")
-        found[name.strip().lower()] = read_option(name.strip(), value.strip())
+        try:
+            found[name.strip().lower()] = read_option(name.strip(), value.strip())
+        except OptionError as error:
+            raise UsageError(error.what, remedy=error.remedy) from None
     return found

@@ -13,6 +13,7 @@ from typing import Final
 SECOND: Final = 1_000_000
 FOREVER: Final = 253_402_300_799_999_999  # 9999-12-31 23:59:59.999999
 BEGINNING: Final = -62_135_596_800_000_000  # 0001-01-01 00:00:00
+UNBOUNDED: Final = FOREVER - BEGINNING  # a duration after which, from any instant, forever is reached
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

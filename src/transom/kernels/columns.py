@@ -37,7 +37,7 @@ def bitmap_of(valid: Bytes | None) -> pa.Buffer | None:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_binary(type_)
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
 
 
 def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:

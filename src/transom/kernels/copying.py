@@ -6,6 +6,7 @@ runs are written in ascending order. That is several times faster than byte by b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -17,13 +18,12 @@ from transom.kernels.jit import jit
 SLACK = 16
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def copy_16_bytes(typing_context: Any, to: Any, to_index: Any, source: Any, index: Any) -> Any:
+def _copy_16_bytes(typing_context: Any, to: Any, to_index: Any, source: Any, index: Any) -> Any:
     """to[to_index : to_index + 16] = source[index : index + 16] on arrays of uint8."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def address(array_type: Any, array: Any, position: Any) -> Any:
-            data = cgutils.create_struct_proxy(array_type)(context, builder, array).data
+            data = cgutils.create_struct_proxy(array_type)(context, builder, array).data  # type: ignore[no-untyped-call]
             return builder.bitcast(builder.gep(data, [position]), ir.VectorType(ir.IntType(8), 16).as_pointer())
 
         target = address(signature.args[0], arguments[0], arguments[1])
@@ -32,6 +32,9 @@ def copy_16_bytes(typing_context: Any, to: Any, to_index: Any, source: Any, inde
         return context.get_dummy_value()
 
     return types.void(to, types.int64, source, types.int64), generate
+
+
+copy_16_bytes: Callable[..., Any] = intrinsic(_copy_16_bytes)  # the call differs from what it is made of
 
 
 @jit

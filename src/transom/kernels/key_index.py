@@ -92,7 +92,7 @@ class KeyIndex:
 def equal_bytes(a, a_start, a_size, b, b_start, b_size):  # type: ignore[no-untyped-def]
     if a_size != b_size:
         return False
-    for j in range(a_size):  # noqa: SIM110 -- compiled, and all() is several times slower there
+    for j in range(a_size):  # noqa: SIM110 -- compiled: numba takes no generator
         if a[a_start + j] != b[b_start + j]:
             return False
     return True

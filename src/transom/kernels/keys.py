@@ -47,7 +47,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A column as it will be written: `words` (and `low` for decimals) of a fixed width, `starts` and `data` of a text."""
+    """A column to be written: `words` (and `low` for decimals) of a fixed width, or `starts` and `data` of a text."""
 
     valid: Bytes
     words: Hashes | None = None

@@ -71,6 +71,19 @@ class LifetimeSet:
         link_observers(holders, slots, self.observer, self.next_observer)
         self.undetermined += len(holders)
 
+    def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
+        """Rows in the slots `old` are in the slots `new` (below `capacity`) from now on. Only for rows given to `observe`."""
+        if not self.undetermined:
+            self.next_observer = no_int64s()
+            return
+        to = np.full(max(int(old.max()) + 1, len(self.next_observer)) + 1, -1, dtype=np.int64)
+        to[old] = new  # and -1, none, stays -1: it reads the last entry
+        following = grown(self.next_observer, len(to) - 1, -1)
+        moved = np.full(capacity, -1, dtype=np.int64)
+        moved[new] = to[following[old]]
+        self.next_observer = moved
+        self.observer = to[self.observer]
+
     def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
         """Slots of ours among the holders that were closed, with their ends; they are no longer observed."""
         holders, te = ends.arrays()

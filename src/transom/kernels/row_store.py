@@ -110,14 +110,6 @@ class RowStore:
                 column.valid = _laid(column.valid, old, new, capacity)
         self.capacity = capacity
 
-    @property
-    def bytes_kept(self) -> int:
-        total = 0
-        for column in self.columns:
-            arrays = [column.data] if isinstance(column, FixedColumn) else [column.start, column.length, column.arena]
-            total += sum(array.nbytes for array in arrays)
-        return total
-
 
 def _column(type_: pa.DataType) -> FixedColumn | TextColumn:
     return TextColumn() if is_text(type_) else FixedColumn(np.zeros(0, dtype=storage_dtype(type_)))

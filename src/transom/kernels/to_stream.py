@@ -20,17 +20,21 @@ Costs: a hash look-up a row, sorting what begins and ends in the step; RSTREAM w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.tally import Steps, Tally
 from transom.state.slots import grown
 
 CHANGE_COLUMN = pa.field("change", pa.string(), nullable=False)
+
+MOST_ROWS = 1 << 26  # of an RSTREAM in one step: over slides a leap of time makes any number of them
 
 
 @dataclass
@@ -87,29 +91,35 @@ class ToStreamKernel:
             state.shown = grown(state.shown, state.tally.counts.shape[1])
         changed, first = np.unique(steps.t, return_index=True)
         bounds = np.append(first, len(steps.t))
-        samples = self._samples(step)
-        instants = np.union1d(changed, samples)
-        shows = np.isin(instants, samples) if self.slides else np.ones(len(instants), dtype=np.bool_)
-        parts: list[tuple[int, Int64s]] = []
-        at = 0
-        for instant, is_shown in zip(instants, shows, strict=True):
-            if at < len(changed) and changed[at] == instant:
-                entries = slice(bounds[at], bounds[at + 1])
+        # At the end of all input slides go on up to the horizon only.
+        limit = step.upto if step.upto < FOREVER else step.horizon + 1
+        edges = [step.before, *changed.tolist(), limit]
+        parts: list[tuple[Int64s, Int64s]] = []
+        rows = 0
+        for i, (begin, end) in enumerate(pairwise(edges)):
+            if i:
+                entries = slice(bounds[i - 1], bounds[i])
                 state.shown[steps.key[entries]] = steps.after[0, entries]
-                at += 1
-            if not is_shown:
+            elif not self.slides:
                 continue
             alive = np.flatnonzero(state.shown)
-            parts.append((int(instant), np.repeat(alive, state.shown[alive])))
+            if not len(alive):
+                continue  # time may leap far ahead here: nothing is shown on the way
+            count = sum(max(end - begin, 0) // slide + 1 for slide in self.slides) or 1
+            rows += count * int(state.shown[alive].sum())
+            if rows > MOST_ROWS:
+                raise EvaluationError(
+                    f"RSTREAM would tell more than {MOST_ROWS:,} rows in one step",
+                    remedy="SET batch_rows to a smaller number, write a longer SLIDE, or ISTREAM for what is new alone",
+                )
+            instants = self._multiples(begin, end) if self.slides else np.array([begin])
+            keys = np.repeat(alive, state.shown[alive])
+            parts.append((np.repeat(instants, len(keys)), np.tile(keys, len(instants))))
         if not parts:
             return no_int64s(), no_int64s()
-        return (
-            np.concatenate([np.full(len(keys), t, dtype=np.int64) for t, keys in parts]),
-            np.concatenate([keys for _, keys in parts]),
-        )
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
-    def _samples(self, step: Step) -> Int64s:
-        """Multiples of the slides that this step passes; at the end of all input only up to the horizon."""
-        limit = step.upto if step.upto < FOREVER else step.horizon + 1
-        parts = [np.arange(-(-step.before // slide) * slide, limit, slide, dtype=np.int64) for slide in self.slides]
-        return np.unique(np.concatenate(parts)) if parts else no_int64s()
+    def _multiples(self, begin: int, end: int) -> Int64s:
+        """Multiples of the slides in [begin, end)."""
+        parts = [np.arange(-(-begin // slide) * slide, end, slide, dtype=np.int64) for slide in self.slides]
+        return np.unique(np.concatenate(parts))

@@ -102,13 +102,13 @@ class Input:
     def admit(self, state: InputState, batch: pa.RecordBatch) -> Refused | None:
         """Take rows in source order; the ones that were refused come back with their reasons."""
         assert self.definition.time is not None
-        state.ledger.rows_in += len(batch)
         times, codes = self._times(batch)
         timed = np.flatnonzero(codes == FIT)
         t = times[timed]
         late = self._late(state, t)
         if late.any():
             self._refuse_late(state, t, late, timed, codes)
+        state.ledger.rows_in += len(batch)  # not before: a batch that fails was not taken
         if len(t):
             highest = int(t.max())
             state.greatest = highest if state.greatest is None else max(state.greatest, highest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from transom.core.schema import BOOLEAN
-from transom.core.time import FOREVER
+from transom.core.time import UNBOUNDED
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.join.join import JoinKernel
 from transom.kernels.kernel import Kernel
@@ -37,7 +37,7 @@ from transom.planner.operator import Operator
 
 
 def window_kernel(spec: WindowSpec, tick: int) -> Kernel:
-    length = FOREVER if spec.range is None else spec.range
+    length = UNBOUNDED if spec.range is None else spec.range
     if spec.now:
         return RangeWindow(tick)
     if spec.rows is None:

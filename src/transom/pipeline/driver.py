@@ -20,7 +20,7 @@ import pyarrow as pa
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import CheckpointError
 from transom.core.schema import TIMESTAMP
-from transom.core.time import BEGINNING, FOREVER
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.table import ChangesTable
@@ -51,7 +51,8 @@ class Pipeline:
     def __init__(self, root: Operator, catalogue: Catalogue, emit: str = "changes") -> None:
         self.root = root
         self.tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
-        self.fixed_origin: int | None = catalogue.options.get("origin")
+        origin: int | None = catalogue.options.get("origin")
+        self.fixed_origin = None if origin is None else floor_to_tick(origin, self.tick)
         # Scans first: what a table refuses is known before anything above asks for the last admitted row.
         self.operators = sorted(root.walk(), key=lambda operator: bool(operator.inputs))
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
@@ -179,7 +180,7 @@ class Pipeline:
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query."""
         saved = codec.decode(data, registry.STATE_CLASSES)
-        if saved["plan"] != self.fingerprint:
+        if not isinstance(saved, dict) or saved.get("plan") != self.fingerprint:
             raise CheckpointError(
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, TIMESTAMP, TINYINT, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.operators import Arguments, Function, misfit, one_type, texts
 from transom.plan.typing_rules import (
@@ -79,7 +79,7 @@ def _sign(function: Function, arguments: Arguments) -> Expression:
 def _floor(function: Function, arguments: Arguments) -> Expression:
     """Decimals stay decimals without places, floats stay, integers become DOUBLE."""
     value = _number(function, arguments)
-    if is_decimal(value.type):
+    if is_decimal(value.type) and value.type != HUGEINT:
         return Call(function.name, (value,), pa.decimal128(value.type.precision, 0))
     value = value if is_float(value.type) else coerce(value, DOUBLE)
     return Call(function.name, (value,), value.type)

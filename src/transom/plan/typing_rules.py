@@ -178,15 +178,21 @@ def cast(expression: Expression, target: pa.DataType, safe: bool = False) -> Exp
     if source == target:
         return expression
     if not is_castable(source, target):
+        remedy = "cast between numbers, between DATE and TIMESTAMP, or from and to VARCHAR"
         raise QueryError(
             f"a {type_name(source)} cannot be cast to {type_name(target)}",
-            remedy="cast between numbers, between DATE and TIMESTAMP, or from and to VARCHAR",
+            remedy="cast it to DOUBLE or to a DECIMAL first" if source == REAL else remedy,
         )
     return Cast(expression, target, safe)
 
 
 def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether CAST knows a way from one type to the other (a value may still fail)."""
+    """Whether CAST knows a way from one type to the other (a value may still fail).
+
+    A REAL is not written as a text: how many digits DuckDB shows of one follows no rule that could be followed.
+    """
+    if (source, target) == (REAL, VARCHAR):
+        return False
     if source in (target, NULL) or VARCHAR in (source, target):
         return True
     if is_temporal(source) or is_temporal(target):

@@ -42,10 +42,8 @@ def describe(operator: Operator) -> str:
             )
             keys = ", ".join(str(key) for key in node.keys)
             return " ".join([calls, f"by {keys}"] if calls and keys else [calls or f"groups by {keys}"])
-        case ToStream():
+        case ToStream() | Distinct():
             return _columns(node.schema)
-        case Distinct():
-            return f"distinct {_columns(node.schema)}"
         case SetOperation():
             return f"{node.kind}{' all' if node.all else ''} of {_columns(node.schema)}"
         case _:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from transom.core.schema import sql_name
 from transom.planner.describe import describe
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.operator import Operator
+
+
+# Where the name of the tactic does not tell what the operator is.
+_TITLES: Final = {"Window": "window ", "Join": "join ", "Aggregate": "aggregate ", "Distinct": "distinct "}
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class _Plan:
 
     def _write(self, operator: Operator, lines: list[str], first: str, rest: str, seen: set[int]) -> None:
         number = self.number[id(operator)]
-        head = f"{first}#{number} {operator.tactic.name}"
+        head = f"{first}#{number} {_TITLES.get(operator.kind, '')}{operator.tactic.name}"
         if id(operator) in seen:
             lines.append(f"{head}: shared, see above")
             return

@@ -1,13 +1,15 @@
 """One codec for all state: any tree of dataclasses, lists, numbers, texts, flat arrays and Arrow batches <-> Arrow IPC.
 
 A state is written as an IPC stream of one batch: a row per array, with a JSON description of the tree in the schema's
-metadata. Nothing read back is ever executed: a dataclass is rebuilt only when its name is in `classes`, the closed
-list of the caller. Every dataclass may carry `STATE_VERSION`; another version is refused, not guessed at.
+metadata, and a digest of the stream behind it: a flipped bit is damage, never another state. Nothing read back is ever
+executed: a dataclass is rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may
+carry `STATE_VERSION`; another version is refused, not guessed at.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Iterable
 from typing import Any, Final
@@ -18,6 +20,8 @@ import pyarrow as pa
 from transom.core.errors import CheckpointError
 
 FORMAT: Final = "transom-state-1"
+
+_DIGEST_BYTES: Final = 16
 
 
 def encode(state: Any) -> bytes:
@@ -30,24 +34,56 @@ def encode(state: Any) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch([pa.array(blobs, pa.large_binary())], schema=schema))
-    return sink.getvalue().to_pybytes()
+    stream: bytes = sink.getvalue().to_pybytes()
+    return stream + _digest(stream)
 
 
 def decode(data: bytes, classes: Iterable[type]) -> Any:
     """The state that `encode` wrote; dataclasses are looked up by name among `classes`."""
+    stream = memoryview(data)[:-_DIGEST_BYTES]
+    if _digest(stream) != data[-_DIGEST_BYTES:]:
+        raise _damaged()
     try:
-        with pa.ipc.open_stream(data) as reader:
+        with pa.ipc.open_stream(stream) as reader:
             metadata = reader.schema.metadata or {}
-            blobs = [b for batch in reader for b in batch.column(0)]
+            blobs = [b for batch in reader for b in _checked(batch).column(0)]
         if metadata.get(b"format") != FORMAT.encode():
             raise CheckpointError("this is not a saved state", remedy="point at a checkpoint written by this program")
-        tree = json.loads(metadata[b"tree"])
-    except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
-        raise CheckpointError(
-            "a saved state cannot be read; it is damaged or cut short",
-            remedy="restore the checkpoint from a copy, or start without it",
-        ) from error
-    return _rebuild(tree, blobs, {cls.__name__: cls for cls in classes})
+        return _rebuild(json.loads(metadata[b"tree"]), blobs, {cls.__name__: cls for cls in classes})
+    except _UNREADABLE as error:
+        raise _damaged() from error
+
+
+# What reading bytes that lie may raise.
+_UNREADABLE: Final = (
+    pa.ArrowException,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+
+
+def _damaged() -> CheckpointError:
+    return CheckpointError(
+        "a saved state cannot be read; it is damaged or cut short",
+        remedy="restore the checkpoint from a copy, or start without it",
+    )
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Before a value is read: offsets that lie would lead anywhere."""
+    batch.validate(full=True)
+    return batch
 
 
 def _version(cls: type) -> int:
@@ -90,7 +126,7 @@ def _rebuild(tree: Any, blobs: list[Any], classes: dict[str, type]) -> Any:
         return data.reshape(tree["shape"]).copy()
     if "batch" in tree:
         with pa.ipc.open_stream(blobs[tree["batch"]].as_buffer()) as reader:
-            return next(iter(reader))
+            return _checked(next(iter(reader)))
     if "list" in tree:
         items = [_rebuild(item, blobs, classes) for item in tree["list"]]
         return tuple(items) if tree["tuple"] else items

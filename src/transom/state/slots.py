@@ -7,10 +7,14 @@ stay as long as the greatest number of places that were in use at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from transom.core.delta import Int64s, no_int64s
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass
@@ -49,7 +53,7 @@ class SlotPool:
         self.free_count = needed
 
 
-def grown(array: np.ndarray, needed: int, fill: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+def grown(array: npt.NDArray[Scalar], needed: int, fill: int = 0) -> npt.NDArray[Scalar]:
     """A copy along the last axis with room for `needed` entries, at least twice the old; new entries hold `fill`."""
     size = max(needed, 2 * array.shape[-1], 64)
     bigger = np.full((*array.shape[:-1], size), fill, dtype=array.dtype)

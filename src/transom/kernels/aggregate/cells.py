@@ -27,7 +27,8 @@ def to_cells(array: pa.Array) -> tuple[Int64s, Words]:
     """High and low words of a column."""
     if is_text(array.type):
         starts, data = text_parts(array)
-        return first_words(starts, data)
+        hi, lo = first_words(starts, data)
+        return hi, lo
     if pa.types.is_decimal(array.type):
         values = fixed_values(array)
         return values["hi"], values["lo"]

@@ -100,10 +100,10 @@ def rounded(total):  # type: ignore[no-untyped-def]
     # The 54 highest bits as an integer (the last one decides the rounding), and whether anything is below them.
     length = 32 * top + bits
     if length <= 53:
-        value = np.float64(digits[0])
+        whole = np.float64(digits[0])
         if top >= 1:
-            value += np.float64(digits[1]) * 4294967296.0
-        value = math.ldexp(value, -1074)
+            whole += np.float64(digits[1]) * 4294967296.0
+        value = math.ldexp(whole, -1074)
         return -value if negative else value
     lowest = length - 54
     kept = np.int64(0)

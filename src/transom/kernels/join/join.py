@@ -65,9 +65,9 @@ class JoinKernel:
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right
         for side, delta in zip((left, right), inputs, strict=True):
-            positions, te = side.lifetimes.closed(delta.ends)
-            if len(positions):
-                side.end(positions, te)
+            slots, te = side.lifetimes.closed(delta.ends)
+            if len(slots):
+                side.end(slots, te)
         new_left, new_right = self._arrivals(inputs[0], self.left_keys), self._arrivals(inputs[1], self.right_keys)
         left.reserve(len(new_left))
         right.reserve(len(new_right))

@@ -60,16 +60,16 @@ class LazySide(Side):
 
     def insert(self, rows: Arrivals) -> Int64s:
         slots = self.pool.take(len(rows))
-        self.write(slots, rows, slots)
+        self.write(slots, rows)
         determined = rows.holder == NO_HOLDER
         self.lifetimes.add(slots[determined], rows.te[determined], rows.holder[determined])
         link(slots, self.entries, self.head, self.before)
         return slots
 
-    def end(self, positions: Int64s, te: Int64s) -> None:
+    def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known: these rows leave in this step."""
-        self.entries[positions, TE] = te
-        self.ended.append(positions)
+        self.entries[slots, TE] = te
+        self.ended.append(slots)
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""

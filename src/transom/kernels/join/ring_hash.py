@@ -49,6 +49,7 @@ class RingSide(Side):
         positions = np.arange(self.oldest, self.newest)
         old, new = positions & self.mask, positions & (capacity - 1)
         self.rows.move(old, new, capacity)
+        self.lifetimes.move(old, new, capacity)
         entries = np.zeros((capacity, 4), dtype=np.int64)
         entries[new] = self.entries[old]
         self.entries = entries
@@ -61,7 +62,7 @@ class RingSide(Side):
 
     def insert(self, rows: Arrivals) -> Int64s:
         positions = np.arange(self.newest, self.newest + len(rows))
-        self.write(positions & self.mask, rows, positions)
+        self.write(positions & self.mask, rows)
         append_to_chains(positions, self.mask, self.entries, self.head)
         self.newest += len(rows)
         return positions
@@ -70,9 +71,9 @@ class RingSide(Side):
         """Positions of the rows that ended before `upto`, to be given to `free`."""
         return np.arange(self.oldest, first_alive(self.entries, self.mask, self.oldest, self.newest, upto))
 
-    def end(self, positions: Int64s, te: Int64s) -> None:
+    def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known."""
-        self.entries[positions & self.mask, TE] = te
+        self.entries[slots, TE] = te
 
     def free(self, positions: Int64s) -> None:
         if len(positions):

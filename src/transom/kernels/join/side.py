@@ -21,7 +21,6 @@ from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 
-
 HASH, TA, TE, CHAIN = range(4)  # columns of `entries`
 
 
@@ -93,8 +92,8 @@ class Side:
         texts = (key.start, key.length, key.arena)
         return (self.head, self.entries, self.mask, self.oldest, self.keyed, *texts)
 
-    def write(self, slots: Int64s, rows: Arrivals, positions: Int64s) -> None:
-        """Lay the rows into their slots; whoever is open is observed."""
+    def write(self, slots: Int64s, rows: Arrivals) -> None:
+        """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
         self.rows.write(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
         self.entries[slots, HASH] = rows.hashes.view(np.int64)
         self.entries[slots, TA] = rows.ta
@@ -103,7 +102,7 @@ class Side:
         waiting = rows.holder != NO_HOLDER
         if waiting.any():
             self.entries[slots[waiting], TE] = OPEN_END
-            self.lifetimes.observe(rows.holder[waiting], positions[waiting])
+            self.lifetimes.observe(rows.holder[waiting], slots[waiting])
 
     @property
     def ta(self) -> Int64s:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, REAL, TIMESTAMP, VARCHAR, sql_name
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, sql_name
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
 from transom.kernels.scalar.numbers import half_away
@@ -157,12 +157,13 @@ def _bounded(numbers: decimals.Exact, target: pa.DataType) -> Converted:
 
 
 def _float_to_decimal(target: pa.DataType) -> Converter:
-    """Scaled in floating point and rounded there, halves away from zero, as DuckDB does."""
+    """Scaled in floating point and rounded there, as DuckDB does: halves away from zero, of a HUGEINT to the even."""
     unit, bound = 10.0**target.scale, 10.0**target.precision
+    to_whole = np.rint if target == HUGEINT else half_away
 
     def convert(column: pa.Array) -> Converted:
         with np.errstate(all="ignore"):
-            scaled = half_away(column.to_numpy(zero_copy_only=False).astype(np.float64) * unit)
+            scaled = to_whole(column.to_numpy(zero_copy_only=False).astype(np.float64) * unit)
             good = np.abs(scaled) < bound
         bad = pc.and_(column.is_valid(), pa.array(~good))
         if target.precision <= 18:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE
+from transom.core.schema import BIGINT, BOOLEAN, DATE, HUGEINT
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.values import UNKNOWN, nulled, whole
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
@@ -43,6 +43,8 @@ def reader(target: pa.DataType) -> Reader:
         return _integers(target)
     if is_float(target):
         return lambda column: _floats(column, target)
+    if target == HUGEINT:
+        return _by_text(_read_hugeint, lambda items: decimals.scaled_exact(items, target))
     if is_decimal(target):
         return _by_text(lambda text: _read_decimal(text, target), lambda items: decimals.scaled_exact(items, target))
     if target == BOOLEAN:
@@ -94,6 +96,11 @@ def _integers(target: pa.DataType) -> Reader:
         return nulled(numbers, bad).cast(target), bad
 
     return convert
+
+
+def _read_hugeint(text: str) -> int | None:
+    number = _read_integer(text)
+    return number if number is not None and -(10**38) < number < 10**38 else None
 
 
 def _floats(column: pa.Array, target: pa.DataType) -> Converted:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.values import valid_like, whole
-from transom.plan.typing_rules import is_decimal, is_float
+from transom.plan.typing_rules import is_decimal
 
 
 def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     """How values of a type are written."""
-    if is_float(source):
-        return _write_floats
+    if source == DOUBLE:
+        return _write_doubles
     if is_decimal(source):
         return _write_decimals
     if source == TIMESTAMP:
@@ -29,21 +27,14 @@ def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     return lambda column: column.cast(VARCHAR)
 
 
-def _write_floats(column: pa.Array) -> pa.Array:
+def _write_doubles(column: pa.Array) -> pa.Array:
     """The shortest digits that give the number back; Python changes to 1e+16 where DuckDB does.
 
     NaN is always nan. DuckDB shows its sign, which no comparison sees and which is an accident of the processor.
     A number at a time: Arrow writes 1.0 as 1, and no other column-wise writer of shortest digits is at hand.
     """
     values = column.to_numpy(zero_copy_only=False)
-    texts = [repr(x) for x in values.tolist()] if column.type == DOUBLE else [_write_real(x) for x in values]
-    return valid_like(pa.array(texts, VARCHAR), column)
-
-
-def _write_real(value: np.float32) -> str:
-    text = str(value)
-    # NumPy changes to 1e+08 for REAL already where its digits end.
-    return f"{Decimal(text):f}.0" if "e+" in text and int(text[text.index("e") + 1 :]) < 16 else text
+    return valid_like(pa.array([repr(x) for x in values.tolist()], VARCHAR), column)
 
 
 def _write_timestamps(column: pa.Array) -> pa.Array:

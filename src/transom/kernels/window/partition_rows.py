@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta
-from transom.core.time import FOREVER
+from transom.core.time import UNBOUNDED
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -54,7 +54,7 @@ class PartitionRowsWindowState:
 class PartitionRowsWindow:
     partition: tuple[int, ...]
     rows: int
-    length: int = FOREVER
+    length: int = UNBOUNDED
 
     def start(self) -> PartitionRowsWindowState:
         return PartitionRowsWindowState()
@@ -76,7 +76,7 @@ class PartitionRowsWindow:
         by_time = end_after(rows.t, self.length)
         state.nodes[_TIME, nodes] = by_time
         closed, freed = push_rows(partitions, rows.t, nodes, self.rows, state.lists, state.nodes, te)
-        if self.length < FOREVER:
+        if self.length < UNBOUNDED:
             state.due.append(by_time, nodes, serials)
             passed = int(np.searchsorted(state.due.column(0), step.upto))
             late = close_by_time(*(state.due.column(i)[:passed] for i in range(3)), state.nodes, te)

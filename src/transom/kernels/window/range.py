@@ -26,7 +26,7 @@ from transom.kernels.kernel import Step
 
 @dataclass(frozen=True)
 class RangeWindow:
-    """`length` FOREVER is the unbounded window."""
+    """`length` UNBOUNDED is the unbounded window."""
 
     length: int
 
@@ -41,6 +41,4 @@ class RangeWindow:
 
 def end_after(t: Int64s, length: int) -> Int64s:
     """t + length, forever beyond the time domain."""
-    if length >= FOREVER:
-        return np.full(len(t), FOREVER, dtype=np.int64)
     return np.minimum(t, FOREVER - length) + length

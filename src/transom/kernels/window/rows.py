@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
-from transom.core.time import FOREVER
+from transom.core.time import UNBOUNDED
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.window.range import end_after
 from transom.state.fifo import Fifo
@@ -40,7 +40,7 @@ class RowsWindowState:
 @dataclass(frozen=True)
 class RowsWindow:
     rows: int
-    length: int = FOREVER
+    length: int = UNBOUNDED
 
     def start(self) -> RowsWindowState:
         return RowsWindowState()
@@ -51,7 +51,7 @@ class RowsWindow:
         times = state.open.column(0)
         oldest = state.seen - len(times)  # its number in the stream; row j is pushed out by row j + N
         by_count = min(max(state.seen + fresh - self.rows - oldest, 0), len(times))
-        by_time = int(np.searchsorted(times, step.upto - self.length)) if self.length < FOREVER else 0
+        by_time = int(np.searchsorted(times, step.upto - self.length)) if self.length < UNBOUNDED else 0
         old = max(by_count, by_time)
         te = self._ends(times[:old], oldest - state.seen, rows.t, step.upto)
         ends = step.holders.close(state.open.column(1)[:old].copy(), te)

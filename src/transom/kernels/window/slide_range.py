@@ -83,4 +83,4 @@ class SlideRangeWindow:
 
 def ceil_to(t: Int64s, slide: int) -> Int64s:
     """The least multiple of `slide` that is not before t; forever stays forever."""
-    return np.where(t >= FOREVER - slide, FOREVER, -(-t // slide) * slide)
+    return np.where(t >= FOREVER, FOREVER, np.minimum(-(-t // slide) * slide, FOREVER))

@@ -60,10 +60,9 @@ class SlideRowsWindow:
         values = pa.concat_batches([*state.waiting, rows.values]) if state.waiting else rows.values
         numbers = np.arange(first, max(sampled, first - 1) + 1)
         ta = rows.t[self._ceil(numbers) - 1 - before]
-        closer = self._ceil(numbers + self.rows)
         te = np.full(len(numbers), OPEN_END, dtype=np.int64)
-        came = closer <= sampled
-        te[came] = rows.t[closer[came] - 1 - before]
+        came = numbers <= sampled - self.rows
+        te[came] = rows.t[self._ceil(numbers[came] + self.rows) - 1 - before]
         delta, holder = open_rows(values.slice(0, len(numbers)), ta, te, step, ends)
         alive = te == OPEN_END
         state.open.append(numbers[alive], holder[alive])

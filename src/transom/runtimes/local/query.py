@@ -105,10 +105,14 @@ class LocalQuery:
         if self.finished:
             return False
         self._open()
-        relation = self._next_input()
-        read = relation is not None and self._read(relation)
-        waiting_for_tables = not all(self._readings[table].complete for table in self.pipeline.statics)
-        went_on = not waiting_for_tables and (self._leave_idle_behind() or read or relation is None) and self._advance()
+        read = False
+        while not read and (name := self._next_input()) is not None:
+            read = self._read(name)
+        if not all(self._readings[table].complete for table in self.pipeline.statics):
+            went_on = False
+        else:
+            self._leave_idle_behind()
+            went_on = self._advance()
         self._steps += read or went_on
         return read or went_on
 
@@ -185,15 +189,13 @@ class LocalQuery:
             self.pipeline.end(name)
         return True
 
-    def _leave_idle_behind(self) -> bool:
-        """Streams that have been silent for their idle time do not hold back the others; whether there were any."""
+    def _leave_idle_behind(self) -> None:
+        """Streams that have been silent for their idle time do not hold back the others."""
         now = self.clock.now()
-        raised = False
         for name in self.pipeline.inputs:
             idle = self._definitions[name].idle
             if idle is not None and self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
-                raised |= self.pipeline.fall_idle(name)
-        return raised
+                self.pipeline.fall_idle(name)
 
     def _advance(self) -> bool:
         output, refused = self.pipeline.advance()

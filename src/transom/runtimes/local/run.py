@@ -54,6 +54,13 @@ class LocalRun:
 
     def resume(self) -> bool:
         """Go on from the checkpoint, if there is one."""
+        try:
+            return self._resume()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _resume(self) -> bool:
         saved = None if self._checkpoint is None else self._checkpoint.read()
         if saved is None:
             return False

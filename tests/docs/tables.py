@@ -1,0 +1,176 @@
+"""Tables of the pages that are written from the sources: functions, options, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.docs.timeline import label
+from tests.runtimes_under_test import RUNTIMES
+from transom.core import errors
+from transom.core.time import format_duration
+from transom.cql.statements import bind_query, parse_statements
+from transom.plan.catalogue import Catalogue
+from transom.plan.functions import AGGREGATES, FUNCTIONS, Function
+from transom.plan.operators import OPERATORS
+from transom.plan.options import OPTIONS
+from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
+from transom.runtimes.reference.history import RelationHistory
+
+EXAMPLES: Final[dict[str, str]] = {
+    "+": "2 + 3",
+    "-": "DATE '2024-03-01' - DATE '2024-02-01'",
+    "*": "1.5 * 2.25",
+    "/": "7 / 2",
+    "//": "-7 // 2",
+    "%": "-7 % 2",
+    "negate": "-(2)",
+    "=": "'NaN'::DOUBLE = 'NaN'::DOUBLE",
+    "<>": "1 <> 2",
+    "<": "'B' < 'a'",
+    "<=": "2 <= 2",
+    ">": "'NaN'::DOUBLE > 1e308",
+    ">=": "1 >= 2",
+    "is_not_distinct": "NULL IS NOT DISTINCT FROM NULL",
+    "in": "2 IN (1, 2, 3)",
+    "and": "FALSE AND NULL",
+    "or": "TRUE OR NULL",
+    "not": "NOT TRUE",
+    "is_null": "NULL IS NULL",
+    "like": "'50%' LIKE '50!%' ESCAPE '!'",
+    "ilike": "'Hall' ILIKE 'h_ll'",
+    "||": "'room ' || 7",
+    "coalesce": "coalesce(NULL, 7)",
+    "nullif": "nullif(7, 7)",
+    "if": "if(1 < 2, 'yes', 'no')",
+    "add_interval": "TIMESTAMP '2024-02-28 12:00:00' + INTERVAL '1' DAY",
+    "abs": "abs(-2.5)",
+    "sign": "sign(-2.5)",
+    "round": "round(2.345, 2)",
+    "floor": "floor(-2.5)",
+    "ceil": "ceil(-2.5)",
+    "sqrt": "sqrt(9)",
+    "exp": "exp(0)",
+    "ln": "ln(1)",
+    "log10": "log10(1000)",
+    "log2": "log2(8)",
+    "power": "power(2, 10)",
+    "greatest": "greatest(1, NULL, 3)",
+    "least": "least(1, NULL, 3)",
+    "upper": "upper('hall')",
+    "lower": "lower('Hall')",
+    "length": "length('hall')",
+    "substring": "substring('hall', 2, 2)",
+    "left": "left('hall', 2)",
+    "right": "right('hall', 2)",
+    "trim": "trim('..hall..', '.')",
+    "ltrim": "ltrim('..hall..', '.')",
+    "rtrim": "rtrim('..hall..', '.')",
+    "replace": "replace('hall', 'l', 'ft')",
+    "concat": "concat('a', NULL, 1)",
+    "starts_with": "starts_with('hall', 'ha')",
+    "ends_with": "ends_with('hall', 'll')",
+    "contains": "contains('hall', 'al')",
+    "position": "position('l' IN 'hall')",
+    "lpad": "lpad('7', 3, '0')",
+    "rpad": "rpad('hall', 3, '.')",
+    "repeat": "repeat('ab', 3)",
+    "split_part": "split_part('a/b/c', '/', 2)",
+    "year": "year(DATE '2024-05-01')",
+    "quarter": "quarter(DATE '2024-05-01')",
+    "month": "month(DATE '2024-05-01')",
+    "week": "week(DATE '2024-05-01')",
+    "day": "day(DATE '2024-05-01')",
+    "dayofweek": "dayofweek(DATE '2024-05-01')",
+    "dayofyear": "dayofyear(DATE '2024-05-01')",
+    "hour": "hour(TIMESTAMP '2024-05-01 10:20:30')",
+    "minute": "minute(TIMESTAMP '2024-05-01 10:20:30')",
+    "second": "second(TIMESTAMP '2024-05-01 10:20:30')",
+    "epoch": "epoch(TIMESTAMP '1970-01-01 00:01:00.5')",
+    "date_trunc": "date_trunc('hour', TIMESTAMP '2024-05-01 10:20:30')",
+    "date_diff": "date_diff('day', DATE '2024-04-30', DATE '2024-05-02')",
+}
+"""An expression for every function; its value is computed, not written."""
+
+AGGREGATE_MEANING: Final[dict[str, tuple[str, str]]] = {
+    "count": ("COUNT(*), COUNT(a)", "rows; rows in which `a` is not NULL. Over nothing 0"),
+    "sum": ("SUM(a)", "total: exact and without overflow for whole numbers, correctly rounded for floating ones"),
+    "avg": ("AVG(a)", "that total divided by the count, a DOUBLE"),
+    "min": ("MIN(a)", "least value of any type"),
+    "max": ("MAX(a)", "greatest value of any type; NaN is the greatest number"),
+}
+
+_GROUPS: Final[tuple[tuple[str, tuple[Function, ...]], ...]] = (
+    ("Operators and conditions", OPERATORS),
+    ("Numbers", NUMBER_FUNCTIONS),
+    ("Texts", TEXT_FUNCTIONS),
+    ("Dates and timestamps", DATE_FUNCTIONS),
+)
+
+
+def functions() -> str:
+    """All functions in groups, each with an example and the value that the engine gives it."""
+    assert [function for _, group in _GROUPS for function in group] == list(FUNCTIONS)
+    values = _values()
+    lines: list[str] = []
+    for title, group in _GROUPS:
+        lines += [f"**{title}**", "", "| written | gives | for example | also called |", "| --- | --- | --- | --- |"]
+        for one in group:
+            example = f"`{_cell(EXAMPLES[one.name])}` is `{_cell(values[one.name])}`"
+            others = ", ".join(f"`{_cell(alias)}`" for alias in one.aliases)
+            lines.append(f"| `{_cell(one.usage)}` | {one.gives} | {example} | {others} |")
+        lines.append("")
+    lines += ["**Aggregates**", "", "| written | gives |", "| --- | --- |"]
+    lines += [f"| `{AGGREGATE_MEANING[name][0]}` | {AGGREGATE_MEANING[name][1]} |" for name in AGGREGATES]
+    return "\n".join(lines)
+
+
+def _values() -> dict[str, str]:
+    """The examples in one query over one row; all runtimes must agree on them."""
+    catalogue = Catalogue()
+    parse_statements("CREATE TABLE one (a INTEGER)", catalogue)
+    query = bind_query(f"SELECT {', '.join(EXAMPLES.values())} FROM one", catalogue)
+    answers = set()
+    for runtime in RUNTIMES.values():
+        history = runtime(query, catalogue, {"one": [(1,)]})
+        assert isinstance(history, RelationHistory)
+        (row,) = history.snapshot(0).elements()
+        answers.add(tuple(map(_shown, row)))
+    (values,) = answers
+    return dict(zip(EXAMPLES, values, strict=True))
+
+
+def _shown(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else _moment(value) or label([value])
+
+
+def _moment(value: Any) -> str | None:
+    return str(value) if hasattr(value, "year") else None
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def options() -> str:
+    lines = ["| option | meaning | write | default |", "| --- | --- | --- | --- |"]
+    for option in OPTIONS.values():
+        default = {"tick": format_duration(OPTIONS["tick"].default), "origin": "the first row that is admitted"}
+        shown = default.get(option.name, f"{option.default}")
+        lines.append(f"| `{option.name}` | {option.purpose} | {option.expects} | {shown} |")
+    return "\n".join(lines)
+
+
+def error_classes() -> list[type[errors.TransomError]]:
+    found = [value for value in vars(errors).values() if isinstance(value, type)]
+    return [kind for kind in found if issubclass(kind, errors.TransomError)]
+
+
+def error_table() -> str:
+    lines = ["| error | when |", "| --- | --- |"]
+    lines += [f"| `{kind.__name__}` | {(kind.__doc__ or '').strip()} |" for kind in error_classes()]
+    return "\n".join(lines)
+
+
+PARTS: Final[dict[str, Callable[[], str]]] = {"functions": functions, "options": options, "errors": error_table}
+"""What may stand in a made part, by its name."""

@@ -1,0 +1,145 @@
+"""Stepping a kernel alone: deltas in, deltas out, each held to what `core/delta.py` promises, and the lifetimes that come of them.
+
+`Relation` makes the deltas of an input whose lifetimes are known; `Stepped` runs a kernel and remembers what it said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, StreamDelta
+from transom.core.time import FOREVER
+from transom.kernels.kernel import Step
+from transom.pipeline.registry import STATE_CLASSES
+from transom.runtimes.reference.history import canonical
+from transom.state import codec
+from transom.state.holders import HolderPool
+
+Values = tuple[Any, ...]
+Life = tuple[Values, int, int | None]  # an open end is None
+
+
+def ints(values: Iterable[int]) -> Any:
+    return np.array(list(values), dtype=np.int64)
+
+
+def batch(rows: Sequence[Values], types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    """Rows as Arrow columns that do not begin at the beginning of their buffers."""
+    padded = [tuple(None for _ in types), *rows]
+    arrays = [pa.array([row[i] for row in padded], type_) for i, type_ in enumerate(types)]
+    return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(types))]).slice(1)
+
+
+def values_of(given: pa.RecordBatch) -> list[Values]:
+    return [canonical(row) for row in zip(*(column.to_pylist() for column in given.columns), strict=True)]
+
+
+def stream_deltas(rows: Sequence[tuple[int, Values]], types: Sequence[pa.DataType], cuts: Iterable[int]) -> list[Any]:
+    """Rows of a stream, ascending in time, as one delta per cut."""
+    deltas = []
+    for before, upto in pairwise([-FOREVER, *cuts]):
+        mine = [row for row in rows if before <= row[0] < upto]
+        deltas.append(StreamDelta(batch([v for _, v in mine], types), ints(t for t, _ in mine), upto))
+    return deltas
+
+
+@dataclass
+class Relation:
+    """Rows with known lifetimes, given out step by step. Rows in `open` have a holder until time passes their end."""
+
+    lives: Sequence[Life]
+    types: Sequence[pa.DataType]
+    open: frozenset[int] = frozenset()
+    waiting: dict[int, int] = field(default_factory=dict)
+
+    def delta(self, holders: HolderPool, before: int, upto: int) -> Delta:
+        known = [FOREVER if te is None else te for _, _, te in self.lives]
+        ending = [i for i in self.waiting if known[i] < upto]
+        ends = holders.close(ints(self.waiting.pop(i) for i in ending), ints(known[i] for i in ending))
+        mine = [i for i, life in enumerate(self.lives) if before <= life[1] < upto]
+        te, holder = [], []
+        for i in mine:
+            is_open = known[i] >= upto and (i in self.open or self.lives[i][2] is None)
+            if is_open:
+                self.waiting[i] = int(holders.take(1)[0])
+            te.append(FOREVER if is_open else known[i])
+            holder.append(self.waiting[i] if is_open else NO_HOLDER)
+        values = batch([self.lives[i][0] for i in mine], self.types)
+        return Delta(values, ints(self.lives[i][1] for i in mine), ints(te), ints(holder), upto, ends)
+
+
+@dataclass
+class Stepped:
+    """A kernel and what it has said. With `restart` its whole state is saved and read back after every step."""
+
+    kernel: Any
+    origin: int = 0
+    restart: bool = False
+    state: Any = None
+    holders: HolderPool = field(default_factory=HolderPool)
+    before: int = 0
+    lives: list[Life] = field(default_factory=list)
+    open: dict[int, tuple[Values, int]] = field(default_factory=dict)  # by holder
+
+    def __post_init__(self) -> None:
+        self.state = self.kernel.start()
+        self.before = self.origin
+
+    def step(self, inputs: Any, upto: int) -> Any:
+        """One step; the holders closed in it may be used again afterwards."""
+        out = self.kernel.step(self.state, inputs, Step(self.before, upto, self.origin, self.holders))
+        if isinstance(out, Delta):
+            self.note(out)
+        self.before = upto
+        self.holders.finish_step()
+        if self.restart:
+            saved = codec.encode((self.state, self.holders))
+            self.state, self.holders = codec.decode(saved, STATE_CLASSES)
+        return out
+
+    def feed(self, relations: Sequence[Relation], cuts: Iterable[int]) -> Stepped:
+        """A step per cut over relations that use the same holders."""
+        for upto in cuts:
+            self.step(tuple(relation.delta(self.holders, self.before, upto) for relation in relations), upto)
+        return self
+
+    def note(self, out: Delta) -> None:
+        """Check the invariants of a delta and remember its rows and ends."""
+        assert len(out.values) == len(out.ta) == len(out.te) == len(out.holder)
+        out.values.validate(full=True)
+        for holder, te in zip(*(part.tolist() for part in out.ends.arrays()), strict=True):
+            assert te < out.upto, "an end that has not come"
+            values, ta = self.open.pop(holder)  # a KeyError here: an end of nothing, or told twice
+            assert ta <= te
+            if ta < te:
+                self.lives.append((values, ta, te))
+        for values, ta, te, holder in zip(
+            values_of(out.values), out.ta.tolist(), out.te.tolist(), out.holder.tolist(), strict=True
+        ):
+            assert self.before <= ta < out.upto, "a row of another step"
+            assert ta < te, "a ghost"
+            if holder == NO_HOLDER:
+                self.lives.append((values, ta, te))
+            else:
+                assert te == FOREVER and holder not in self.open
+                self.open[holder] = values, ta
+
+    def all_lives(self) -> list[Life]:
+        """Every row so far in some fixed order; forever is an end, open is None."""
+        still = [(values, ta, None) for values, ta in self.open.values()]
+        return sorted([*self.lives, *still], key=repr)
+
+    def snapshot(self, instant: int) -> Counter[Values]:
+        return snapshot(self.all_lives(), instant)
+
+
+def snapshot(lives: Iterable[Life], instant: int) -> Counter[Values]:
+    alive = [values for values, ta, te in lives if ta <= instant and (te is None or instant < te)]
+    return Counter(canonical(values) for values in alive)

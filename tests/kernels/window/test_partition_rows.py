@@ -1,0 +1,50 @@
+"""PARTITION BY .. ROWS, alone and with RANGE: counted among the rows of a key; NULL and NaN are keys like others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.stepping import Life, Stepped, stream_deltas
+from tests.kernels.window.streams import CUTS, TYPES, Stream, long_stream, streams, window, without_ghosts
+from transom.core.time import FOREVER, UNBOUNDED
+from transom.kernels.window.partition_rows import PartitionRowsWindow
+from transom.runtimes.reference.history import canonical
+
+
+def by_definition(stream: Stream, partition: tuple[int, ...], rows: int, length: int) -> list[Life]:
+    lives: list[Life] = []
+    for i, (t, values) in enumerate(stream):
+        key = canonical(values[k] for k in partition)
+        later = [t for t, other in stream[i + 1 :] if canonical(other[k] for k in partition) == key]
+        ends = [later[rows - 1]] if rows <= len(later) else []
+        if t + length < FOREVER:
+            ends.append(t + length)
+        lives.append((values, t, min(ends, default=None)))
+    return without_ghosts(lives)
+
+
+@settings(max_examples=100)
+@given(
+    streams(), CUTS, st.sampled_from([(0,), (1,), (0, 1)]), st.sampled_from([1, 2, 3, 2**63 - 1]),
+    st.sampled_from([UNBOUNDED, 1, 3, 8, FOREVER]), st.booleans(),
+)  # fmt: skip
+def test_rows_are_counted_within_their_partition(
+    stream: Stream, upto: set[int], partition: tuple[int, ...], rows: int, length: int, restart: bool
+) -> None:
+    stepped = window(PartitionRowsWindow(partition, rows, length), stream, upto, restart)
+    assert stepped.all_lives() == by_definition(stream, partition, rows, length)
+    assert stepped.holders.in_use == len(stepped.open)
+
+
+@pytest.mark.parametrize("length", [UNBOUNDED, 4])
+def test_memory_stays_small_however_long_the_stream_is(length: int) -> None:
+    stepped = Stepped(PartitionRowsWindow((0,), 5, length))
+    for delta in stream_deltas(long_stream(2_000), TYPES, range(10, 2_001, 10)):
+        stepped.step((delta,), delta.upto)
+    state = stepped.state
+    assert len(stepped.open) == (10 if length == UNBOUNDED else 4)
+    assert state.node_slots.in_use == 10 and state.nodes.shape[1] <= 64
+    assert state.due.data.shape[1] <= 64 and state.lists.shape[1] <= 64
+    assert stepped.holders.slots.high <= 20
