@@ -115,7 +115,8 @@ class _Scale:
         if unit % SECOND == 0 and (last - first) // SECOND <= WIDEST // 2:
             unit = SECOND
         steps = (last - first) // unit
-        per = next((per for per in (4, 3, 2, 1) if steps * per <= WIDEST), 0)
+        room = max(4, 2 + max(len(seconds(t)) for t in (first, last, last - unit)))
+        per = next((per for per in (room, 4, 3, 2, 1) if steps * per <= WIDEST), 0)
         if not per:
             raise ValueError(f"{steps} steps do not fit into {WIDEST} cells: choose rounder times")
         return _Scale(first, last, unit, per)

@@ -5,10 +5,10 @@
 | `cql` | statements, bound and planned in order; a query among them must be answered by what follows |
 | `stream NAME`, `table NAME` | the rows of an input, as in tests/conformance; they hold until others are given |
 | `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on every runtime, as `expect` in tests/conformance |
-| `result plan` | what EXPLAIN must print |
 | `error` | the message of the `cql` block before, word for word |
 | `text timeline [cut ..]` | a figure of the inputs and the answer, made by `python -m tests.docs.remake` |
 | `text arrivals [NAME ..]` | what happens as the rows arrive, in that order of inputs; made by the same command |
+| `text plan` | what EXPLAIN prints; made by the same command |
 | `file NAME`, `console`, `python` | run by `programs.py` |
 """
 
@@ -37,6 +37,7 @@ from transom.plan.catalogue import (
 )
 from transom.planner.explain import explain_text
 from transom.runtimes.local.program import Planned, read_program
+from transom.runtimes.reference.history import difference
 from transom.runtimes.reference.scans import scans
 
 PROGRAMS: Final = ("file", "console", "python")
@@ -88,8 +89,6 @@ class World:
                 self._read(block)
             case ("stream" | "table", name):
                 self._define(name, block)
-            case ("result", "plan"):
-                self._explain(block)
             case ("result", ("changes" | "snapshots" | "stream" | "ledger") as what):
                 self._compare(what, block)
             case ("error",):
@@ -98,6 +97,8 @@ class World:
                 self.made(block, self._timeline(block, words))
             case ("text", "arrivals", *names):
                 self.made(block, self._arrivals(block, names))
+            case ("text", "plan"):
+                self.made(block, self._plan(block))
             case (kind, *_) if kind in PROGRAMS:
                 pass
             case _:
@@ -171,24 +172,33 @@ class World:
             if told is not None:
                 raise self._wrong(block, f"(first: the page, second: {name})\n{told}")
 
-    def _explain(self, block: Block) -> None:
-        asked = self._answer(block)
-        assert asked.planned.root is not None
-        given = explain_text(asked.planned.root)
-        if given != block.text.rstrip("\n"):
-            raise self._wrong(block, f"EXPLAIN says:\n{given}")
-
     # --- figures -----------------------------------------------------------------------------------------------------
+
+    def _plan(self, block: Block) -> str:
+        asked = self._answer(block)
+        if not isinstance(asked.planned.statement, ExplainStatement):
+            raise self._wrong(block, "the query above it does not say EXPLAIN")
+        assert asked.planned.root is not None
+        return explain_text(asked.planned.root)
 
     def _timeline(self, block: Block, words: list[str]) -> str:
         asked = self._answer(block)
         if words and words[0] != "cut":
             raise self._wrong(block, "write timeline, or timeline cut and instants")
         rows = self._inputs(asked, block)
+        self._agree(asked, rows, block)
         groups = [self._input_group(name, rows[name]) for name in rows]
         groups.append(Group("answer", tuple(_answer_marks(asked, rows))))
         cuts = [conformance.instant(word) for word in words[1:]]
         return draw([group for group in groups if group.marks], cuts)
+
+    def _agree(self, asked: Asked, rows: dict[str, list[conformance.Row]], block: Block) -> None:
+        """What is drawn is what the definition says."""
+        answers = {name: runtime(asked.query, asked.planned.catalogue, rows) for name, runtime in RUNTIMES.items()}
+        for name, answer in answers.items():
+            told = difference(answers["reference"], answer)
+            if told is not None:
+                raise self._wrong(block, f"(first: the reference, second: {name})\n{told}")
 
     def _input_group(self, name: str, rows: list[conformance.Row]) -> Group:
         definition = self.catalogue.relations[name]

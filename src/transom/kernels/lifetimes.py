@@ -72,7 +72,10 @@ class LifetimeSet:
         self.undetermined += len(holders)
 
     def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
-        """Rows in the slots `old` are in the slots `new` (below `capacity`) from now on. Only for rows given to `observe`."""
+        """Rows in the slots `old` are in the slots `new` (below `capacity`) from now on.
+
+        Only for rows given to `observe`.
+        """
         if not self.undetermined:
             self.next_observer = no_int64s()
             return

@@ -71,8 +71,6 @@ def _plan_statement(statement: Statement, catalogue: Catalogue) -> Planned:
             open_source(definition)
         case CreateStatement(definition=SinkDefinition() as definition):
             check_sink(definition)
-        case CreateStatement(definition=ViewDefinition() as definition):
-            plan(definition.query, catalogue)
         case InsertStatement():
             return Planned(statement, catalogue, plan(statement.query, catalogue), catalogue.sinks[statement.sink])
         case QueryStatement() | ExplainStatement():
@@ -94,9 +92,10 @@ def _check_paths(planned: list[Planned], text: str) -> None:
                     f"the sink '{one.sink.name}' would be written by two queries",
                     remedy="give each query a sink with a path of its own, or make one query of them with UNION ALL",
                 )
-            if path in read:
+            reader = read.get(path) or read.get(os.path.dirname(path))
+            if reader is not None:
                 raise QueryError(
-                    f"the sink '{one.sink.name}' would be written where '{read[path]}' is read",
+                    f"the sink '{one.sink.name}' would be written where '{reader}' is read",
                     remedy="give the sink another path",
                 )
         taken[path] = one.sink.name

@@ -1,0 +1,198 @@
+"""Plants the bugs of `bugs.py` one by one into a copy of the checkout, and asks whether the tests of CI notice.
+
+    python -m tests.planted.plant [--only NAME ..] [--jobs N] [--json]
+
+First everything runs without a bug, and has to pass. Then, bug by bug, the same tests run until the first one fails:
+the bug is caught by that test, or it is MISSED, and the exit status is 1. What usually catches bugs runs first.
+
+A copy always lies in the same folder and files keep their times, so that Numba finds what it compiled before. It looks
+at the file of a loop only, though, not at the files of the loops that are compiled into it; so a bug in a file with
+compiled loops starts without any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from tests.planted.bugs import BUGS, Bug
+
+ROOT: Final = Path(__file__).parents[2]
+NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
+FIRST: Final = ("conformance", "cases", "properties", "kernels", "pipeline", "plan", "planner", "state", "runtimes")
+CACHE: Final = ".numba-cache"
+LONGEST: Final = 1800  # seconds, for a bug that makes a loop endless
+FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of a bug: the first test that failed, or None."""
+
+    bug: Bug
+    caught_by: str | None
+    seconds: float
+
+
+class Broken(Exception):
+    """The tests could not be run, so nothing is known about the bug."""
+
+
+def planted(bug: Bug, source: str) -> str:
+    """The source of the bug's file with the bug in it."""
+    if source.count(bug.old) != 1:
+        raise ValueError(f"{bug.name}: the old text is {source.count(bug.old)} times in {bug.file}, not once")
+    return source.replace(bug.old, bug.new)
+
+
+# --- one bug ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A folder of one worker: `warm` is a copy of the checkout after a run without a bug, `copy` has the bug."""
+
+    folder: Path
+
+    @property
+    def warm(self) -> Path:
+        return self.folder / "warm"
+
+    @property
+    def copy(self) -> Path:
+        return self.folder / "copy"
+
+    def prepare(self, checkout: Path) -> float:
+        """Run everything without a bug; how long that took."""
+        shutil.copytree(checkout, self.copy)
+        started = time.monotonic()
+        failed = run_tests(self.copy)
+        if failed is not None:
+            raise Broken(f"without any bug a test fails: {failed}")
+        shutil.copytree(self.copy, self.warm)
+        return time.monotonic() - started
+
+    def plant(self, bug: Bug) -> Found:
+        shutil.rmtree(self.copy)
+        shutil.copytree(self.warm, self.copy)
+        file = self.copy / "src" / "transom" / bug.file
+        source = file.read_text(encoding="utf-8")
+        file.write_text(planted(bug, source), encoding="utf-8")
+        if "@jit" in source:
+            shutil.rmtree(self.copy / CACHE)
+        started = time.monotonic()
+        failed = run_tests(self.copy)
+        return Found(bug, failed, time.monotonic() - started)
+
+
+def run_tests(copy: Path) -> str | None:
+    """The first test that fails in a copy of the checkout, in the CI profile; None when all pass."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HYPOTHESIS_"))}
+    environment |= {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+    try:
+        run = subprocess.run(
+            [*command, *tests_of(copy)], cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST
+        )
+    except subprocess.TimeoutExpired:
+        raise Broken(f"the tests did not end within {LONGEST} seconds") from None
+    if run.returncode == 0:
+        return None
+    if run.returncode < 0:
+        return f"a crash (signal {-run.returncode})"
+    named = FAILED.search(run.stdout)
+    if run.returncode != 1 or named is None:
+        raise Broken("\n".join([*run.stdout.splitlines()[-15:], *run.stderr.splitlines()[-15:]]))
+    return named[1]
+
+
+def tests_of(copy: Path) -> list[str]:
+    """Everything that CI runs, apart from the tests of this list, in the order in which bugs are likely to be caught."""
+    found = [path for path in (copy / "tests").iterdir() if path.is_dir() or path.name.startswith("test_")]
+    found = [path for path in found if path.name not in ("planted", "__pycache__")]
+    found.sort(key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
+    first = [str(path.relative_to(copy)) for path in found if path.name in FIRST]
+    return [*first, "src/transom", *(str(path.relative_to(copy)) for path in found if path.name not in FIRST)]
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+def plant_all(bugs: list[Bug], jobs: int) -> Iterator[Found]:
+    """Every bug, in the order in which they are done."""
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder, ThreadPoolExecutor(jobs) as workers:
+        checkout = Path(folder) / "checkout"  # somebody may go on working in the real one
+        shutil.copytree(ROOT, checkout, ignore=NOT_COPIED)
+        for bug in bugs:
+            planted(bug, (checkout / "src" / "transom" / bug.file).read_text(encoding="utf-8"))
+        free: SimpleQueue[Bed] = SimpleQueue()
+        beds = [Bed(Path(folder) / f"bed{i}") for i in range(jobs)]
+        tell(f"{len(bugs)} bugs; first the tests without any")
+        for bed, seconds in zip(beds, workers.map(lambda bed: bed.prepare(checkout), beds), strict=True):
+            tell(f"without a bug all tests pass ({seconds:.0f} s)")
+            free.put(bed)
+
+        def one(bug: Bug) -> Found:
+            with taken(free) as bed:
+                return bed.plant(bug)
+
+        yield from workers.map(one, bugs)
+
+
+@contextmanager
+def taken(free: SimpleQueue[Bed]) -> Iterator[Bed]:
+    bed = free.get()
+    try:
+        yield bed
+    finally:
+        free.put(bed)
+
+
+def tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.planted.plant", description="Do the tests notice bugs?")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[bug.name for bug in BUGS], help="these bugs")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at once (default 1)")
+    parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
+    arguments = parser.parse_args()
+    bugs = [bug for bug in BUGS if arguments.only is None or bug.name in arguments.only]
+    found: list[Found] = []
+    try:
+        for done in plant_all(bugs, max(arguments.jobs, 1)):
+            found.append(done)
+            told = "MISSED" if done.caught_by is None else f"caught by {done.caught_by}"
+            tell(f"[{len(found)}/{len(bugs)}] {done.bug.name}: {told} ({done.seconds:.0f} s)")
+    except (Broken, ValueError) as error:
+        tell(str(error))
+        return 2
+    missed = [done.bug.name for done in found if done.caught_by is None]
+    if arguments.json:
+        bugs_told = [
+            {"name": f.bug.name, "file": f.bug.file, "caught_by": f.caught_by, "seconds": round(f.seconds, 1)}
+            for f in found
+        ]
+        summary = {"planted": len(found), "caught": len(found) - len(missed), "missed": missed}
+        print(json.dumps({"bugs": bugs_told, "summary": summary}, indent=2))
+    tell(f"{len(found) - len(missed)} of {len(found)} bugs were caught" + "".join(f"\n  MISSED {m}" for m in missed))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
+from transom.plan.catalogue import Catalogue
+from transom.planner.operator import Operator
+from transom.runtimes.local.program import read_program
+
+DECLARED = """
+CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'data/s.csv');
+CREATE STREAM t (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+CREATE SINK one WITH (connector = 'files', path = 'out/one.csv');
+CREATE SINK two WITH (connector = 'files', path = 'out/../out/one.csv');
+CREATE SINK back WITH (connector = 'files', path = './data/s.csv');
+CREATE SINK beside WITH (connector = 'files', path = 'folder/x.csv');
+CREATE STREAM f (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'folder', format = 'csv');
+CREATE SINK kept WITH (connector = 'memory');
+"""
+
+
+def refused(text: str) -> TransomError:
+    known = Catalogue()
+    with pytest.raises(TransomError) as caught:
+        read_program(DECLARED + text, known)
+    assert known == Catalogue(), "nothing of a wrong text may be remembered"
+    assert caught.value.place is not None and caught.value.remedy
+    return caught.value
+
+
+def tactics(root: Operator | None) -> list[str]:
+    assert root is not None
+    return [operator.tactic.name for operator in root.walk()]
+
+
+def test_statements_are_planned_in_order_with_the_options_at_their_place() -> None:
+    join = "SELECT s.a FROM s [NOW], t [NOW] WHERE s.a = t.a;"
+    known = Catalogue()
+    planned = read_program(f"{DECLARED} {join} SET join = 'nested_loop'; {join} EXPLAIN {join}", known)
+    first, _, second, explained = planned[-4:]
+    assert "ring_hash" in tactics(first.root) and "nested_loop" in tactics(second.root)
+    assert [one.standing for one in planned[-4:]] == [True, False, True, False]
+    assert explained.root is not None
+    assert known.options == {"join": "nested_loop"} and "s" in known.relations
+    fixed = read_program(f"SET join = 'nested_loop'; {join}", known, {"join": "lazy_hash"})
+    assert "lazy_hash" in tactics(fixed[-1].root)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "what", "line"),
+    [
+        ("SELECT b FROM s", QueryError, "'b'", 10),
+        ("\nSELECT a FROM s [NOW] WHERE EXISTS (SELECT 1 FROM t)", RefusedError, "cannot run yet", 11),
+        (
+            "CREATE SINK x WITH (connector = 'files', path = 'x', format = 'xml')",
+            OptionError,
+            "no file format 'xml'",
+            10,
+        ),
+        ("CREATE SINK x WITH (connector = 'memory', path = 'x')", OptionError, "no property 'path'", 10),
+        ("CREATE SINK x WITH (connector = 'files', path = 'x')", OptionError, "does not tell the format", 10),
+        ("CREATE TABLE x (a INTEGER)", OptionError, "does not say where it is", 10),
+        ("CREATE TABLE x (a INTEGER) WITH (connector = 'kafka')", OptionError, "no connector 'kafka'", 10),
+        ("INSERT INTO one SELECT a FROM s; INSERT INTO one SELECT a FROM s", QueryError, "by two queries", 10),
+        ("INSERT INTO one SELECT a FROM s;\nINSERT INTO two SELECT a FROM s", QueryError, "by two queries", 11),
+        ("INSERT INTO kept SELECT a FROM s; INSERT INTO kept SELECT a FROM s", QueryError, "by two queries", 10),
+        ("INSERT INTO back SELECT a FROM s", QueryError, "where 's' is read", 10),
+        ("INSERT INTO beside SELECT a FROM s", QueryError, "where 'f' is read", 10),
+        ("SET join = 'ring_hash'; SELECT s.a FROM s [NOW], t [NOW]", RefusedError, "no equality", 10),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_starts(
+    text: str, kind: type[TransomError], what: str, line: int
+) -> None:
+    error = refused(text)
+    assert isinstance(error, kind)
+    assert what in error.what
+    assert error.place is not None and error.place.line == line
+    assert error.text == DECLARED + text
