@@ -25,6 +25,7 @@ ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     ("kernels", "state"): "logic has no memory of its own: it works on the state that is kept beside it",
     ("testing", "session"): "what tests offer to users is made of the public face",
     (PACKAGE, "session"): "the package itself offers the session",
+    ("cli", PACKAGE): "the package knows its version",
     (PACKAGE, "cli"): "`python -m transom` is the command line",
 }
 """Arrows that the floors do not show, each with its reason."""

@@ -6,20 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transom.core.errors import (
+    from transom.session import (
         CheckpointError,
         EvaluationError,
         LateRowError,
+        LocalQuery,
         OptionError,
         QueryError,
         RefusedError,
+        Result,
+        Session,
         SinkError,
         SourceError,
+        Status,
         TransomError,
     )
-    from transom.runtimes.local.query import LocalQuery
-    from transom.runtimes.local.status import Status
-    from transom.session import Result, Session
 
 __version__ = "0.1.0"
 

@@ -19,7 +19,17 @@ from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.open import open_sink, open_source
 from transom.connectors.sink import Sink
 from transom.connectors.source import Source
-from transom.core.errors import OptionError, QueryError, SourceError
+from transom.core.errors import (
+    CheckpointError,
+    EvaluationError,
+    LateRowError,
+    OptionError,
+    QueryError,
+    RefusedError,
+    SinkError,
+    SourceError,
+    TransomError,
+)
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.planner.explain import explain_json, explain_text
@@ -316,4 +326,18 @@ def _name(one: Planned, taken: list[str]) -> str:
     return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"
 
 
-__all__ = ["Result", "Session"]
+__all__ = [
+    "CheckpointError",
+    "EvaluationError",
+    "LateRowError",
+    "LocalQuery",
+    "OptionError",
+    "QueryError",
+    "RefusedError",
+    "Result",
+    "Session",
+    "SinkError",
+    "SourceError",
+    "Status",
+    "TransomError",
+]

@@ -1,8 +1,8 @@
 """Pages cut into sections and blocks.
 
 A block is what stands between two fences: the words behind the first one, and its text. What stands above the first
-`##` heading holds for every section of the page, and every section stands for itself. A made part is what stands between
-`<!-- made: name -->` and `<!-- /made -->`: a table that a command writes.
+`##` heading holds for every section of the page, and every section stands for itself. A made part, between
+`<!-- made: name -->` and `<!-- /made -->`, is a table that a command writes.
 """
 
 from __future__ import annotations

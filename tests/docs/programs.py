@@ -2,8 +2,8 @@
 
 - `python`: a doctest; all of a page share their names;
 - `file NAME`: a file of that name;
-- `console`: commands behind `$ `, and what they print. `transom ..` is run; of `make ..` it is checked that the target is
-  there, and nothing may follow it.
+- `console`: commands behind `$ `, and what they print. `transom ..` is run; of `make ..` it is checked that the target
+  is there, and nothing may follow it.
 """
 
 from __future__ import annotations

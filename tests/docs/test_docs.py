@@ -11,13 +11,16 @@ from tests.docs.pages import DOCS, ROOT, Block, Page, PageError, made_parts, pag
 from tests.docs.programs import run_programs
 from tests.docs.tables import EXAMPLES, PARTS, error_classes
 from tests.docs.world import run_page
+from transom.cli.main import main
 from transom.connectors.properties import FORMATS, TIME_UNITS, read_file_properties
-from transom.core.errors import OptionError
+from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
 from transom.core.schema import SQL_NAMES
 from transom.core.time import UNITS
+from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS
 from transom.plan.options import OPTIONS
 from transom.planner.join import TACTICS
+from transom.runtimes.local.program import read_program
 
 PAGES = {page.name: page for page in pages()}
 SOURCES = ROOT / "src" / "transom"
@@ -43,8 +46,10 @@ def test_the_programs_of_a_page(name: str, tmp_path: Path) -> None:
 
 def test_the_programs_of_the_readme(tmp_path: Path) -> None:
     """Its other blocks are tried by tests/test_readme.py."""
-    page = read_page("README.md", (ROOT / "README.md").read_text(encoding="utf-8"))
-    run_programs(page, tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n.*?^```\n", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) == text.count("```python"), "a block of Python is not written by the rules"
+    run_programs(read_page("README.md", "".join(blocks)), tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if list(made_parts(page))])
@@ -75,6 +80,69 @@ def test_every_option_type_unit_and_error_is_listed() -> None:
         assert f"`{kind.__name__}`" in text, kind
 
 
+WINDOWED = "CREATE STREAM s (ts TIMESTAMP, a INTEGER, b INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory')"
+
+
+def windows_listed() -> list[str]:
+    section = text_of("language").partition("## Windows")[2].partition("## ")[0]
+    return [
+        window for line in section.splitlines() if line.startswith("| `") for window in re.findall(r"`(\[.*?\])`", line)
+    ]
+
+
+def test_every_window_that_is_listed_can_be_written() -> None:
+    catalogue = Catalogue()
+    read_program(WINDOWED, catalogue)
+    found = windows_listed()
+    assert len(found) == 10
+    specs = {str(read_program(f"SELECT a FROM s {window}", catalogue)[0].root) for window in found}
+    assert len(specs) == 8  # [10 SECONDS] and [RANGE INTERVAL '10' SECOND] are [RANGE 10 SECONDS]
+
+
+REFUSED = {
+    "ORDER BY": "SELECT a FROM s ORDER BY a",
+    "LIMIT": "SELECT a FROM s LIMIT 1",
+    "OFFSET": "SELECT a FROM s OFFSET 1",
+    "QUALIFY": "SELECT a FROM s QUALIFY a > 1",
+    "(OVER)": "SELECT SUM(a) OVER () FROM s",
+    "DISTINCT ON": "SELECT DISTINCT ON (a) a FROM s",
+    "NATURAL": "SELECT a FROM s NATURAL JOIN s AS t",
+    "SEMI": "SELECT a FROM s SEMI JOIN s AS t ON s.a = t.a",
+    "ANTI": "SELECT a FROM s ANTI JOIN s AS t ON s.a = t.a",
+    "ASOF": "SELECT a FROM s ASOF JOIN s AS t ON s.a = t.a",
+    "LATERAL": "SELECT a FROM s, LATERAL (SELECT a FROM s) AS t",
+    "VALUES": "VALUES (1)",
+    "a query as a value": "SELECT a FROM s WHERE a > (SELECT MAX(a) FROM s)",
+    "recursive queries": "WITH RECURSIVE t AS (SELECT a FROM s) SELECT a FROM t",
+    "FILTER": "SELECT COUNT(*) FILTER (WHERE a > 1) FROM s",
+    "grouping sets": "SELECT a FROM s GROUP BY ROLLUP(a)",
+    "UPDATE": "UPDATE s SET a = 1",
+    "DELETE": "DELETE FROM s",
+}
+NOT_YET = {
+    "LEFT": "SELECT s.a FROM s LEFT JOIN s AS t ON s.a = t.a",
+    "RIGHT": "SELECT s.a FROM s RIGHT JOIN s AS t ON s.a = t.a",
+    "FULL JOIN": "SELECT s.a FROM s FULL JOIN s AS t ON s.a = t.a",
+    "EXISTS": "SELECT a FROM s WHERE EXISTS (SELECT a FROM s AS t)",
+    "IN (query)": "SELECT a FROM s WHERE a IN (SELECT b FROM s AS t)",
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "query", "kind"),
+    [(word, query, QueryError) for word, query in REFUSED.items()]
+    + [(word, query, RefusedError) for word, query in NOT_YET.items()],
+)
+def test_what_the_page_says_is_refused(word: str, query: str, kind: type[TransomError]) -> None:
+    first = "These are refused" if kind is QueryError else "These are read, but"
+    (paragraph,) = (text for text in text_of("language").split("\n\n") if text.startswith(first))
+    assert word in " ".join(paragraph.split())
+    catalogue = Catalogue()
+    read_program(WINDOWED, catalogue)
+    with pytest.raises(kind):
+        read_program(query, catalogue)
+
+
 def test_every_property_of_files_is_listed() -> None:
     with pytest.raises(OptionError) as told:
         read_file_properties({"zzz": ""}, source=True)
@@ -83,6 +151,15 @@ def test_every_property_of_files_is_listed() -> None:
     assert {"path", "format"} <= set(names)
     for word in [*names, *FORMATS, *TIME_UNITS]:
         assert f"`{word}`" in text_of("language"), word
+
+
+def test_every_option_of_the_command_line_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    options = set(re.findall(r"--\w+", capsys.readouterr().out)) - {"--help"}
+    assert "--follow" in options
+    section = text_of("running").partition("| option of run")[2].partition("\n\n")[0]
+    assert set(re.findall(r"--\w+", section)) == options
 
 
 def test_every_operator_has_its_page_and_every_tactic_its_place() -> None:

@@ -95,7 +95,9 @@ def test_a_program_that_does_something_else(text: str, told: str, tmp_path: Path
 
 
 def test_programs_share_names_and_files(tmp_path: Path) -> None:
-    text = fenced("file a.txt", "hello") + fenced("python", ">>> from pathlib import Path\n>>> found = Path('a.txt').read_text()")
+    text = fenced("file a.txt", "hello") + fenced(
+        "python", ">>> from pathlib import Path\n>>> found = Path('a.txt').read_text()"
+    )
     text += fenced("python", ">>> found\n'hello\\n'") + fenced("console", "$ make test")
     run_programs(read_page("page.md", text), tmp_path)
 
@@ -111,7 +113,7 @@ def test_made_text_is_put_in_its_place() -> None:
 
 
 def span(name: str, begin: int, end: int | None) -> Mark:
-    return Mark(name, begin * SECOND, end if end in (None, FOREVER) else end * SECOND, SPAN)  # type: ignore[operator]
+    return Mark(name, begin * SECOND, end if end is None or end == FOREVER else end * SECOND, SPAN)
 
 
 def point(name: str, at: int) -> Mark:

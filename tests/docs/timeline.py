@@ -1,7 +1,7 @@
 """Lifetimes and rows drawn on a line of time, as text.
 
-`●──○` is alive from the first instant on and no longer at the second; `●──▶` is alive forever; `●┄┄▷` has no end yet; `●` is
-a row of a stream, and a digit says that there are several of one kind at one instant.
+`●──○` is alive from the first instant on and no longer at the second; `●──▶` is alive forever; `●┄┄▷` has no end yet;
+`●` is a row of a stream, and a digit says that there are several of one kind at one instant.
 
 >>> print(draw([Group("s", (Mark("p", 0, None, POINT),)), Group("answer", (Mark("p", 0, 2_000_000, SPAN),))]))
             0   1   2
@@ -144,27 +144,32 @@ def _axis(scale: _Scale, instants: list[int]) -> tuple[str, str]:
     return "".join(numbers), "".join(ticks)
 
 
+@dataclass
+class _Line:
+    """Cells with what is drawn in them; those before `free` are taken."""
+
+    label: str
+    cells: list[str]
+    free: int = -1
+
+
 def _lines(group: Group, scale: _Scale) -> list[tuple[str, list[str]]]:
     """What is drawn, a line for each row; rows of the same values share a line where they do not touch."""
-    lines: list[tuple[str, list[str], int]] = []
-    points = Counter((mark.label, mark.begin) for mark in group.marks if mark.kind == POINT)
-    for mark in sorted(group.marks, key=lambda mark: mark.begin):
-        begin = scale.cell(mark.begin)
-        if mark.kind == POINT:
-            drawn = ["●" if points[mark.label, mark.begin] == 1 else str(points[mark.label, mark.begin])]
-        else:
-            drawn = _span(mark, scale)
-        for i, (name, cells, free) in enumerate(lines):
-            same = begin == free - 1 and mark.kind == POINT
-            if name == mark.label and (begin > free or same or (begin >= free and mark.kind == POINT)):
-                break
-        else:
-            i = len(lines)
-            lines.append((mark.label, [" "] * scale.width, 0))
-        name, cells, _ = lines[i]
-        cells[begin : begin + len(drawn)] = drawn
-        lines[i] = name, cells, begin + len(drawn)
-    return [(name, cells) for name, cells, _ in lines]
+    lines: list[_Line] = []
+    counts = Counter((mark.label, mark.begin) for mark in group.marks if mark.kind == POINT)
+    points = [mark for mark in dict.fromkeys(group.marks) if mark.kind == POINT]
+    spans = [mark for mark in group.marks if mark.kind == SPAN]
+    for mark in sorted([*points, *spans], key=lambda mark: mark.begin):
+        begin, count = scale.cell(mark.begin), counts[mark.label, mark.begin]
+        drawn = _span(mark, scale) if mark.kind == SPAN else ["●" if count == 1 else str(count)]
+        touches = 0 if mark.kind == POINT else 1
+        shared = [line for line in lines if line.label == mark.label and begin >= line.free + touches]
+        line = shared[0] if shared else _Line(mark.label, [" "] * scale.width)
+        if not shared:
+            lines.append(line)
+        line.cells[begin : begin + len(drawn)] = drawn
+        line.free = begin + len(drawn)
+    return [(line.label, line.cells) for line in lines]
 
 
 def _span(mark: Mark, scale: _Scale) -> list[str]:

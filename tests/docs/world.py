@@ -4,7 +4,7 @@
 | --- | --- |
 | `cql` | statements, bound and planned in order; a query among them must be answered by what follows |
 | `stream NAME`, `table NAME` | the rows of an input, as in tests/conformance; they hold until others are given |
-| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on every runtime, as `expect` in tests/conformance |
+| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on every runtime |
 | `error` | the message of the `cql` block before, word for word |
 | `text timeline [cut ..]` | a figure of the inputs and the answer, made by `python -m tests.docs.remake` |
 | `text arrivals [NAME ..]` | what happens as the rows arrive, in that order of inputs; made by the same command |
@@ -37,7 +37,7 @@ from transom.plan.catalogue import (
 )
 from transom.planner.explain import explain_text
 from transom.runtimes.local.program import Planned, read_program
-from transom.runtimes.reference.history import difference
+from transom.runtimes.reference.history import Row, difference
 from transom.runtimes.reference.scans import scans
 
 PROGRAMS: Final = ("file", "console", "python")
@@ -151,7 +151,7 @@ class World:
         self.asked.answered = True
         return self.asked
 
-    def _inputs(self, asked: Asked, block: Block) -> dict[str, list[conformance.Row]]:
+    def _inputs(self, asked: Asked, block: Block) -> dict[str, list[Row]]:
         """The rows of the inputs that the query reads; each must have been given."""
         names = dict.fromkeys(scan.name.lower() for scan in scans(asked.query))
         missing = [name for name in names if name not in self.rows]
@@ -192,7 +192,7 @@ class World:
         cuts = [conformance.instant(word) for word in words[1:]]
         return draw([group for group in groups if group.marks], cuts)
 
-    def _agree(self, asked: Asked, rows: dict[str, list[conformance.Row]], block: Block) -> None:
+    def _agree(self, asked: Asked, rows: dict[str, list[Row]], block: Block) -> None:
         """What is drawn is what the definition says."""
         answers = {name: runtime(asked.query, asked.planned.catalogue, rows) for name, runtime in RUNTIMES.items()}
         for name, answer in answers.items():
@@ -200,7 +200,7 @@ class World:
             if told is not None:
                 raise self._wrong(block, f"(first: the reference, second: {name})\n{told}")
 
-    def _input_group(self, name: str, rows: list[conformance.Row]) -> Group:
+    def _input_group(self, name: str, rows: list[Row]) -> Group:
         definition = self.catalogue.relations[name]
         assert isinstance(definition, StreamDefinition | TableDefinition)
         if definition.time is None:

@@ -113,6 +113,8 @@ def check(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: 
     except EvaluationError as error:
         assert theirs is None or any(limit in str(error) for limit in LIMITS), (sql(expression), str(error), theirs)
         return
+    if batch.num_rows == 0 and theirs is None:
+        return  # a constant that fails, which DuckDB computes though no row asks for it
     assert theirs is not None, (sql(expression), mine)
     assert isinstance(mine, pa.Array)
     assert len(mine) == batch.num_rows

@@ -52,7 +52,8 @@ def stream_deltas(rows: Sequence[tuple[int, Values]], types: Sequence[pa.DataTyp
 
 @dataclass
 class Relation:
-    """Rows with known lifetimes, given out step by step. Rows in `open` have a holder until time passes their end."""
+    """Rows with known lifetimes, given out step by step. Rows in `open` have a holder until time passes their end;
+    a row without an end has one for good."""
 
     lives: Sequence[Life]
     types: Sequence[pa.DataType]
@@ -66,7 +67,7 @@ class Relation:
         mine = [i for i, life in enumerate(self.lives) if before <= life[1] < upto]
         te, holder = [], []
         for i in mine:
-            is_open = known[i] >= upto and (i in self.open or self.lives[i][2] is None)
+            is_open = self.lives[i][2] is None or (i in self.open and upto <= known[i] < FOREVER)
             if is_open:
                 self.waiting[i] = int(holders.take(1)[0])
             te.append(FOREVER if is_open else known[i])

@@ -61,7 +61,7 @@ class Alarms:
 def main(options: argparse.Namespace) -> int:
     with _folder(options.keep) as folder:
         print(f"A day in a building of {FLOORS} floors with {ROOMS} rooms each. When does what burn?")
-        print("(The first run on a machine also compiles the loops of the engine, which takes some seconds.)", flush=True)
+        print("(The first run on a machine also compiles the loops of the engine: some seconds.)", flush=True)
         try:
             write_day(folder, options.seed)
             shutil.copyfile(QUERY, folder / QUERY.name)

@@ -80,7 +80,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run = commands.add_parser(
         "run",
         help="run the queries of a file",
-        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; the rows "
+        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; rows "
         "of other queries are printed. What became of every input row is told at the end, on standard error.",
         epilog=f"{_PATHS} {_EXIT}",
     )

@@ -15,7 +15,6 @@ from transom.planner.describe import describe
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.operator import Operator
 
-
 # Where the name of the tactic does not tell what the operator is.
 _TITLES: Final = {"Window": "window ", "Join": "join ", "Aggregate": "aggregate ", "Distinct": "distinct "}
 

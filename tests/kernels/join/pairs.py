@@ -41,20 +41,15 @@ def types_of(kind: str) -> list[pa.DataType]:
 @st.composite
 def relations(draw: Any, kind: str, growing: bool) -> Relation:
     """Rows with lifetimes in [0, 50), or open to the end, or forever; `growing`: their ends come in their order."""
-    count = draw(st.integers(0, 12))
-    begins = sorted(draw(st.lists(st.integers(0, 40), min_size=count, max_size=count)))
+    begins = sorted(draw(st.lists(st.integers(0, 40), max_size=12)))
+    ends = [ta + draw(st.sampled_from([1, 2, 5, 9, FOREVER, 2 * FOREVER])) for ta in begins]
+    if growing:
+        ends = [max(ta + 1, te) for ta, te in zip(begins, sorted(ends), strict=True)]
     lives: list[Life] = []
-    end: int | None = 0
-    for i, ta in enumerate(begins):
-        longer = draw(st.sampled_from([1, 2, 5, 9, FOREVER, None]))
-        te = None if longer is None else min(ta + longer, FOREVER)
-        if growing:
-            floor = LAST if end is None else end
-            te = te if te is None or te >= floor else max(end or 0, ta + 1)
-            te = None if end is None or (end == FOREVER and te is None) else te
-            end = te
+    for i, (ta, te) in enumerate(zip(begins, ends, strict=True)):
         key = tuple(draw(st.sampled_from(values)) for _, values in KINDS[kind])
-        lives.append(((*key, draw(st.sampled_from(["x", None, "y" * 30])), i), ta, te))
+        end = None if te >= 2 * FOREVER else min(te, FOREVER)
+        lives.append(((*key, draw(st.sampled_from(["x", None, "y" * 30])), i), ta, end))
     opened = draw(st.frozensets(st.integers(0, 12)))
     return Relation(lives, types_of(kind), opened)
 

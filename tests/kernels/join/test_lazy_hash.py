@@ -18,7 +18,7 @@ from transom.plan.expression import Call, ColumnRef
 
 @pytest.mark.parametrize("kind", pairs.KINDS)
 def test_pairs_are_those_of_the_definition(kind: str) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=20)
     @given(pairs.relations(kind, False), pairs.relations(kind, False), pairs.CUTS, st.booleans())
     def check(left: Relation, right: Relation, cuts: list[int], restart: bool) -> None:
         stepped = pairs.joined(pairs.join(kind, "lazy_hash"), left, right, cuts, restart)
@@ -34,7 +34,7 @@ def test_pairs_are_those_of_the_definition(kind: str) -> None:
 def test_rows_whose_hashes_collide_are_told_apart_by_their_keys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_bytes, "hash_bytes", lambda data, offsets: np.full(len(offsets) - 1, 5, dtype=np.uint64))
 
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(pairs.relations(kind, False), pairs.relations(kind, False), pairs.CUTS)
     def check(left: Relation, right: Relation, cuts: list[int]) -> None:
         stepped = pairs.joined(pairs.join(kind, "lazy_hash"), left, right, cuts)
@@ -48,7 +48,7 @@ def test_what_else_must_hold_of_a_pair_is_asked_too() -> None:
     first, second = ColumnRef(number, pairs.PAYLOAD[1], "a"), ColumnRef(2 * number + 1, pairs.PAYLOAD[1], "b")
     kernel = pairs.join("text", "lazy_hash", Call("<", (first, second), BOOLEAN))
 
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(pairs.relations("text", False), pairs.CUTS)
     def check(relation: Relation, cuts: list[int]) -> None:
         other = Relation(relation.lives, relation.types, frozenset(range(0, 12, 2)))

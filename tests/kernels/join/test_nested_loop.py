@@ -16,7 +16,7 @@ from transom.runtimes.reference.history import canonical
 
 @pytest.mark.parametrize("kind", ["integer", "text", "decimal", "float", "three"])
 def test_an_equality_means_what_it_means_to_the_hash_tactics(kind: str) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     @given(pairs.relations(kind, False), pairs.relations(kind, False), pairs.CUTS, st.booleans())
     def check(left: Relation, right: Relation, cuts: list[int], restart: bool) -> None:
         stepped = pairs.joined(pairs.join(kind, "nested_loop"), left, right, cuts, restart)

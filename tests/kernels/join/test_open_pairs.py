@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.join import pairs
@@ -27,6 +27,7 @@ class Rows:
         return self.te, self.first, self.mask
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_each_pair_is_closed_once_at_the_earlier_end(seed: int) -> None:
     random = Random(seed)

@@ -88,8 +88,7 @@ def test_the_input_that_is_furthest_behind_is_read_next(tmp_path: Path) -> None:
         before = {one.name: one.rows_in for one in status.inputs}
         open_marks = {one.name: one.watermark for one in status.inputs if one.watermark is not None and not one.ended}
         query.step()
-        (read,) = [one.name for one in query.status().inputs if one.rows_in > before[one.name]] or [None]
-        if read is not None:
+        for read in [one.name for one in query.status().inputs if one.rows_in > before[one.name]]:
             assert open_marks[read] == min(open_marks.values())
             held.append(read)
     assert {"heat", "smoke"} == set(held)
@@ -343,7 +342,8 @@ def test_a_snapshot_of_another_query_is_refused(tmp_path: Path) -> None:
 def test_rows_may_be_as_many_a_step_as_the_option_says(tmp_path: Path) -> None:
     write_rows(tmp_path / "s.csv", heat(20))
     text = f"""
-        CREATE STREAM s (ts TIMESTAMP, room INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = '{tmp_path}/s.csv');
+        CREATE STREAM s (ts TIMESTAMP, room INTEGER, WATERMARK FOR ts AS ts)
+            WITH (connector = 'files', path = '{tmp_path}/s.csv');
         SET batch_rows = 6;
         SELECT COUNT(*) AS n FROM s
     """

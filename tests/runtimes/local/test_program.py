@@ -14,7 +14,7 @@ CREATE SINK one WITH (connector = 'files', path = 'out/one.csv');
 CREATE SINK two WITH (connector = 'files', path = 'out/../out/one.csv');
 CREATE SINK back WITH (connector = 'files', path = './data/s.csv');
 CREATE SINK beside WITH (connector = 'files', path = 'folder/x.csv');
-CREATE STREAM f (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'folder', format = 'csv');
+CREATE STREAM f (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'folder');
 CREATE SINK kept WITH (connector = 'memory');
 """
 

@@ -1,0 +1,147 @@
+"""Aggregates over rows that come and go, against plain Python on every snapshot; groups are freed and used again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.stepping import Life, Relation, Stepped, Values, snapshot
+from transom.core.errors import EvaluationError
+from transom.core.time import FOREVER
+from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
+from transom.runtimes.reference.exact import exact_sum
+from transom.runtimes.reference.history import canonical, value_order
+
+LONG = "more than sixteen bytes, "
+TYPES = (pa.string(), pa.int64(), pa.float64(), pa.decimal128(38, 2), pa.string())
+POOLS: tuple[tuple[Any, ...], ...] = (
+    ("g", "h", None),
+    (2**63 - 1, -(2**63), 3, 4, None),
+    (0.1, 1e16, -1e16, 3e-310, math.nan, math.inf, -0.0, None),
+    (Decimal("0.01"), Decimal("-2.50"), Decimal("1e33"), None),
+    (LONG + "a", LONG + "b", LONG, "short", "short\0", "", None),
+)
+WIDE = pa.decimal128(38, 0)
+CALLS: tuple[tuple[AggregateSpec, pa.DataType], ...] = (
+    (AggregateSpec("count", None, False), pa.int64()),
+    (AggregateSpec("count", 4, False), pa.int64()),
+    (AggregateSpec("count", 2, True), pa.int64()),
+    (AggregateSpec("sum", 1, False), WIDE),
+    (AggregateSpec("sum", 1, True), WIDE),
+    (AggregateSpec("avg", 1, False), pa.float64()),
+    (AggregateSpec("sum", 2, False), pa.float64()),
+    (AggregateSpec("sum", 2, True), pa.float64()),
+    (AggregateSpec("sum", 3, False), TYPES[3]),
+    (AggregateSpec("avg", 3, True), pa.float64()),
+    (AggregateSpec("min", 2, False), TYPES[2]),
+    (AggregateSpec("max", 3, False), TYPES[3]),
+    (AggregateSpec("min", 4, False), TYPES[4]),
+    (AggregateSpec("max", 4, True), TYPES[4]),
+)
+LAST = 40
+
+
+def kernel(grouped: bool, calls: tuple[tuple[AggregateSpec, pa.DataType], ...] = CALLS) -> AggregateKernel:
+    fields = [("g", TYPES[0])] if grouped else []
+    fields += [(f"c{i}", type_) for i, (_, type_) in enumerate(calls)]
+    return AggregateKernel((0,) if grouped else (), tuple(spec for spec, _ in calls), pa.schema(fields), TYPES)
+
+
+def aggregate(spec: AggregateSpec, rows: list[Values]) -> Any:
+    """A call by definition."""
+    if spec.argument is None:
+        return len(rows)
+    values = [row[spec.argument] for row in rows if row[spec.argument] is not None]
+    if spec.distinct:
+        values = [value for (value,) in {canonical((value,)): None for value in values}]
+    if spec.function == "count":
+        return len(values)
+    if not values:
+        return None
+    if spec.function in ("min", "max"):
+        return (min if spec.function == "min" else max)(values, key=lambda value: value_order((value,)))
+    total = exact_sum(values) if isinstance(values[0], float) else sum(map(Fraction, values), Fraction(0))
+    if spec.function == "avg":
+        return float(total / len(values))
+    if isinstance(total, float):
+        return total
+    return Context(prec=60).divide(Decimal(total.numerator), Decimal(total.denominator))
+
+
+def by_definition(rows: Counter[Values], grouped: bool) -> Counter[Values]:
+    groups: dict[Values, list[Values]] = {} if grouped else {(): []}
+    for row in rows.elements():
+        groups.setdefault(row[:1] if grouped else (), []).append(row)
+    return Counter(canonical((*key, *(aggregate(s, members) for s, _ in CALLS))) for key, members in groups.items())
+
+
+@st.composite
+def lives(draw: Any) -> list[Life]:
+    found: list[Life] = []
+    for _ in range(draw(st.integers(0, 14))):
+        ta = draw(st.integers(0, 30))
+        longer = draw(st.sampled_from([1, 2, 4, 9, None, FOREVER]))
+        te = None if longer is None else min(ta + longer, FOREVER)
+        found.append((tuple(draw(st.sampled_from(pool)) for pool in POOLS), ta, te))
+    return sorted(found, key=lambda life: life[1])
+
+
+CUTS = st.sets(st.integers(1, LAST - 1), max_size=8).map(lambda cuts: [*sorted(cuts), LAST])
+
+
+@settings(max_examples=60)
+@given(lives(), CUTS, st.frozensets(st.integers(0, 14)), st.booleans(), st.booleans())
+def test_every_snapshot_is_aggregated_exactly(
+    given_lives: list[Life], cuts: list[int], opened: frozenset[int], grouped: bool, restart: bool
+) -> None:
+    relation = Relation(given_lives, TYPES, opened)
+    stepped = Stepped(kernel(grouped), restart=restart).feed([relation], cuts)
+    for instant in range(LAST):
+        assert stepped.snapshot(instant) == by_definition(snapshot(given_lives, instant), grouped), instant
+    state = stepped.state
+    alive = [life for life in given_lives if life[2] is None or life[2] >= LAST]
+    assert state.slots.in_use == len(alive)
+    assert state.keys.slots.in_use == (len({values[0] for values, _, _ in alive}) if grouped else 0)
+    assert stepped.holders.in_use == len(stepped.open) + len(relation.waiting)
+
+
+def test_nothing_is_said_while_the_result_stays_the_same() -> None:
+    rows: list[Life] = [((None, 5, None, None, "x"), t, t + 2) for t in (0, 1, 2, 3)]
+    calls = ((AggregateSpec("max", 1, False), pa.int64()), (AggregateSpec("min", 4, False), pa.string()))
+    stepped = Stepped(kernel(True, calls)).feed([Relation(rows, TYPES)], [1, 2, 3, 10])
+    assert stepped.all_lives() == [((None, 5, "x"), 0, 5)]
+
+
+def test_whole_sums_go_beyond_64_bits_and_come_back() -> None:
+    rows: list[Life] = [(("g", 2**63 - 1, None, None, None), t, 2_000 + t) for t in range(1_000)]
+    stepped = Stepped(kernel(True, CALLS[3:4])).feed([Relation(rows, TYPES)], [500, 1_000, 1_999, 3_001])
+    assert stepped.snapshot(999) == Counter({("g", 1_000 * (2**63 - 1)): 1})
+    assert stepped.snapshot(2_998) == Counter({("g", 2**63 - 1): 1})
+    assert not stepped.open
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_of_more_than_38_digits_is_an_error(sign: int) -> None:
+    large = Decimal(sign) * Decimal("6e35")
+    rows: list[Life] = [(("g", None, None, large, None), t, 500) for t in range(2)]
+    with pytest.raises(EvaluationError, match="38 digits"):
+        Stepped(kernel(False, CALLS[8:9])).feed([Relation(rows, TYPES)], [600])
+
+
+def test_groups_and_texts_are_freed_and_used_again() -> None:
+    rows: list[Life] = [((f"group {t}", t, 0.5, None, f"{t} " * 50), t, t + 5) for t in range(1_000)]
+    stepped = Stepped(kernel(True)).feed([Relation(rows, TYPES, frozenset(range(0, 1_000, 2)))], range(4, 1_020, 4))
+    state = stepped.state
+    assert state.slots.in_use == 0 and state.keys.slots.in_use == 0
+    assert len(state.rows) <= 64 and len(state.row_group) <= 64 and state.floats.shape[0] <= 128
+    assert state.texts.columns[0].alive == 0 and len(state.texts.columns[0].arena) < 10_000
+    assert [pairs.slots.in_use for pairs in state.pairs] == [0] * len(state.pairs)
+    assert stepped.holders.in_use == 0 and len(stepped.all_lives()) == 1_000

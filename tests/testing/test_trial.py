@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transom import LateRowError, OptionError, QueryError, SourceError
+from transom.testing import Trial
+
+READINGS = """
+CREATE STREAM readings (ts TIMESTAMP, room VARCHAR, celsius INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+WITH (connector = 'files', path = 'nowhere/', format = 'csv', late = 'side');
+"""
+HOT = READINGS + "SELECT room FROM readings [RANGE 10 SECONDS] WHERE celsius > 50;"
+TWO = """
+CREATE STREAM a (ts TIMESTAMP, x INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory', idle = '10 SECONDS');
+CREATE STREAM b (ts TIMESTAMP, x INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+ISTREAM(SELECT x FROM a [NOW] UNION ALL SELECT x FROM b [NOW]);
+"""
+
+
+def test_an_answer_is_out_once_progress_is_past_it() -> None:
+    trial = Trial(HOT)
+    assert (trial.progress(), trial.held_back_by()) == (None, "readings")
+    trial.send("readings", "0 hall 60")
+    assert str(trial.answer()) == ""
+    assert trial.progress() == "-2"
+    trial.send("readings", "2 lab 20")
+    assert str(trial.answer()) == ""
+    trial.send("readings", "2.5 lab 20")
+    trial.answer().expect("0 + hall")
+    trial.send("Readings", "12 lab 20")
+    trial.answer().expect("0 + hall")
+    trial.end()
+    assert (trial.progress(), trial.held_back_by()) == ("the end", None)
+    trial.answer().expect("0 + hall\n10 - hall")
+
+
+def test_the_connectors_of_a_file_are_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "hot.cql"
+    sink = "CREATE SINK hot WITH (connector = 'files', path = 'hot.csv');"
+    path.write_text(HOT.replace("SELECT room", sink + "INSERT INTO hot SELECT room"))
+    trial = Trial(path, {"readings": "0 hall 60"})
+    trial.end()
+    trial.answer("HOT").expect("0 + hall \n 10 - hall")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_late_and_rejected_rows_are_told() -> None:
+    trial = Trial(HOT, {"readings": "10 a 60 \n 7.9 b 60 \n 8 c 60 \n NULL d 60"})
+    trial.end()
+    assert trial.answer().refused == (
+        "readings: 7.9 b 60 (late: came after the watermark)",
+        "readings: NULL d 60 (the timestamp is missing)",
+    )
+    trial.answer().expect_at("at 10: a; c")
+
+
+def test_a_stream_that_must_not_be_late() -> None:
+    trial = Trial(HOT.replace("'side'", "'fail'"), {"readings": "10 a 60"})
+    with pytest.raises(LateRowError, match="its time is 1970-01-01 00:00:01"):
+        trial.send("readings", "1 a 60")
+
+
+def test_the_clock_leaves_idle_streams_behind() -> None:
+    trial = Trial(TWO, {"a": "1 1"})
+    trial.send("b", "2 2 \n 5 5")
+    trial.answer().expect("")
+    trial.advance("9 seconds")
+    trial.answer().expect("")
+    assert trial.held_back_by() == "a"
+    trial.advance("1 s")
+    trial.answer().expect("1 1 \n 2 2")
+    trial.send("a", "4 4 \n 5 6")
+    assert trial.answer().refused == (
+        "a: 4 4 (idle: came after the stream had been silent and time had gone on without it)",
+    )
+    trial.end("a")
+    trial.advance("1 day")
+    assert trial.held_back_by() == "b"
+    trial.end("b")
+    trial.answer().expect("1 1 \n 2 2 \n 5 5 \n 5 6")
+
+
+def test_a_stream_that_speaks_is_not_idle() -> None:
+    trial = Trial(TWO, {"a": "1 1", "b": "5 5"})
+    trial.advance("6 seconds")
+    trial.send("a", "2 2")
+    trial.advance("6 seconds")
+    trial.answer().expect("1 1")
+    trial.advance("4 seconds")
+    trial.answer().expect("1 1 \n 2 2")
+
+
+def test_a_restart_goes_on_where_it_was() -> None:
+    trial = Trial(READINGS + "SELECT SUM(celsius) AS s FROM readings [ROWS 2];")
+    for line in ("0 a 1", "1 a 2", "9 a 3"):
+        trial.send("readings", line)
+        trial.restart()
+    trial.end()
+    trial.answer().expect("0 + 1 \n 1 - 1 \n 1 + 3 \n 9 - 3 \n 9 + 5")
+
+
+def test_rows_can_be_stamped_by_the_clock() -> None:
+    query = """
+    CREATE STREAM s (a INTEGER) WITH (connector = 'memory', time = 'arrival');
+    ISTREAM(SELECT a FROM s [NOW]);
+    """
+    trial = Trial(query, day="2024-05-01")
+    trial.send("s", "10:00:00 1 \n 10:00:05 2")
+    trial.send("s", "10:00:07 3")
+    trial.end()
+    trial.answer().expect("10:00:00 1 \n 10:00:05 2 \n 10:00:07 3")
+    with pytest.raises(SourceError, match="arrives at 10:00:06, and it is 10:00:07 already"):
+        Trial(query, {"s": "10:00:07 1 \n 10:00:06 1"})
+
+
+ROOMS = (
+    READINGS
+    + """
+CREATE TABLE rooms (room VARCHAR, floor INTEGER) WITH (connector = 'files', path = 'rooms.csv');
+CREATE TABLE open_rooms (ts TIMESTAMP, room VARCHAR, change VARCHAR, WATERMARK FOR ts AS ts)
+WITH (connector = 'files', path = 'open/', change_column = 'change');
+"""
+)
+
+
+def test_tables_that_never_change_come_first() -> None:
+    query = ROOMS + "SELECT r.floor FROM readings [RANGE 5 SECONDS] AS m, rooms AS r WHERE m.room = r.room;"
+    trial = Trial(query, {"readings": "1 hall 20", "rooms": "hall 3 \n lab 4"})
+    trial.end()
+    trial.answer().expect("1 + 3 \n 6 - 3")
+    trial = Trial(query)
+    with pytest.raises(SourceError, match="rows of the table 'rooms' are not given"):
+        trial.send("readings", "1 hall 20")
+    with pytest.raises(SourceError, match="rows of the table 'rooms' are not given"):
+        trial.end()
+    trial.send("rooms", "")
+    with pytest.raises(SourceError, match="'rooms' are given already"):
+        trial.send("rooms", "hall 3")
+
+
+def test_tables_alone_are_answered_at_once() -> None:
+    Trial(ROOMS + "SELECT room FROM rooms", {"rooms": "hall 1"}).answer().expect("0 + hall")
+
+
+def test_tables_that_change() -> None:
+    trial = Trial(ROOMS + "SELECT room FROM open_rooms", {"open_rooms": "1 + hall \n 2 + lab \n 3 - hall \n 4 - attic"})
+    trial.end()
+    trial.answer().expect("1 + hall \n 2 + lab \n 3 - hall")
+    assert trial.answer().refused == ("open_rooms: 4 - attic (a '-' without its row)",)
+    with pytest.raises(SourceError, match="line 1, column 3: a change has a '\\+' or a '-'"):
+        Trial(ROOMS + "SELECT room FROM open_rooms", {"open_rooms": "1 hall"})
+    with pytest.raises(SourceError, match="a change has a '\\+' or a '-'"):
+        Trial(ROOMS + "SELECT room FROM open_rooms", {"open_rooms": "1"})
+
+
+def test_a_table_with_a_key_takes_the_newest_row() -> None:
+    query = """
+    CREATE TABLE prices (ts TIMESTAMP, item VARCHAR, price INTEGER, PRIMARY KEY (item), WATERMARK FOR ts AS ts)
+    WITH (connector = 'memory');
+    SELECT item, price FROM prices;
+    """
+    trial = Trial(query, {"prices": "1 tea 3 \n 4 tea 5"})
+    trial.end()
+    trial.answer().expect("1 + tea 3 \n 4 - tea 3 \n 4 + tea 5")
+
+
+def test_several_queries_share_their_inputs() -> None:
+    trial = Trial(
+        READINGS
+        + """
+        CREATE SINK hot WITH (connector = 'memory');
+        INSERT INTO hot SELECT room FROM readings [RANGE 1 SECOND] WHERE celsius > 50;
+        SELECT COUNT(*) AS n FROM readings [RANGE 1 SECOND];
+        """,
+        {"readings": "5 hall 60"},
+    )
+    trial.end()
+    trial.answer("hot").expect("5 + hall \n 6 - hall")
+    trial.answer("query-2").expect("5 + 1 \n 6 - 1 \n 6 + 0")
+    with pytest.raises(OptionError, match="there are 2 queries\n  ask for one of hot, query-2"):
+        trial.answer()
+    with pytest.raises(OptionError, match="no query writes to 'cold'"):
+        trial.progress("cold")
+
+
+def test_what_is_wrong_with_a_trial_is_told(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="has no query"):
+        Trial(READINGS)
+    with pytest.raises(QueryError, match="line 4"):
+        Trial(READINGS + "SELECT celsus FROM readings")
+    with pytest.raises(SourceError, match=r"cannot read '.*missing\.cql': No such file"):
+        Trial(tmp_path / "missing.cql")
+    (tmp_path / "latin.cql").write_bytes(b"-- \xe9")
+    with pytest.raises(SourceError, match="not UTF-8"):
+        Trial(tmp_path / "latin.cql")
+    with pytest.raises(OptionError, match="'tomorrow' is no day"):
+        Trial(HOT, day="tomorrow")
+    trial = Trial(HOT)
+    with pytest.raises(OptionError, match="'soon' is no duration"):
+        trial.advance("soon")
+    with pytest.raises(SourceError, match="no stream or table 'reading'\n  there is readings"):
+        trial.send("reading", "")
+    trial.end("readings")
+    with pytest.raises(SourceError, match="'readings' has ended"):
+        trial.send("readings", "1 hall 20")
