@@ -16,7 +16,6 @@ from transom.plan.algebra import (
     OuterJoin,
     Project,
     SetOperation,
-    Stream,
     StreamFilter,
     StreamProject,
     StreamScan,
@@ -62,13 +61,13 @@ class Planner:
         if isinstance(node, OuterJoin):
             raise RefusedError(
                 f"{node.side.upper()} JOIN cannot run yet on this runtime",
-                remedy="use an inner join, or the reference runtime for small data",
+                remedy="use an inner join, and UNION ALL with the rows that have no partner (EXCEPT ALL finds them)",
             )
         for expression in _expressions(node):
             if any(isinstance(part, Exists | InQuery) for part in walk(expression)):
                 raise RefusedError(
                     "EXISTS and IN (sub-query) cannot run yet on this runtime",
-                    remedy="write a join with a SELECT DISTINCT sub-query, or use the reference runtime for small data",
+                    remedy="write a join with a SELECT DISTINCT sub-query; for NOT EXISTS and NOT IN write EXCEPT ALL",
                 )
         if isinstance(node, Join):
             return self._join(node)
@@ -201,6 +200,3 @@ def _expressions(node: Node) -> Iterator[Expression]:
         yield from node.keys
         yield from (call.argument for call in node.calls if call.argument is not None)
 
-
-def is_stream(operator: Operator) -> bool:
-    return isinstance(operator.node, Stream)
