@@ -51,7 +51,7 @@ def test_a_row_too_many_and_a_row_too_few() -> None:
     answer = plain("SELECT k FROM s [RANGE 2 SECONDS] WHERE k = 'x'")
     assert "  + x  (there, not expected)" in failure(answer, "1 + x\n3 - x")
     assert "  - x  (expected, not there)" in failure(answer, "1 + x\n2 + x\n2 + x\n3 - x\n4 - x\n4 - x")
-    assert "the answer is empty" in failure(plain("SELECT k FROM s [NOW] WHERE a > 99"), "1 + x")
+    assert "the answer is empty" in failure(plain("SELECT k FROM s [NOW] WHERE k = 'nobody'"), "1 + x")
     assert "the answer begins with" in failure(plain("SELECT k FROM s", {"s": "1 x 1 \n" * 60}), "")
 
 
@@ -70,7 +70,7 @@ def test_snapshots_at_some_instants() -> None:
     assert answer.at("3") == [("x", None), ("y", 2.5)]
     assert [len(rows) for _, rows in answer.snapshots()] == [1, 3, 2, 1, 0]
     assert answer.instants[1] == datetime(1970, 1, 1, 0, 0, 2)
-    with pytest.raises(AssertionError, match="the snapshot is not as expected at 3:\n    x NULL\n  \\+ y 2.5"):
+    with pytest.raises(AssertionError, match=r"the snapshot is not as expected at 3:\n    x NULL\n  \+ y 2\.5"):
         answer.expect_at("at 3: x NULL")
     for wrong in ("3: x NULL", "at 3 x NULL", "at 3:"):
         with pytest.raises(SourceError, match="a snapshot begins with its time"):
@@ -177,7 +177,7 @@ SELECT a.k, n, COUNT(*) AS c FROM a [ROWS 4], b [RANGE 5 SECONDS], t WHERE a.k =
 def test_cuts_and_restarts_do_not_change_the_answer() -> None:
     chance = random.Random(5)
     inputs = {
-        name: "\n".join(f"{i + chance.randint(-3, 0)} {chance.randint(1, 3)}" for i in range(30)) for name in ("a", "b")
+        name: "\n".join(f"{i + chance.randint(-5, 0)} {chance.randint(1, 3)}" for i in range(30)) for name in ("a", "b")
     }
     inputs["t"] = "1 one \n 2 two"
     once = ask(TWO, inputs)

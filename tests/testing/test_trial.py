@@ -120,7 +120,7 @@ ROOMS = (
     + """
 CREATE TABLE rooms (room VARCHAR, floor INTEGER) WITH (connector = 'files', path = 'rooms.csv');
 CREATE TABLE open_rooms (ts TIMESTAMP, room VARCHAR, change VARCHAR, WATERMARK FOR ts AS ts)
-WITH (connector = 'files', path = 'open/', change_column = 'change');
+WITH (connector = 'files', path = 'open/', changes = 'change');
 """
 )
 

@@ -20,7 +20,7 @@ LONG = "the first sixteen bytes are shared by "
 POOL: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int64(), [-(2**63), -1, 0, 1, 5, 2**63 - 1]),
     "floats": (pa.float64(), [float("-inf"), -1.5, 0.0, 3e-310, 2.0, float("inf"), float("nan")]),
-    "texts": (pa.string(), ["", "a", "a\0", "b", "é", LONG, LONG + "one", LONG + "two", LONG + "one\0"]),
+    "texts": (pa.string(), ["", "a", "a\0", "b", LONG, LONG + "one", LONG + "one\0", LONG + "two", "é"]),
 }
 
 
