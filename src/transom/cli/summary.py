@@ -11,7 +11,7 @@ from transom.runtimes.local.status import InputStatus, Status
 def summary(statuses: Iterable[Status]) -> str:
     lines = []
     for status in statuses:
-        end = "to the end of its input" if status.finished else f"up to {_instant(status.progress)}"
+        end = "to the end of its input" if status.finished else f"up to {instant_text(status.progress)}"
         lines.append(f"{status.name}: {status.rows_out:,} rows out, {end}")
         width = max((len(one.name) for one in status.inputs), default=0)
         for one in status.inputs:
@@ -31,15 +31,5 @@ def ledger(one: InputStatus) -> str:
     )
 
 
-def progress_line(statuses: Iterable[Status]) -> str:
-    """The same in one line, while it runs."""
-    known = list(statuses)
-    rows_in = sum(one.rows_in for status in known for one in status.inputs)
-    rows_out = sum(status.rows_out for status in known)
-    behind = min(known, key=lambda status: status.progress)
-    held = "" if behind.held_back_by is None else f", held back by {behind.held_back_by}"
-    return f"{rows_in:,} rows in, {rows_out:,} out, up to {_instant(behind.progress)}{held}"
-
-
-def _instant(instant: int) -> str:
+def instant_text(instant: int) -> str:
     return "the beginning" if instant <= BEGINNING else format_instant(instant)

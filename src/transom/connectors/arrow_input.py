@@ -64,6 +64,11 @@ def batches_of(data: Any) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     return table.schema, table.to_batches()
 
 
+def is_batches(data: Any) -> bool:
+    """Whether it is rows that Arrow holds already."""
+    return isinstance(data, pa.RecordBatch | pa.Table)
+
+
 def columns_of(schema: pa.Schema, owner: str) -> Schema:
     """The SQL types that hold the values of Arrow columns."""
     return Schema(tuple(Column(field.name, _declared(field, owner)) for field in schema))

@@ -30,13 +30,14 @@ class SourceBatch:
     """`rows` in the declared columns and in source order, `rejected` (see REJECTED), and where to read on.
 
     `ended` says that there is nothing more right now. A bounded read stops there; one that follows a growing source
-    asks again later, from `position`.
+    asks again later, from `position`, unless the source is `over`: nothing will ever come.
     """
 
     rows: pa.RecordBatch
     rejected: pa.RecordBatch
     position: Position
     ended: bool
+    over: bool = False
 
 
 @dataclass(frozen=True)

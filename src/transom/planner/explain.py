@@ -40,6 +40,15 @@ def explain_json(root: Operator, measured: Sequence[Measured] | None = None) -> 
     return _Plan(root, measured).json()
 
 
+def title(kind: str, tactic: str) -> str:
+    """What an operator is called.
+
+    >>> title("Window", "range"), title("StreamScan", "scan")
+    ('window range', 'scan')
+    """
+    return _TITLES.get(kind, "") + tactic
+
+
 class _Plan:
     def __init__(self, root: Operator, measured: Sequence[Measured] | None) -> None:
         self.root = root
@@ -62,7 +71,7 @@ class _Plan:
 
     def _write(self, operator: Operator, lines: list[str], first: str, rest: str, seen: set[int]) -> None:
         number = self.number[id(operator)]
-        head = f"{first}#{number} {_TITLES.get(operator.kind, '')}{operator.tactic.name}"
+        head = f"{first}#{number} {title(operator.kind, operator.tactic.name)}"
         if id(operator) in seen:
             lines.append(f"{head}: shared, see above")
             return

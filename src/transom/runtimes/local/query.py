@@ -49,7 +49,8 @@ class LocalQuery:
     """A query that can be stepped, run, asked how it is doing, saved and restored.
 
     `open_source`, `open_sink` and `open_side` make the ends of it; sinks are told how many parts they have already.
-    With `follow` the inputs may grow: the query never ends by itself, and idle streams are left behind.
+    With `follow` the inputs may grow: the query does not end by itself while an input may have more, and idle streams
+    are left behind.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class LocalQuery:
         came = bool(len(batch.rows) or len(batch.rejected))
         if came:
             self._spoke[name] = self.clock.now()
-        if batch.ended and growing:
+        if batch.ended and growing and not batch.over:
             self._look_again[name] = self.clock.now() + POLL
             return came
         if batch.ended:

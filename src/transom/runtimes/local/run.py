@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ class LocalRun:
         self._checkpoint = None if checkpoint is None else _Checkpoint(checkpoint)
         self._every = every
         self._clock = clock or RealClock()
+        self._stop = threading.Event()
         self._turn = 0
         self._unsettled = 0
 
@@ -94,13 +96,14 @@ class LocalRun:
         self._unsettled = 0
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
-        """To the end of the input, or until Ctrl-C: then what was done so far is shown, and KeyboardInterrupt raised.
+        """To the end of the input, or until it is stopped: what was done so far is shown then.
 
-        `watch` is called after every step.
+        Ctrl-C stops it as well, and KeyboardInterrupt is raised. `watch` is called after every step, and now and then
+        while there is nothing to do.
         """
         try:
             with Interrupt() as interrupt:
-                while not interrupt.asked:
+                while not interrupt.asked and not self._stop.is_set():
                     if self.step():
                         watch(self)
                     elif self.finished:
@@ -108,6 +111,7 @@ class LocalRun:
                     else:
                         if self._unsettled:
                             self.settle()
+                        watch(self)
                         self._clock.sleep(POLL)
                 self.close()
         except BaseException:
@@ -115,6 +119,10 @@ class LocalRun:
             raise
         if interrupt.asked:
             raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Let `run` end after the step that is under way; from another thread."""
+        self._stop.set()
 
     def close(self) -> None:
         if self._unsettled:

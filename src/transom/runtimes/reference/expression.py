@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, sql_name
+from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, VARCHAR, sql_name
 from transom.core.time import from_datetime
 from transom.plan.algebra import Relation
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Exists, Expression, InQuery, Literal, OuterColumn
@@ -62,7 +63,9 @@ def literal_sql(value: Any, type_: pa.DataType) -> str:
     elif type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
     else:
-        text = "'" + str(value).replace("'", "''") + "'"
+        # Without an exponent: DuckDB reads '5E-9' as another decimal.
+        plain = f"{value:f}" if isinstance(value, Decimal) else str(value)
+        text = "'" + plain.replace("'", "''") + "'"
     return f"CAST({text} AS {type_sql(type_)})"
 
 
@@ -84,7 +87,10 @@ def expression_sql(expression: Expression, scope: Scope, sub_query: SubQuery) ->
                 written = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)
                 return f"CASE {written} ELSE {sql(node.otherwise)} END"
             case Cast():
-                return f"{'TRY_CAST' if node.safe else 'CAST'}({sql(node.operand)} AS {type_sql(node.target)})"
+                written = f"{'TRY_CAST' if node.safe else 'CAST'}({sql(node.operand)} AS {type_sql(node.target)})"
+                if node.target == VARCHAR and pa.types.is_floating(node.operand.type):
+                    return f"replace({written}, '-nan', 'nan')"  # the sign of NaN has no meaning
+                return written
             case Exists():
                 return f"EXISTS ({sub_query(node.query, scope.inside())})"
             case InQuery():

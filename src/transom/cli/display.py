@@ -1,0 +1,132 @@
+"""The live display of a run: where the rows are, how fast they come, and what time waits for."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from transom.cli.summary import instant_text
+from transom.connectors.screen import Screen
+from transom.planner.explain import title
+from transom.runtimes.local.run import LocalRun
+from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
+
+_SECONDS_BETWEEN_LOOKS: Final = 0.2
+_SECONDS_OF_RATE: Final = 5.0
+_SECONDS_OF_SILENCE: Final = 1.0
+_PART: Final = "display of the run"
+
+
+class Display:
+    """Renewed by `watch`, which is handed to a run; it does nothing if nobody would see it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._last = 0.0
+        self._rates: dict[tuple[str, str], Rate] = {}
+        self._out: dict[str, tuple[int, float]] = {}
+
+    def start(self) -> None:
+        if self._screen.shows_parts:
+            self._screen.stand(_PART, "starting")
+
+    def watch(self, run: LocalRun) -> None:
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LOOKS and self._screen.shows_parts:
+            self._last = now
+            self._screen.stand(_PART, _drawn([line for each in run.status() for line in self._lines(each, now)]))
+
+    def end(self) -> None:
+        self._screen.remove(_PART)
+
+    def _lines(self, status: Status, now: float) -> list[str]:
+        rates = []
+        for one in status.inputs:
+            rate = self._rates.setdefault((status.name, one.name), Rate())
+            rates.append(rate.of(one.rows_in, now))
+        rows_out, since = self._out.get(status.name, (-1, now))
+        if rows_out != status.rows_out:
+            since = now
+        self._out[status.name] = (status.rows_out, since)
+        return lines(status, rates, silent=now - since >= _SECONDS_OF_SILENCE)
+
+
+class Rate:
+    """How much a count grows a second, over the last few of them.
+
+    >>> rate = Rate()
+    >>> [rate.of(*look) for look in ((0, 10.0), (100, 11.0), (100, 12.0))]
+    [0, 100, 50]
+    """
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[int, float]] = deque()
+
+    def of(self, count: int, now: float) -> int:
+        self._looks.append((count, now))
+        while now - self._looks[0][1] > _SECONDS_OF_RATE and len(self._looks) > 2:
+            self._looks.popleft()
+        before, then = self._looks[0]
+        return round((count - before) / (now - then)) if now > then else 0
+
+
+def lines(status: Status, rates: Sequence[int], silent: bool) -> list[str]:
+    """What the display says of a query; `rates` are the rows a second of its inputs, `silent`: nothing comes out."""
+    rows_in = sum(one.rows_in for one in status.inputs)
+    told = [
+        f"{status.name}: {rows_in:,} rows in, {status.rows_out:,} rows out, {sum(rates):,} rows/s,"
+        f" up to {instant_text(status.progress)}"
+    ]
+    if status.held_back_by is not None:
+        stands = f"time is held back by {status.held_back_by}"
+        told.append(f"  nothing comes out: {stands}" if silent else f"  {stands}")
+    inputs = [_input_cells(one, rate) for one, rate in zip(status.inputs, rates, strict=True)]
+    told += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
+    operators = [_operator_cells(one) for one in reversed(status.operators)]  # the last one first, as in EXPLAIN
+    told += _table([("operator", "rows in", "rows out", "state"), *operators])
+    return told
+
+
+def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
+    reached = "" if one.watermark is None else instant_text(one.watermark)
+    counts = (one.rows_in, rate, one.waiting, one.late, one.rejected)
+    return (one.name, *(f"{count:,}" for count in counts), "its end" if one.ended else reached)
+
+
+def _operator_cells(one: OperatorStatus) -> tuple[str, ...]:
+    name = f"#{one.number} {title(one.operator, one.tactic)}"
+    return name, f"{one.rows_in:,}", f"{one.rows_out:,}", size_text(one.state_bytes)
+
+
+def size_text(size: int) -> str:
+    """
+    >>> size_text(0), size_text(1_234), size_text(56_789_000)
+    ('0 B', '1.2 kB', '56.8 MB')
+    """
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.1f} {unit}"
+    return f"{size} B"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Columns side by side, the first to the left and numbers to the right."""
+    known = list(rows)
+    widths = [max(len(row[i]) for row in known) for i in range(len(known[0]))]
+    found = []
+    for first, *others in known:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        found.append("  " + "  ".join(cells).rstrip())
+    return found
+
+
+def _drawn(told: list[str]) -> Any:
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for i, line in enumerate(told):
+        style = "bold" if not line.startswith(" ") else "yellow" if "nothing comes out" in line else ""
+        text.append(("\n" if i else "") + line, style)
+    return text

@@ -1,0 +1,208 @@
+"""Rows that the program makes while they are asked for: a Python iterable, which may be endless, or an Arrow reader.
+
+Nothing is read before a query wants it, and nothing is kept. An iterator, a generator or a reader can be gone through
+once, so one query can read it. Of an iterable that can be gone through again, or of a function that makes one, every
+query has its own. The position is how many rows have been taken; a query that is restored goes past them again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.connectors.arrow_input import is_batches
+from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
+from transom.connectors.fit import CannotFit, fit
+from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
+from transom.core.errors import SourceError, TransomError
+from transom.core.schema import Column, Schema
+
+_SLOW: Final = 0.005
+"""Seconds after which an element counts as long awaited: it is handed on at once, not kept until there are more."""
+
+
+class Supply:
+    """Where the elements come from, and the columns that the first of them shows, unless they are told."""
+
+    def __init__(self, name: str, data: Any, columns: pa.Schema | None = None) -> None:
+        self.name = name
+        self._data = data
+        self._taken = False
+        self._seen: list[Any] = []
+        self._rest: Iterator[Any] | None = None
+        self.columns: pa.Schema = columns if columns is not None else self._look()
+
+    def open(self) -> Iterator[Any]:
+        """The elements from the first one on."""
+        if not callable(self._data) and not isinstance(self._data, Iterator | pa.RecordBatchReader):
+            return iter(self._data)
+        if callable(self._data) and self._taken:
+            return iter(self._data())
+        if self._taken:
+            raise SourceError(
+                f"the rows of '{self.name}' have been read already, and can be gone through once only",
+                remedy="hand over a list, or a function that makes the iterable anew for every query",
+            )
+        self._taken = True
+        rest = self._rest if self._rest is not None else iter(self._data() if callable(self._data) else self._data)
+        return itertools.chain(self._seen, rest)
+
+    def _look(self) -> pa.Schema:
+        if isinstance(self._data, pa.RecordBatchReader):
+            return self._data.schema
+        with _told(self.name):
+            self._rest = iter(self._data() if callable(self._data) else self._data)
+            self._seen = list(itertools.islice(self._rest, 1))
+        if not self._seen:
+            raise SourceError(f"'{self.name}' has no rows to tell its columns by", remedy="say columns = pa.schema(..)")
+        (first,) = self._seen
+        if is_batches(first):
+            return first.schema
+        schema = pa.Table.from_pylist([_mapping(first, self.name)]).schema
+        unknown = [field.name for field in schema if pa.types.is_null(field.type)]
+        if unknown:
+            raise SourceError(
+                f"the first row of '{self.name}' has no value in '{unknown[0]}', so its type is not known",
+                remedy="say columns = pa.schema(..) with the types",
+            )
+        return schema
+
+
+class IterableSource:
+    """The rows of a supply, for one query."""
+
+    def __init__(self, supply: Supply, columns: Schema, *, time_column: str | None, stamped: str | None) -> None:
+        self._supply = supply
+        self._columns = columns
+        self._stamped = None if stamped is None else place_of(columns, stamped)
+        self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column))
+        self._given = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
+        self._elements: Iterator[Any] | None = None
+        self._at = 0
+        self._left: pa.RecordBatch | None = None
+        self._pending: Any = None
+
+    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+        if max_rows < 1:
+            raise ValueError("max_rows must be at least 1")
+        self._go_to(int(position.get("rows", 0)), max_rows)
+        start = self._at
+        columns = self._take(max_rows)
+        if columns is None:
+            empty = pa.RecordBatch.from_pylist([], self._columns.arrow())
+            return SourceBatch(empty, rejected_batch([]), {"rows": start}, True, True)
+        rows, rejected = self._conform(columns, start)
+        return SourceBatch(rows, rejected_batch(rejected), {"rows": self._at}, False)
+
+    def _go_to(self, row: int, at_once: int) -> None:
+        if self._elements is None or row < self._at:
+            with _told(self._supply.name):
+                self._elements = self._supply.open()
+            self._at, self._left, self._pending = 0, None, None
+        while self._at < row:
+            if self._take(min(at_once, row - self._at)) is None:
+                raise SourceError(
+                    f"'{self._supply.name}' has {self._at} rows, and {row} had been read of it before",
+                    remedy="hand over the same rows again, or start the query anew",
+                )
+
+    def _take(self, most: int) -> list[pa.Array] | None:
+        """Some of the next rows, by the given columns; None at the end."""
+        if self._left is None:
+            rows: list[Mapping[str, Any]] = []
+            while len(rows) < most:
+                began = time.monotonic()
+                element, self._pending = (self._next() if self._pending is None else self._pending), None
+                if is_batches(element):
+                    if rows:
+                        self._pending = element
+                        break
+                    table = pa.Table.from_batches([element]) if isinstance(element, pa.RecordBatch) else element
+                    self._left = table.combine_chunks().to_batches()[0] if len(table) else None
+                    if self._left is not None:
+                        break
+                    continue
+                if element is None:
+                    break
+                rows.append(_mapping(element, self._supply.name))
+                if time.monotonic() - began > _SLOW:
+                    break
+            if rows:
+                self._at += len(rows)
+                return [_values([row.get(column.name) for row in rows], column) for column in self._given]
+        if self._left is None:
+            return None
+        now, rest = self._left.slice(0, most), self._left.slice(most)
+        self._left = rest if len(rest) else None
+        self._at += len(now)
+        return [now.column(place) for place in find_columns(self._given, now.schema.names, self._supply.name)]
+
+    def _next(self) -> Any:
+        """The next element; None when there is none."""
+        assert self._elements is not None
+        with _told(self._supply.name):
+            for element in self._elements:
+                if element is None:
+                    raise _no_row(self._supply.name)
+                return element
+        return None
+
+    def _conform(self, columns: list[pa.Array], start: int) -> tuple[pa.RecordBatch, list[Rejected]]:
+        count = len(columns[0]) if columns else 0
+        if self._stamped is not None:
+            columns.insert(self._stamped, pa.nulls(count, self._columns[self._stamped].type))
+        piece = Piece(np.arange(count), columns)
+        rows, wrong = conform([piece], self._declared, self._supply.name)
+        return rows, reject_rows(piece, wrong, self._declared, self._supply.name, start)
+
+
+class _told:
+    """What goes wrong in the program's own iterable is told as an error of this input."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, TransomError):
+            raise SourceError(
+                f"the rows of '{self._name}' cannot be had: {error or 'the program that makes them failed'}",
+                remedy="see what the iterable does; the error beneath this one tells where",
+            ) from error
+
+
+def _values(values: list[Any], column: Column) -> pa.Array:
+    """Values as Arrow takes them; a mixture that it does not take, as text, which any type can be read from."""
+    try:
+        found = pa.array(values)
+        fit(found.slice(0, 0), column.type, None)
+        return found
+    except (pa.ArrowException, CannotFit, OverflowError, TypeError, ValueError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _mapping(element: Any, name: str) -> Mapping[str, Any]:
+    if isinstance(element, Mapping) and all(isinstance(key, str) for key in element):
+        return element
+    raise _no_row(name)
+
+
+def _no_row(name: str) -> SourceError:
+    return SourceError(
+        f"an element of '{name}' is no row", remedy="yield dictionaries with the columns as keys, or Arrow batches"
+    )
+
+
+def is_lazy(data: Any) -> bool:
+    """Whether the rows are to be read as they are asked for; what lies in memory already is taken at once."""
+    if isinstance(data, Iterator | pa.RecordBatchReader) or callable(data):
+        return True
+    held = isinstance(data, list | tuple | Mapping | str | bytes) or hasattr(data, "__arrow_c_stream__")
+    return isinstance(data, Iterable) and not held and not is_batches(data)
+

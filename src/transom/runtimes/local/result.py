@@ -1,0 +1,109 @@
+"""What comes of statements: rows for Arrow, pandas, Polars and notebooks; plans as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError, TransomError
+from transom.core.schema import unique_names
+from transom.runtimes.local.notebook import plans_html, status_html, table_html, text_html
+from transom.runtimes.local.status import Status
+
+
+class Explained(str):
+    """The text of EXPLAIN, which a notebook shows as a tree."""
+
+    _plans: tuple[dict[str, Any], ...] = ()
+
+    @staticmethod
+    def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
+        explained = Explained(text)
+        explained._plans = tuple(plans)
+        return explained
+
+    def _repr_html_(self) -> str:
+        return plans_html(self._plans) if self._plans else text_html(self)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a statement: rows of a query, the text of EXPLAIN, how a query went; nothing for a declaration.
+
+    >>> result = Result("SELECT ..", pa.table({"a": [1, 2]}))
+    >>> result.to_arrow().num_rows, len(result)
+    (2, 2)
+    >>> Result("CREATE ..").to_arrow()
+    Traceback (most recent call last):
+        ...
+    transom.core.errors.QueryError: this statement has no rows
+      ask for the rows of a query whose answer stays in memory
+    """
+
+    statement: str
+    table: pa.Table | None = None
+    text: str | None = None
+    status: Status | None = None
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return 0 if self.table is None else int(self.table.num_rows)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        if self.table is None:
+            raise QueryError(
+                "this statement has no rows", remedy="ask for the rows of a query whose answer stays in memory"
+            )
+        return self.table
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame; pandas must be installed."""
+        _library("pandas")
+        return _distinct(self.to_arrow()).to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars data frame; Polars must be installed."""
+        return _library("polars").from_arrow(_distinct(self.to_arrow()))
+
+    def _repr_html_(self) -> str:
+        if self.table is not None:
+            return table_html(self.table)
+        if isinstance(self.text, Explained):
+            return self.text._repr_html_()
+        if self.text is not None:
+            return text_html(self.text)
+        return text_html(self.statement) if self.status is None else status_html(self.status)
+
+
+class Results(list[Result]):
+    """The results of a text, one a statement, which a notebook shows one below the other."""
+
+    def _repr_html_(self) -> str:
+        return "".join(result._repr_html_() for result in self)
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    """Frames want every name once; `SELECT *` of a join may have one twice."""
+    return table.rename_columns(unique_names(table.column_names))
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise TransomError(
+            f"{name} is not installed here", remedy=f"pip install {name}, or take the rows with to_arrow()"
+        ) from None

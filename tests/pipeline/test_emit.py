@@ -1,0 +1,134 @@
+"""How answers leave: the forms tell the same story, and each what is only its own to tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.pipeline.queries import Running
+from transom.core.schema import BIGINT, VARCHAR, Schema
+from transom.core.time import FOREVER, SECOND, to_datetime
+from transom.pipeline.emit import output_schema
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import RelationHistory
+
+QUERIES = (
+    "SELECT k FROM s [ROWS 2]",
+    "SELECT k FROM s [RANGE 3 SECONDS] UNION ALL SELECT k FROM t [ROWS 1]",
+    "SELECT s.k FROM s [ROWS 2], t [RANGE 4 SECONDS] WHERE s.k = t.k",
+    "SELECT k, COUNT(*) FROM s [PARTITION BY k ROWS 2 RANGE 3 SECONDS] GROUP BY k",
+    "SELECT DISTINCT k FROM t [RANGE 5 SECONDS SLIDE 2 SECONDS]",
+)
+
+
+def rows(seed: int) -> list[tuple[str, float, int | None]]:
+    random = Random(seed)
+    return [(random.choice("st"), float(second // 2), random.choice([1, 2, None])) for second in range(40)]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_all_forms_tell_the_same_story(text: str, seed: int) -> None:
+    forms = {emit: Running(text, emit) for emit in ("changes", "lifetimes", "latest")}
+    streams = {change: Running(f"{change}({text})") for change in ("ISTREAM", "DSTREAM", "RSTREAM")}
+    told: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*forms, *streams)}
+    latest: dict[int, Counter[Any]] = {}
+    inputs: dict[str, list[tuple[Any, ...]]] = {"s": [], "t": []}
+
+    def advance() -> None:
+        for name, running in (forms | streams).items():
+            before = running.pipeline.state.upto
+            out = running.advance()
+            told[name] += out
+            upto = running.pipeline.state.upto
+            if name == "latest" and upto is not None and upto != before:
+                latest[upto] = Counter(out)
+
+    for name, second, k in rows(seed):
+        inputs[name].append((to_datetime(0) + timedelta(seconds=second), k))
+        for running in (*forms.values(), *streams.values()):
+            if name in running.pipeline.inputs:
+                running.push(name, (second, k))
+        advance()
+    for running in (*forms.values(), *streams.values()):
+        for name in running.pipeline.inputs:
+            running.pipeline.end(name)
+    advance()
+
+    expected = evaluate(forms["changes"].query, forms["changes"].catalogue, inputs)
+    assert isinstance(expected, RelationHistory) and len(expected.points) > 5
+    changes = RelationHistory.of_changes(
+        (round(at * SECOND), 1 if sign == "+" else -1, row) for sign, at, *row in told["changes"]
+    )
+    ends = ((row, round(ta * SECOND), None if te is None else round(te * SECOND)) for *row, ta, te in told["lifetimes"])
+    assert changes.points == expected.points == RelationHistory.of_lifetimes(ends).points
+    assert {upto: expected.snapshot(upto - 1) for upto in latest} == latest and len(latest) > 5
+    assert told["ISTREAM"] == [(at, *row) for sign, at, *row in told["changes"] if sign == "+"]
+    assert told["DSTREAM"] == [(at, *row) for sign, at, *row in told["changes"] if sign == "-"]
+    if "SLIDE" not in text:  # over slides it tells more than changes
+        whole = [(t / SECOND, *row) for t, bag in expected.points for row in bag.elements()]
+        assert sorted(told["RSTREAM"], key=repr) == sorted(whole, key=repr)
+
+
+def test_latest_is_the_snapshot_just_before_progress() -> None:
+    running = Running("SELECT k FROM s [RANGE 3 SECONDS]", "latest")
+    running.push("s", (1, 7), (2, 5), (2, 5))
+    assert running.advance() == [(7,)]
+    running.push("s", (4, 9))
+    assert running.advance() == [(5,), (5,), (7,)]
+    running.push("s", (6, None))
+    assert running.advance() == [(9,)]
+    running.restart()
+    assert running.end("s") == []
+
+
+def test_lifetimes_leave_open_what_is_open_and_tell_forever_as_the_greatest_time() -> None:
+    rows_window = Running("SELECT k FROM s [ROWS 1]", "lifetimes")
+    rows_window.push("s", (1, 1), (2, 2))
+    assert rows_window.advance() == []
+    assert sorted(rows_window.end("s"), key=repr) == [(1, 1.0, 2.0), (2, 2.0, None)]
+    unbounded = Running("SELECT k FROM s", "lifetimes")
+    unbounded.push("s", (1, 1))
+    assert unbounded.end("s") == [(1, 1.0, FOREVER / SECOND)]
+
+
+def test_a_lifetime_is_written_once_when_its_end_is_known() -> None:
+    running = Running("SELECT k FROM s [RANGE 5 SECONDS]", "lifetimes")
+    running.push("s", (1, 1), (2, 2))
+    assert running.advance() == [(1, 1.0, 6.0)]
+    running.push("s", (9, 3))
+    assert running.advance() == [(2, 2.0, 7.0)]
+
+
+def test_what_leaves_and_enters_at_once_is_not_mentioned() -> None:
+    running = Running("SELECT k FROM s [RANGE 1 SECOND]")
+    running.push("s", (1, 1), (2, 1), (3, 2))
+    assert running.advance() == [("+", 1.0, 1)]
+    assert running.end("s") == [("-", 3.0, 1), ("+", 3.0, 2), ("-", 4.0, 2)]
+
+
+def test_rows_of_one_instant_that_push_each_other_out_are_never_seen() -> None:
+    for emit in ("changes", "lifetimes"):
+        running = Running("SELECT k FROM s [ROWS 1]", emit)
+        running.push("s", (1, 1), (1, 2), (1, 3), (2, 4))
+        told = [*running.advance(), *running.end("s")]
+        assert 1 not in [row[2 if emit == "changes" else 0] for row in told]
+        assert 2 not in [row[2 if emit == "changes" else 0] for row in told]
+
+
+@pytest.mark.parametrize(
+    ("emit", "names"),
+    [
+        ("stream", ["at", "at_1", "te", "x", "x_1"]),
+        ("changes", ["change", "at", "at_1", "te", "x", "x_1"]),
+        ("lifetimes", ["at", "te", "x", "x_1", "ta", "te_1"]),
+        ("latest", ["at", "te", "x", "x_1"]),
+    ],
+)
+def test_columns_have_distinct_names(emit: str, names: list[str]) -> None:
+    schema = Schema.of(("at", BIGINT), ("te", VARCHAR), ("x", BIGINT), ("x", BIGINT))
+    assert output_schema(emit, schema).names == names

@@ -1,0 +1,227 @@
+"""Saved states: the same state comes back, damage is told as damage, and nothing that is read is ever run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.run_locally import batch_of
+from transom.core.errors import CheckpointError
+from transom.core.time import to_datetime
+from transom.cql.statements import parse_statements
+from transom.kernels.lifetimes import Run
+from transom.kernels.row_store import FixedColumn
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.registry import STATE_CLASSES
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
+from transom.planner.plan import plan
+from transom.state import codec
+from transom.state.fifo import Fifo
+from transom.state.slots import SlotPool
+
+DECLARATIONS = """
+CREATE STREAM s (ts TIMESTAMP INVISIBLE, k INTEGER, v VARCHAR, f DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND);
+CREATE TABLE c (ts TIMESTAMP INVISIBLE, op VARCHAR, k INTEGER, WATERMARK FOR ts AS ts) WITH (changes = 'op');
+CREATE TABLE names (k INTEGER, label VARCHAR);
+"""
+QUERIES = {
+    "SELECT a.k FROM s [RANGE 9 SECONDS] AS a, s [ROWS 3] AS b WHERE a.k = b.k": "changes",
+    "SELECT a.v FROM s [PARTITION BY v ROWS 2 RANGE 9 SECONDS] AS a, names WHERE a.k = names.k": "lifetimes",
+    "SELECT s.v, SUM(f), MIN(v), COUNT(DISTINCT f) FROM s [ROWS 5 SLIDE 2], c WHERE s.k = c.k GROUP BY v": "latest",
+    "RSTREAM(SELECT DISTINCT k FROM s [RANGE 6 SECONDS SLIDE 4 SECONDS])": "changes",
+    "SELECT k FROM ISTREAM(SELECT k FROM s [ROWS 3]) [ROWS 2]": "lifetimes",
+}
+
+
+def running(text: str, emit: str, upto: int = 12) -> Pipeline:
+    """A query in the middle of its work, with rows that wait for progress."""
+    catalogue = Catalogue()
+    statement = parse_statements(DECLARATIONS + text, catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit)
+    random = Random(7)
+    for second in range(upto):
+        at = to_datetime(0) + timedelta(seconds=second)
+        rows = {
+            "s": [(at, random.choice([0, 1, None]), random.choice(["a", None, "b" * 30]), random.random())],
+            "c": [(at, "+-"[second % 2], 1)],
+            "names": [(1, "one")] if second == 0 else [],
+        }
+        for name in pipeline.names:
+            definition = catalogue.relations[name]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            pipeline.push(name, batch_of(definition.columns, rows[name]))
+        pipeline.advance()
+    return pipeline
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal through and through, types and array layouts included."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, pa.RecordBatch):
+        return bool(a.equals(b, check_metadata=True))
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if dataclasses.is_dataclass(a):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a))
+    return bool(a == b)
+
+
+def classes_in(state: Any) -> Iterator[type]:
+    if dataclasses.is_dataclass(state):
+        yield type(state)
+        for f in dataclasses.fields(state):
+            yield from classes_in(getattr(state, f.name))
+    elif isinstance(state, list | tuple | dict):
+        for item in state.values() if isinstance(state, dict) else state:
+            yield from classes_in(item)
+
+
+@pytest.fixture(scope="module")
+def pipelines() -> list[Pipeline]:
+    return [running(text, emit) for text, emit in QUERIES.items()]
+
+
+def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) -> None:
+    seen: set[type] = set()
+    for pipeline in pipelines:
+        back = codec.decode(codec.encode(pipeline.state), STATE_CLASSES)
+        assert same(back, pipeline.state)
+        seen.update(classes_in(pipeline.state))
+    assert seen == set(STATE_CLASSES)
+
+
+ARRAYS = st.sampled_from([np.int64, np.uint8, np.float32]).flatmap(
+    lambda dtype: st.lists(st.integers(0, 200), max_size=6).map(lambda values: np.array(values, dtype=dtype))
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | ARRAYS
+TREES = st.recursive(
+    LEAVES | ARRAYS.map(lambda data: FixedColumn(data)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3) | st.tuples(inner, inner),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=80)
+@given(TREES)
+def test_any_tree_comes_back(tree: Any) -> None:
+    assert same(codec.decode(codec.encode(tree), STATE_CLASSES), tree)
+
+
+def test_structured_and_empty_and_strided_arrays_come_back() -> None:
+    pairs = np.array([(1, -2), (3, 4)], dtype=[("lo", np.uint64), ("hi", np.int64)])
+    for array in (pairs, np.zeros((4, 0), dtype=np.int64), np.arange(24).reshape(2, 3, 4)[:, ::2], np.array(7)):
+        back = codec.decode(codec.encode(array), ())
+        assert back.dtype == array.dtype and back.shape == array.shape and (back == array).all()
+        assert back.flags.writeable and back.flags.owndata
+
+
+def test_slices_of_batches_are_saved_without_what_is_around_them() -> None:
+    batch = pa.record_batch({"a": ["x" * 1_000] * 100, "b": list(range(100))})
+    saved = codec.encode([batch.slice(7, 2)])
+    assert len(saved) < 5_000
+    assert codec.decode(saved, ())[0].to_pylist() == batch.slice(7, 2).to_pylist()
+
+
+def test_a_thing_that_is_no_state_is_refused_when_it_is_saved() -> None:
+    with pytest.raises(TypeError):
+        codec.encode({"a": object()})
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_anywhere_is_damage(pipelines: list[Pipeline]) -> None:
+    saved = codec.encode(pipelines[2].state)
+    random = Random(11)
+    for _ in range(150):
+        damaged = bytearray(saved)
+        damaged[random.randrange(len(saved))] ^= 1 << random.randrange(8)
+        with pytest.raises(CheckpointError):
+            codec.decode(bytes(damaged), STATE_CLASSES)
+
+
+def test_what_was_cut_short_or_grew_is_damage(pipelines: list[Pipeline]) -> None:
+    saved = codec.encode(pipelines[0].state)
+    for size in [0, 1, 7, 16, 17, *range(100, len(saved), len(saved) // 60), len(saved) - 1]:
+        with pytest.raises(CheckpointError):
+            codec.decode(saved[:size], STATE_CLASSES)
+    for other in (saved + b"\0", b"ARROW1" + saved, b"not a state at all", saved[::-1]):
+        with pytest.raises(CheckpointError):
+            codec.decode(other, STATE_CLASSES)
+
+
+def sealed(tree: Any, blobs: list[bytes] | None = None, form: str = codec.FORMAT) -> bytes:
+    """Bytes of the right form that say whatever they like."""
+    metadata = {b"format": form.encode(), b"tree": tree if isinstance(tree, bytes) else json.dumps(tree).encode()}
+    schema = pa.schema([pa.field("blob", pa.large_binary())], metadata=metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([pa.array(blobs or [], pa.large_binary())], schema=schema))
+    stream = sink.getvalue().to_pybytes()
+    return bytes(stream + hashlib.blake2b(stream, digest_size=16).digest())
+
+
+ARRAY = {"array": 0, "dtype": "<i8", "shape": [1]}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        b"{", b"\xff", [], 5, None, {}, {"array": 0}, {**ARRAY, "shape": [2]}, {**ARRAY, "shape": [-1, 3]},
+        {**ARRAY, "shape": "x"}, {**ARRAY, "dtype": "|O"}, {**ARRAY, "dtype": "no type"}, {**ARRAY, "dtype": [["a"]]},
+        {**ARRAY, "array": 9}, {**ARRAY, "array": "0"}, {"batch": 0}, {"batch": 4}, {"list": 3}, {"list": [{}]},
+        {"dict": [1]}, {"dict": [[[], {"v": 1}]]}, {"class": "SlotPool"}, {"class": ["SlotPool"], "version": 1},
+        {"class": "SlotPool", "version": 1, "fields": {"no_such_field": {"v": 1}}},
+        {"class": "Run", "version": 1, "fields": {}}, {"class": "os.system", "version": 1, "fields": {}},
+        b'{"list": [' * 100_000,
+    ],
+    ids=lambda tree: str(tree)[:40],
+)  # fmt: skip
+def test_bytes_that_lie_are_damage(tree: Any) -> None:
+    with pytest.raises(CheckpointError):
+        codec.decode(sealed(tree, [bytes(8)]), (SlotPool, Run))
+
+
+def test_bytes_of_another_form_are_refused() -> None:
+    assert codec.decode(sealed({"v": 1}), ()) == 1
+    with pytest.raises(CheckpointError, match="not a saved state"):
+        codec.decode(sealed({"v": 1}, form="transom-state-0"), ())
+
+
+def test_a_class_that_is_not_on_the_list_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="Fifo"):
+        codec.decode(codec.encode(Fifo.of(1)), (SlotPool,))
+
+
+def test_another_version_of_a_class_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = codec.encode(SlotPool())
+    monkeypatch.setattr(SlotPool, "STATE_VERSION", 2, raising=False)
+    with pytest.raises(CheckpointError, match="version 1, this program reads 2"):
+        codec.decode(saved, (SlotPool,))
+    assert codec.decode(codec.encode(SlotPool()), (SlotPool,)).high == 0
+
+
+def test_a_query_refuses_damage_and_stays_as_it_was(pipelines: list[Pipeline]) -> None:
+    pipeline = pipelines[0]
+    before = pipeline.snapshot()
+    for wrong in (before[:-5], codec.encode([1, 2]), codec.encode({"plan": None}), codec.encode("x")):
+        with pytest.raises(CheckpointError):
+            pipeline.restore(wrong)
+    assert same(codec.decode(before, STATE_CLASSES)["state"], pipeline.state)

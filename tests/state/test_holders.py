@@ -1,0 +1,40 @@
+"""Holders: an end is written once, and a holder is used again only when the step that closed it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels.stepping import ints
+from transom.state.holders import OPEN, HolderPool
+
+
+def test_an_end_is_written_once() -> None:
+    pool = HolderPool()
+    holders = pool.take(3)
+    ends = pool.close(holders[:2], ints([7, 8]))
+    assert [part.tolist() for part in ends.arrays()] == [[0, 1], [7, 8]]
+    with pytest.raises(AssertionError, match="twice"):
+        pool.close(holders[1:], ints([9, 9]))
+
+
+def test_a_holder_is_not_used_again_in_the_step_that_closes_it() -> None:
+    pool = HolderPool()
+    pool.close(pool.take(2), ints([1, 2]))
+    assert pool.take(1).tolist() == [2] and pool.in_use == 3
+    pool.finish_step()
+    assert pool.in_use == 1
+    again = pool.take(2)
+    assert sorted(again.tolist()) == [0, 1] and (pool.end[again] == OPEN).all()
+    pool.close(again, ints([5, 6]))
+
+
+def test_the_array_is_as_long_as_the_most_that_were_open_at_once() -> None:
+    pool = HolderPool()
+    for step in range(500):
+        pool.close(pool.take(10), ints(range(step, step + 10)))
+        pool.finish_step()
+    assert pool.in_use == 0 and pool.slots.high == 10 and len(pool.end) <= 64 and not pool.closed
+
+
+def test_nothing_closed_is_nothing_told() -> None:
+    assert HolderPool().close(ints([]), ints([])).chunks == ()
