@@ -5,21 +5,21 @@ from __future__ import annotations
 import json as json_text
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from types import TracebackType
+from typing import Any, overload
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.connectors.arrow_input import batches_of, columns_of
+from transom.connectors.callback import CallbackSink
 from transom.connectors.files_sink import FileSink
-from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.open import open_sink, open_source
+from transom.connectors.memory import MemorySink
+from transom.connectors.open import open_sink
 from transom.connectors.screen import Screen
 from transom.connectors.sink import Sink
-from transom.connectors.source import Source
 from transom.core.errors import (
     CheckpointError,
     EvaluationError,
@@ -36,11 +36,13 @@ from transom.plan.options import read_option
 from transom.planner.explain import explain_json, explain_text
 from transom.runtimes.local.analyze import measure
 from transom.runtimes.local.clock import Clock
-from transom.runtimes.local.declare import Late, declared_stream, declared_table
+from transom.runtimes.local.declare import Bound, Late
+from transom.runtimes.local.inputs import Inputs
 from transom.runtimes.local.program import Planned, read_program
-from transom.runtimes.local.query import Definition, LocalQuery
+from transom.runtimes.local.query import LocalQuery
+from transom.runtimes.local.result import Explained, Result, Results
 from transom.runtimes.local.run import EVERY, LocalRun
-from transom.runtimes.local.side import SIDE
+from transom.runtimes.local.running import RunningQuery
 from transom.runtimes.local.status import Status
 
 Emit = OneOf["changes", "lifetimes", "latest"]
@@ -48,20 +50,11 @@ Emit = OneOf["changes", "lifetimes", "latest"]
 _FORM_OF_EMIT = ("changes", "lifetimes", "latest")
 
 
-@dataclass(frozen=True)
-class Result:
-    """What came of a statement: rows of a query, the text of EXPLAIN, how a query went; nothing for a declaration."""
-
-    statement: str
-    table: pa.Table | None = None
-    text: str | None = None
-    status: Status | None = None
-
-
 class Session:
     """Standing queries over files and over rows in memory, in this process.
 
-    Options are those of SET: tick, origin, join, batch_rows.
+    Options are those of SET: tick, origin, join, batch_rows. In a `with` block, the queries that it started are stopped
+    at the end.
 
     >>> session = Session(tick="1 second")
     >>> session.stream("trades", [
@@ -77,8 +70,8 @@ class Session:
 
     def __init__(self, **options: Any) -> None:
         self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
-        self._memory: dict[str, MemorySource] = {}
-        self._side = MemorySink(SIDE)
+        self._inputs = Inputs(self.catalogue)
+        self._running: weakref.WeakSet[RunningQuery] = weakref.WeakSet()
         self.screen = Screen()
 
     # --- input -------------------------------------------------------------------------------------------------------
@@ -91,8 +84,7 @@ class Session:
         >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
         [{'room': 'b'}]
         """
-        schema, batches = batches_of(data)
-        self._declare(declared_table(name, columns_of(schema, name)), batches)
+        self._inputs.table(name, data)
 
     def stream(
         self,
@@ -100,10 +92,15 @@ class Session:
         data: Any,
         *,
         time: str | None = None,
-        bound: str | timedelta = timedelta(0),
+        bound: Bound = timedelta(0),
         late: Late = "drop",
+        columns: pa.Schema | None = None,
     ) -> None:
         """Declare a stream with its rows in order of arrival: Arrow tables or batches, a data frame, or dictionaries.
+
+        Rows that an iterator, a generator or an Arrow reader makes are read when a query wants them, and not kept: it
+        may be endless, and one query can read it. A function that makes the iterable makes one for every query. The
+        columns are those of the first row, unless `columns` tells them.
 
         `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
         how much older than the newest row a row may be ('2 seconds', or a timedelta), and `late` what becomes of a row
@@ -114,8 +111,7 @@ class Session:
         >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.side_table["row"].to_pylist()
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
-        schema, batches = batches_of(data)
-        self._declare(declared_stream(name, columns_of(schema, name), time, bound, late), batches)
+        self._inputs.stream(name, data, time, bound, late, columns)
 
     def append(self, name: str, data: Any) -> None:
         """More rows for a stream or table with connector 'memory'.
@@ -126,22 +122,25 @@ class Session:
         >>> session.run("SELECT a + 1 AS b FROM t", emit="latest").to_pylist()
         [{'b': 2}]
         """
-        source = self._memory.get(name.lower())
-        if source is None:
-            raise SourceError(
-                f"'{name}' is not a stream or table in memory", remedy="declare it WITH (connector = 'memory')"
-            )
-        for batch in batches_of(data)[1]:
-            source.append(batch)
+        self._inputs.append(name, data)
 
     @property
     def side_table(self) -> pa.Table:
-        """Rows that the queries of this session refused: stream, reason, position, row."""
-        return self._side.table()
+        """Rows that the queries of this session refused: stream, reason, position, row.
+
+        It is the table `transom_side` in queries, with the rows that were refused before the query began.
+
+        >>> session = Session()
+        >>> session.stream("s", [{"t": None, "a": 1}], time="t")
+        >>> _ = session.run("SELECT a FROM s")
+        >>> session.run("SELECT stream, reason FROM transom_side", emit="latest").to_pylist()
+        [{'stream': 's', 'reason': "the time column 't' is NULL"}]
+        """
+        return self._inputs.side.table()
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
-    def sql(self, text: str) -> list[Result]:
+    def sql(self, text: str) -> Results:
         """Run all statements of a text, its queries to the end of their input; nothing starts if any of it is wrong.
 
         >>> session = Session()
@@ -151,11 +150,11 @@ class Session:
         """
         planned = self.prepare(text)
         standing = [one for one in planned if one.standing]
-        run = self.start(standing) if standing else None
+        run = self.assemble(standing) if standing else None
         if run is not None:
             run.run()
         queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
-        return [self._result(one, queries.get(id(one))) for one in planned]
+        return Results(self._result(one, queries.get(id(one))) for one in planned)
 
     def execute(self, text: str) -> None:
         """As `sql`, for what the statements do."""
@@ -172,21 +171,78 @@ class Session:
         >>> seen, query.status().inputs[0].used
         ([0, 1, 2], 3)
         """
-        queries = [one for one in self.prepare(text) if one.standing]
-        if len(queries) != 1:
-            raise QueryError(
-                f"one query is expected, and the text has {len(queries)}",
-                remedy="write SELECT .. FROM .., or use sql()",
-            )
-        return self.start(queries, emit=emit).queries[0]
+        return self.assemble([self._only(text)], emit=emit).queries[0]
 
     def run(self, text: str, emit: Emit = "changes") -> pa.Table:
-        """The answer of a query over the whole of its input."""
+        """The answer of a query over the whole of its input, which must have an end."""
         query = self.query(text, emit)
         query.run()
         return query.table()
 
-    def explain(self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None) -> str:
+    @overload
+    def start(
+        self,
+        planned: str,
+        *,
+        emit: Emit = "changes",
+        on_rows: Callable[[pa.Table], None] | None = None,
+        follow: bool = False,
+        checkpoint: str | None = None,
+        clock: Clock | None = None,
+    ) -> RunningQuery: ...
+
+    @overload
+    def start(self, planned: Sequence[Planned], **options: Any) -> LocalRun: ...
+
+    def start(
+        self,
+        planned: str | Sequence[Planned],
+        *,
+        on_rows: Callable[[pa.Table], None] | None = None,
+        **options: Any,
+    ) -> RunningQuery | LocalRun:
+        """A query that runs in the background; declarations may stand before it in the text.
+
+        Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
+        With `follow` it waits for more rows at the end of an input that may grow. With a folder as `checkpoint` it goes
+        on where it was; `on_rows` gets rows since the last checkpoint again then.
+
+        >>> session, seen = Session(), []
+        >>> session.stream("s", ({"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(9)), time="t")
+        >>> with session.start("ISTREAM(SELECT a FROM s WHERE a > 6)", on_rows=seen.append) as query:
+        ...     query.await_progress("2024-05-01 00:00:08", timeout=60)
+        True
+        >>> [row["a"] for table in seen for row in table.to_pylist()]
+        [7, 8]
+        """
+        if not isinstance(planned, str):
+            return self.assemble(planned, **options)
+        one = self._only(planned)
+        if on_rows is not None:
+            sink = CallbackSink(on_rows)
+            options["answer"] = lambda one, name, schema: sink
+        if one.sink is None and options.get("checkpoint") is None:
+            options["every"] = 1  # nothing is gained by waiting: rows in memory are shown at once
+        query = RunningQuery(self.assemble([one], **options), one.statement.text)
+        self._running.add(query)
+        return query
+
+    def close(self) -> None:
+        """Stop the queries that `start` started."""
+        for query in list(self._running):
+            query.stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def explain(
+        self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None
+    ) -> Explained:
         """How the queries of a text would run, as trees or as JSON; with `analyze` they are run, and measured.
 
         >>> session = Session()
@@ -199,8 +255,9 @@ class Session:
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
         if json:
             plans = [{"statement": one.statement.text, **self._explain_json(one, analyze)} for one in planned]
-            return json_text.dumps({"queries": plans}, indent=2)
-        return "\n\n".join(self._explain_text(one, analyze) for one in planned)
+            return Explained(json_text.dumps({"queries": plans}, indent=2))
+        explained = [self._explain(one, analyze) for one in planned]
+        return Explained.of("\n\n".join(explained), [plan for one in explained for plan in one.plans])
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
 
@@ -211,10 +268,10 @@ class Session:
             if isinstance(one.statement, CreateStatement):
                 definition = one.statement.definition
                 if isinstance(definition, StreamDefinition | TableDefinition):
-                    self._hold(definition)
+                    self._inputs.hold(definition)
         return planned
 
-    def start(
+    def assemble(
         self,
         planned: Sequence[Planned],
         *,
@@ -242,7 +299,7 @@ class Session:
             queries.append(
                 LocalQuery(
                     one,
-                    self._source,
+                    self._inputs.open,
                     self._sink_maker(one, name, answer, follow),
                     open_side=self._side_maker(name, side) if side is not None or keep_refused else None,
                     emit=emit if one.sink is None else one.sink.emit,
@@ -255,35 +312,23 @@ class Session:
         run.resume()
         return run
 
-    def explained(self, one: Planned) -> str:
+    def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
         assert isinstance(one.statement, ExplainStatement)
         if one.statement.json:
-            return json_text.dumps(self._explain_json(one, one.statement.analyze), indent=2)
-        return self._explain_text(one, one.statement.analyze)
+            return Explained(json_text.dumps(self._explain_json(one, one.statement.analyze), indent=2))
+        return self._explain(one, one.statement.analyze)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
-        key = definition.name.lower()
-        if key in self.catalogue.relations or key in self.catalogue.sinks:
+    def _only(self, text: str) -> Planned:
+        queries = [one for one in self.prepare(text) if one.standing]
+        if len(queries) != 1:
             raise QueryError(
-                f"'{definition.name}' is declared already", remedy="choose another name, or append() rows to it"
+                f"one query is expected, and the text has {len(queries)}",
+                remedy="write SELECT .. FROM .., or use sql()",
             )
-        source = open_source(definition)
-        assert isinstance(source, MemorySource)
-        for batch in batches:
-            source.append(batch)
-        self.catalogue.relations[key] = definition
-        self._memory[key] = source
-
-    def _hold(self, definition: Definition) -> None:
-        source = open_source(definition)
-        if isinstance(source, MemorySource):
-            self._memory[definition.name.lower()] = source
-
-    def _source(self, definition: Definition) -> Source:
-        return self._memory.get(definition.name.lower()) or open_source(definition)
+        return queries[0]
 
     def _sink_maker(
         self, one: Planned, name: str, answer: Callable[[Planned, str, pa.Schema], Sink] | None, follow: bool
@@ -297,7 +342,7 @@ class Session:
 
     def _side_maker(self, name: str, side: str | None) -> Callable[[pa.Schema, int], Sink]:
         if side is None:
-            return lambda schema, parts: self._side
+            return lambda schema, parts: self._inputs.side
         path = os.path.join(side, name, "")
         return lambda schema, parts: FileSink({"path": path, "format": "jsonl"}, schema, parts=parts)
 
@@ -309,13 +354,15 @@ class Session:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
 
-    def _explain_text(self, one: Planned, analyze: bool) -> str:
+    def _explain(self, one: Planned, analyze: bool) -> Explained:
         assert one.root is not None
-        return explain_text(one.root, measure(one, self._source, _emit(one)) if analyze else None)
+        measured = measure(one, self._inputs.open, _emit(one)) if analyze else None
+        plan = {"statement": one.statement.text, **explain_json(one.root, measured)}
+        return Explained.of(explain_text(one.root, measured), [plan])
 
     def _explain_json(self, one: Planned, analyze: bool) -> dict[str, Any]:
         assert one.root is not None
-        return explain_json(one.root, measure(one, self._source, _emit(one)) if analyze else None)
+        return explain_json(one.root, measure(one, self._inputs.open, _emit(one)) if analyze else None)
 
 
 def _emit(one: Planned) -> str:
@@ -337,6 +384,7 @@ __all__ = [
     "QueryError",
     "RefusedError",
     "Result",
+    "RunningQuery",
     "Session",
     "SinkError",
     "SourceError",

@@ -60,7 +60,9 @@ def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> Non
         seen.type(CTRL_C)
         seen.expect("out: 3 rows out, up to 2024-05-01 00:00:06")
         seen.expect("s  5 rows in = 3 used + 0 late + 1 rejected + 1 waiting")
-        seen.expect("to go on from here: transom run query.cql --checkpoint kept --set batch_rows=1 --side side --follow")
+        seen.expect(
+            "to go on from here: transom run query.cql --checkpoint kept --set batch_rows=1 --side side --follow"
+        )
         assert seen.wait() == 130
     assert (tmp_path / "answers" / "out.csv").read_text() == "".join(ANSWER.splitlines(keepends=True)[:4])
     data.write_text(ROWS)

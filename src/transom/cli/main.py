@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from transom import __version__
+from transom.cli.messages import message_of
 from transom.cli.query_file import UsageError
 from transom.core.errors import TransomError
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except TransomError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(message_of(error), file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else WRONG
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -44,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("TRANSOM_DEBUG"):
             raise
-        print(f"error: something went wrong inside Transom: {error}", file=sys.stderr)
-        print("  this is a bug; please report it with what TRANSOM_DEBUG=1 shows", file=sys.stderr)
+        print(message_of(error), file=sys.stderr)
         return WRONG
 
 

@@ -112,7 +112,8 @@ class GeneratorSource:
         if not self._disorder:
             return instants
         earlier = random_below(rows, (self._seed ^ _DISORDER) & ((1 << 64) - 1), self._disorder + 1)
-        return np.maximum(instants - earlier, self._start)
+        found: Int64s = np.maximum(instants - earlier, self._start)
+        return found
 
 
 def _rules(columns: Schema, given: dict[str, str], filled: tuple[int | None, ...]) -> list[ColumnRule | None]:

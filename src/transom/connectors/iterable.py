@@ -205,4 +205,3 @@ def is_lazy(data: Any) -> bool:
         return True
     held = isinstance(data, list | tuple | Mapping | str | bytes) or hasattr(data, "__arrow_c_stream__")
     return isinstance(data, Iterable) and not held and not is_batches(data)
-

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -65,6 +67,20 @@ class Screen:
             else:
                 sys.stdout.write(text)
                 sys.stdout.flush()
+
+    @contextmanager
+    def lend(self, keyboard: AbstractContextManager[Any]) -> Iterator[None]:
+        """Within it somebody types; `keyboard` changes standard output so that rows do not disturb the typing."""
+        with self._lock:
+            self.keyboard = True
+            self._draw()
+            keyboard.__enter__()
+        try:
+            yield
+        finally:
+            with self._lock:  # nobody is in the middle of writing to what is taken away
+                keyboard.__exit__(None, None, None)
+                self.keyboard = False
 
     # --- parts that stand --------------------------------------------------------------------------------------------
 

@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 from tests.plan.rewrites.outline import bound, drawn, outline
-from transom.plan.algebra import Join, Node
-from transom.plan.expression import columns_of
+from transom.core.schema import BOOLEAN
+from transom.plan.algebra import Distinct, Filter, Join, Project, Relation, a_relation
+from transom.plan.expression import Call, ColumnRef, Expression, columns_of
 from transom.plan.rewrites.flatten_joins import flatten_joins
 
 
-def joins(node: Node) -> list[Join]:
-    return [found for child in node.inputs for found in joins(child)] + ([node] if isinstance(node, Join) else [])
+def relation(text: str) -> Relation:
+    """What a query is made of, without its projection."""
+    query, _ = bound(f"SELECT * FROM {text}")
+    return a_relation(query.inputs[0] if isinstance(query, Project) else query)
 
 
-def test_written_joins_become_one() -> None:
-    text = "SELECT s.a FROM s [NOW] JOIN t [NOW] ON s.a = t.a JOIN r ON r.a = t.a AND r.e > s.b"
-    assert len(joins(bound(text)[0])) == 2
-    flat = flatten_joins(bound(text)[0])
-    (join,) = joins(flat)
-    assert [type(relation).__name__ for relation in join.relations] == ["Window", "Window", "TableScan"]
+S, T, R = relation("s [NOW]"), relation("t [ROWS 2]"), relation("r")
+
+
+def equal(join: Join, left: int, right: int) -> Expression:
+    columns = [ColumnRef(i, join.schema[i].type, f"{join.schema[i].name}#{i}") for i in (left, right)]
+    return Call("=", tuple(columns), BOOLEAN)
+
+
+def joined(*relations: Relation, on: tuple[int, int] | None = None) -> Join:
+    bare = Join(relations)
+    return bare if on is None else Join(relations, equal(bare, *on))
+
+
+def test_predicates_move_with_their_columns() -> None:
+    # ts, a, b, c of s are 0 to 3; ts, a, d of t follow; then a, e of r.
+    nested = joined(S, joined(T, R, on=(1, 3)), on=(1, 5))
+    flat = flatten_joins(nested)
+    assert isinstance(flat, Join) and flat.relations == (S, T, R) and flat.schema == nested.schema
     assert outline(flat) == drawn("""
-        project a
-          join (((a = a) AND (e > b)) AND (a = a))
-            [NOW]
-              s
-            [NOW]
-              t
-            r
+        join ((a#1 = a#5) AND (a#1 = a#3))
+          [NOW]
+            s
+          [ROWS 2]
+            t
+          r
     """)
-    # ts, a, b, c of s are 0 to 3; ts, a, d of t 4 to 6; a, e of r 7 and 8.
-    assert join.predicate is not None and columns_of(join.predicate) == {1, 2, 5, 7, 8}
+    assert isinstance(flat.predicate, Call)
+    assert [columns_of(part) for part in flat.predicate.arguments] == [{1, 5}, {5, 7}]
 
 
-def test_a_join_on_the_right_moves_its_columns_by_what_stands_before_it() -> None:
-    inner = "SELECT t.a, t.d, r.e FROM t [NOW], r WHERE t.a = r.a"
-    nested = Join(
-        (_relation("SELECT * FROM r"), _relation("SELECT * FROM t [NOW], r WHERE t.d = r.e")), None
-    )
-    (join,) = joins(flatten_joins(nested))
-    assert len(join.relations) == 3
-    assert join.predicate is not None and columns_of(join.predicate) == {2 + 2, 2 + 3 + 1}
-    projected, _ = bound(f"SELECT x.a FROM r, ({inner}) AS x")
-    assert flatten_joins(projected) == projected, "a projection is in between"
-
-
-def test_three_levels_and_no_predicate() -> None:
-    one = _relation("SELECT * FROM r")
-    deep = Join((Join((Join((one, one)), one)), one))
+def test_joins_on_both_sides_and_three_levels() -> None:
+    deep = joined(joined(joined(R, R, on=(0, 2)), T), joined(S, R, on=(1, 4)))
     flat = flatten_joins(deep)
-    assert isinstance(flat, Join) and flat.relations == (one,) * 4 and flat.predicate is None
-    assert flat.schema == deep.schema
+    assert isinstance(flat, Join) and flat.relations == (R, R, T, S, R) and flat.schema == deep.schema
+    assert flat.predicate is not None and columns_of(flat.predicate) == {0, 2, 7 + 1, 7 + 4}
 
 
-def _relation(text: str) -> Join:
-    """What stands below the projection of a query."""
-    (below,) = bound(text)[0].inputs
-    from transom.plan.algebra import Filter
+def test_without_predicates_there_is_none() -> None:
+    flat = flatten_joins(joined(joined(R, R), R))
+    assert flat == joined(R, R, R)
 
-    if isinstance(below, Filter):
-        join = below.input
-        assert isinstance(join, Join)
-        return Join(join.relations, below.predicate)
-    return below  # type: ignore[return-value]
+
+def test_what_stands_between_two_joins_keeps_them_apart() -> None:
+    inner = joined(T, R, on=(1, 3))
+    for between in (Distinct(inner), Filter(inner, equal(inner, 2, 4))):
+        apart = joined(S, between)
+        assert flatten_joins(apart) == apart
+
+
+def test_joins_are_found_below_other_nodes() -> None:
+    nested = joined(joined(R, R), T)
+    assert flatten_joins(Distinct(nested)) == Distinct(joined(R, R, T))
+    assert flatten_joins(joined(S, Distinct(nested))) == joined(S, Distinct(joined(R, R, T)))

@@ -87,7 +87,7 @@ class JoinKernel:
         parts: list[tuple[Int64s, Int64s]] = []
         row, at = 0, -2
         while row < len(positions):
-            a, b, row, at = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK)
+            a, b, row, at, _ = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK)
             if self.residual is not None and len(a):
                 kept = self._satisfying(state, *((a, b) if mine_is_left else (b, a)))
                 a, b = a[kept], b[kept]

@@ -13,6 +13,7 @@ from transom.cql.bind_definition import ARRIVAL_TIME
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
 
 Late = OneOf["drop", "side", "fail"]
+Bound = str | timedelta
 
 _MEMORY: Final = {"connector": "memory"}
 
@@ -22,7 +23,7 @@ def declared_table(name: str, columns: Schema) -> TableDefinition:
 
 
 def declared_stream(
-    name: str, columns: Schema, time: str | None, bound: str | timedelta, late: Late
+    name: str, columns: Schema, time: str | None, bound: Bound, late: Late
 ) -> StreamDefinition:
     """`time` names the column with the instant of a row, which may be text or a date; None: rows are stamped."""
     if late not in ("drop", "side", "fail"):
@@ -38,7 +39,7 @@ def declared_stream(
     raise SourceError(f"'{name}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
 
 
-def _micros(bound: str | timedelta) -> int:
+def _micros(bound: Bound) -> int:
     micros = parse_duration(bound) if isinstance(bound, str) else bound // timedelta(microseconds=1)
     if micros is None or not 0 <= micros < 1 << 62:
         raise OptionError(f"the bound cannot be '{bound}'", remedy="write a duration such as '2 seconds'")

@@ -81,11 +81,11 @@ def _plan_statement(statement: Statement, catalogue: Catalogue) -> Planned:
 def _check_paths(planned: list[Planned], text: str) -> None:
     """No two queries write to the same place, and none to a place that is read."""
     taken: dict[str, str] = {}
-    read = {_path(relation): name for one in planned[-1:] for name, relation in one.catalogue.relations.items()}
+    read = {path_of(relation): name for one in planned[-1:] for name, relation in one.catalogue.relations.items()}
     for one in planned:
         if one.sink is None or not one.standing:
             continue
-        path = _path(one.sink) or one.sink.name.lower()
+        path = path_of(one.sink) or one.sink.name.lower()
         with _located(one.statement, text):
             if path in taken:
                 raise QueryError(
@@ -101,7 +101,8 @@ def _check_paths(planned: list[Planned], text: str) -> None:
         taken[path] = one.sink.name
 
 
-def _path(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
+def path_of(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
+    """Where a definition reads or writes files, if it does."""
     path = None if isinstance(definition, ViewDefinition) else definition.properties.get("path")
     return None if path is None else os.path.abspath(path)
 

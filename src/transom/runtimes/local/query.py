@@ -140,6 +140,11 @@ class LocalQuery:
                 sink.abandon()
 
     @property
+    def sink(self) -> Sink:
+        """Where the answer goes."""
+        return self._open()[0]
+
+    @property
     def in_memory(self) -> bool:
         """Whether the answer can be had from `table`."""
         return isinstance(self._open()[0], MemorySink)

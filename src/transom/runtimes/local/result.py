@@ -18,16 +18,16 @@ from transom.runtimes.local.status import Status
 class Explained(str):
     """The text of EXPLAIN, which a notebook shows as a tree."""
 
-    _plans: tuple[dict[str, Any], ...] = ()
+    plans: tuple[dict[str, Any], ...] = ()
 
     @staticmethod
     def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
         explained = Explained(text)
-        explained._plans = tuple(plans)
+        explained.plans = tuple(plans)
         return explained
 
     def _repr_html_(self) -> str:
-        return plans_html(self._plans) if self._plans else text_html(self)
+        return plans_html(self.plans) if self.plans else text_html(self)
 
 
 @dataclass(frozen=True)

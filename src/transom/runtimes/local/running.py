@@ -12,7 +12,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from transom.connectors.memory import MemorySink
-from transom.core.errors import OptionError, QueryError, SourceError
+from transom.core.errors import OptionError, SourceError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
 from transom.runtimes.local.result import Result
@@ -58,9 +58,11 @@ class RunningQuery:
     """
 
     def __init__(self, run: LocalRun, statement: str) -> None:
+        (query,) = run.queries
+        self._sink = query.sink
         self._shared = _Shared(run)
         self._statement = statement
-        self._thread = threading.Thread(target=self._shared.work, name=f"transom {run.queries[0].name}", daemon=True)
+        self._thread = threading.Thread(target=self._shared.work, name=f"transom {query.name}", daemon=True)
         self._thread.start()
         self._forgotten = weakref.finalize(self, _end, run.stop, self._thread)
 
@@ -83,11 +85,9 @@ class RunningQuery:
     @property
     def result(self) -> Result:
         """The answer so far, if it stays in memory."""
-        (query,) = self._shared.run.queries
-        sink = query.sink
         table = None
-        if isinstance(sink, MemorySink):
-            table = pa.Table.from_batches(list(sink.batches), sink.schema)
+        if isinstance(self._sink, MemorySink):
+            table = pa.Table.from_batches(list(self._sink.batches), self._sink.schema)
         return Result(self._statement, table, status=self.status)
 
     def stop(self, timeout: float | None = None) -> Status:
@@ -166,10 +166,3 @@ def _micros(instant: datetime | str | int) -> int:
         return int(pa.scalar(instant).cast(TIMESTAMP).value)
     except (pa.ArrowException, TypeError):
         raise OptionError(f"'{instant}' is no instant", remedy="write it as 2024-05-01 10:00:00") from None
-
-
-def need_one(count: int) -> None:
-    if count != 1:
-        raise QueryError(
-            f"one query is expected, and the text has {count}", remedy="write SELECT .. FROM .., or use sql()"
-        )

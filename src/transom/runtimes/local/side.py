@@ -1,7 +1,7 @@
 """The side table: rows that were refused, with the reason.
 
 Rejected rows are in it, and late ones of streams that declare late = 'side'. `row` is the row as JSON; one that could
-not be read is there as it stands in the source, and `position` says where.
+not be read is there as it stands in the source, and `position` says where. In a session it is the table `transom_side`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from transom.pipeline.admission import IDLE, LATE, REASONS, Refused
 SIDE: Final = pa.schema(
     [("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())]
 )
+
+SIDE_TABLE: Final = "transom_side"
 
 _LATE: Final = (REASONS[LATE], REASONS[IDLE])
 _MOST_REASONS: Final = 100

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transom.runtimes.local.notebook import status_html
+
 
 @dataclass(frozen=True)
 class InputStatus:
@@ -49,3 +51,6 @@ class Status:
     rows_out: int
     steps: int
     finished: bool
+
+    def _repr_html_(self) -> str:
+        return status_html(self)

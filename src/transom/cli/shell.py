@@ -1,0 +1,197 @@
+"""The shell: statements one after the other, and the queries that run because of them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from transom.cli.display import Display
+from transom.cli.messages import message_of
+from transom.cli.shell_queries import ShellQuery, refuse_shared_sink
+from transom.cli.shell_show import show
+from transom.cli.shell_text import Command, read_command
+from transom.connectors.terminal_sink import TerminalSink
+from transom.core.errors import QueryError
+from transom.plan.catalogue import (
+    CreateStatement,
+    ExplainStatement,
+    SinkDefinition,
+    StreamDefinition,
+    TableDefinition,
+)
+from transom.runtimes.local.program import Planned
+from transom.session import Emit, Session
+
+HELP: Final = """\
+A statement may have several lines, and ends with a ;
+
+CREATE STREAM | TABLE | VIEW | SINK ..   declare something
+SELECT ..                                a query; its rows are shown as they come. Ctrl-C stops it
+INSERT INTO sink SELECT ..               a query that runs in the background
+EXPLAIN [ANALYZE] query                  how a query would run, or how it did
+SET option = value                       see SHOW OPTIONS
+SHOW STREAMS | TABLES | VIEWS | SINKS | QUERIES | OPTIONS
+STOP n | STOP ALL                        end a query that runs in the background, or all of them
+HELP                                     this text
+QUIT, or Ctrl-D                          leave; queries that still run are stopped"""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How queries are run and rows are shown. `live`: for a person at a terminal."""
+
+    emit: Emit = "changes"
+    style: str | None = None
+    follow: bool = False
+    live: bool = False
+
+
+class Shell:
+    def __init__(self, manner: Manner) -> None:
+        self.session = Session()
+        self.queries: list[ShellQuery] = []
+        self.failed = False
+        self._manner = manner
+        self._screen = self.session.screen
+
+    @property
+    def running(self) -> list[ShellQuery]:
+        return [query for query in self.queries if query.running]
+
+    def execute(self, text: str) -> bool:
+        """One statement or command; False after the last one. What is wrong with it is told."""
+        try:
+            command = read_command(text)
+            if command is not None:
+                return self._command(command)
+            for one in self.session.prepare(text):
+                self._planned(one)
+        except Exception as error:
+            self._tell_error(message_of(error))
+        return True
+
+    def wait(self) -> None:
+        """Until all queries have ended by themselves."""
+        for query in self.queries:
+            query.wait()
+
+    def stop(self) -> None:
+        """All queries, cleanly."""
+        for query in self.running:
+            query.stop()
+        self.wait()
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def _planned(self, one: Planned) -> None:
+        if isinstance(one.statement, ExplainStatement):
+            self._screen.write(self.session.explained(one) + "\n")
+        elif isinstance(one.statement, CreateStatement):
+            self._note(f"{_kind(one.statement)} {one.statement.definition.name} is declared")
+        elif one.standing and one.sink is not None:
+            refuse_shared_sink(one.sink, self.queries)
+            query = self._start(one, None)
+            self._note(f"query {query.number} runs in the background; STOP {query.number} ends it")
+        elif one.standing:
+            self._foreground(one)
+
+    def _start(self, one: Planned, display: Display | None) -> ShellQuery:
+        number = len(self.queries) + 1
+        manner = self._manner
+
+        def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
+            return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow)
+
+        run = self.session.start([one], emit=manner.emit, follow=manner.follow, answer=answer)
+        run.queries[0].name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
+        ended = self._ended if one.sink is not None else lambda query: None
+        query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)
+        self.queries.append(query)
+        query.start()
+        return query
+
+    def _foreground(self, one: Planned) -> None:
+        """A query whose rows are looked at: Ctrl-C stops it."""
+        display = Display(self._screen) if self._manner.live else None
+        if not self.running:
+            self._screen.forget_speaker()
+        if display is not None:
+            display.start()
+        query = self._start(one, display)
+        interrupted = False
+        while query.running:
+            try:
+                query.wait()
+            except KeyboardInterrupt:
+                query.stop()
+                interrupted = True
+        if display is not None:
+            display.end()
+        self._ended(query)
+        if interrupted and not self._manner.live:  # nobody is there to write the next statement
+            raise KeyboardInterrupt
+
+    def _ended(self, query: ShellQuery) -> None:
+        if query.error is not None:
+            self._tell_error(query.outcome())
+        elif self._manner.live:
+            self._screen.write(query.outcome() + "\n")
+        else:
+            print(query.outcome(), file=sys.stderr, flush=True)
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    def _command(self, command: Command) -> bool:
+        match command.word:
+            case "HELP":
+                self._screen.write(HELP + "\n")
+            case "SHOW":
+                self._screen.write(show(command.what, self.session.catalogue, self.queries) + "\n")
+            case "STOP":
+                self._stop(command.what)
+            case _:
+                return False
+        return True
+
+    def _stop(self, what: str) -> None:
+        running = {str(query.number): query for query in self.running}
+        if what.upper() == "ALL" or (not what and len(running) == 1):
+            chosen = list(running.values())
+        elif what in running:
+            chosen = [running[what]]
+        else:
+            known = [f"STOP {number}" for number in running]
+            raise QueryError(
+                f"no query {what} runs" if what else "STOP does not say which query",
+                remedy=f"write {' or '.join([*known, 'STOP ALL'])}" if known else "SHOW QUERIES tells which ones run",
+            )
+        for query in chosen:
+            query.stop()
+        for query in chosen:
+            query.wait()
+
+    def _note(self, text: str) -> None:
+        """Said to a person only."""
+        if self._manner.live:
+            self._screen.write(text + "\n")
+
+    def _tell_error(self, text: str) -> None:
+        self.failed = True
+        if self._manner.live:
+            self._screen.write(text + "\n")
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def _kind(statement: CreateStatement) -> str:
+    match statement.definition:
+        case StreamDefinition():
+            return "stream"
+        case TableDefinition():
+            return "table"
+        case SinkDefinition():
+            return "sink"
+    return "view"

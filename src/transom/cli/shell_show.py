@@ -1,0 +1,129 @@
+"""What SHOW shows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from transom.cli.shell_queries import ShellQuery
+from transom.cli.shell_text import SHOWN
+from transom.cli.summary import instant_text
+from transom.core.errors import QueryError
+from transom.core.schema import Schema, sql_name
+from transom.core.time import format_duration
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
+from transom.plan.options import OPTIONS
+
+Row = tuple[str, ...]
+
+_LONGEST_STATEMENT: Final = 60
+
+
+def show(what: str, catalogue: Catalogue, queries: Sequence[ShellQuery]) -> str:
+    """The lines of SHOW `what`."""
+    shown: dict[str, Callable[[], list[Row]]] = {
+        "STREAMS": lambda: _streams(catalogue),
+        "TABLES": lambda: _tables(catalogue),
+        "VIEWS": lambda: _views(catalogue),
+        "SINKS": lambda: _sinks(catalogue),
+        "QUERIES": lambda: _queries(queries),
+        "OPTIONS": lambda: _options(catalogue),
+    }
+    word = what.upper()
+    if word not in shown:
+        close = difflib.get_close_matches(word, SHOWN, n=1)
+        raise QueryError(
+            f"SHOW cannot show '{what}'" if what else "SHOW does not say what to show",
+            remedy=f"write SHOW {close[0]}" if close else f"write SHOW and one of {', '.join(SHOWN)}",
+        )
+    rows = shown[word]()
+    return _aligned(rows) if len(rows) > 1 else f"there are no {word.lower()}"
+
+
+def _streams(catalogue: Catalogue) -> list[Row]:
+    rows: list[Row] = [("stream", "columns", "time", "connector")]
+    for one in catalogue.relations.values():
+        if isinstance(one, StreamDefinition):
+            bound = f" - {format_duration(one.time.bound)}" if one.time.bound else ""
+            time = "arrival" if one.arrival_time else f"{one.time.column}{bound}"
+            rows.append((one.name, _columns(one.columns, one.invisible), time, _connector(one.properties)))
+    return rows
+
+
+def _tables(catalogue: Catalogue) -> list[Row]:
+    rows: list[Row] = [("table", "columns", "changes", "connector")]
+    for one in catalogue.relations.values():
+        if isinstance(one, TableDefinition):
+            by = "never" if one.time is None else f"by {one.change_column or ', '.join(one.primary_key)}"
+            rows.append((one.name, _columns(one.columns, one.invisible), by, _connector(one.properties)))
+    return rows
+
+
+def _views(catalogue: Catalogue) -> list[Row]:
+    known = [one for one in catalogue.relations.values() if isinstance(one, ViewDefinition)]
+    return [("view", "columns"), *((one.name, _columns(one.query.schema)) for one in known)]
+
+
+def _sinks(catalogue: Catalogue) -> list[Row]:
+    known = catalogue.sinks.values()
+    return [("sink", "emit", "connector"), *((one.name, one.emit, _connector(one.properties)) for one in known)]
+
+
+def _queries(queries: Sequence[ShellQuery]) -> list[Row]:
+    rows: list[Row] = [("query", "state", "rows in", "rows out", "up to", "held back by", "statement")]
+    for one in queries:
+        status = one.status
+        text = one.text if len(one.text) <= _LONGEST_STATEMENT else one.text[: _LONGEST_STATEMENT - 2] + ".."
+        rows.append(
+            (
+                str(one.number),
+                one.state,
+                f"{sum(each.rows_in for each in status.inputs):,}",
+                f"{status.rows_out:,}",
+                instant_text(status.progress),
+                (status.held_back_by or "") if one.running else "",
+                text,
+            )
+        )
+    return rows
+
+
+def _options(catalogue: Catalogue) -> list[Row]:
+    rows: list[Row] = [("option", "value", "what it is")]
+    for name, option in OPTIONS.items():
+        rows.append((name, _value(name, catalogue.options.get(name, option.default)), option.purpose))
+    return rows
+
+
+def _value(name: str, value: Any) -> str:
+    """
+    >>> _value("tick", 2_000_000), _value("origin", None), _value("join", "auto")
+    ('2 SECOND', 'none', 'auto')
+    """
+    if value is None:
+        return "none"
+    return format_duration(value) if name == "tick" else instant_text(value) if name == "origin" else str(value)
+
+
+def _columns(columns: Schema, invisible: frozenset[str] = frozenset()) -> str:
+    return ", ".join(f"{one.name} {sql_name(one.type)}" for one in columns if one.name not in invisible)
+
+
+def _connector(properties: dict[str, str]) -> str:
+    name, path = properties.get("connector", ""), properties.get("path")
+    return name if path is None else f"{name} {path}"
+
+
+def _aligned(rows: list[Row]) -> str:
+    """
+    >>> print(_aligned([("a", "b"), ("long", "x")]))
+    a     b
+    ----  -
+    long  x
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    whole = [rows[0], tuple("-" * width for width in widths), *rows[1:]]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in whole
+    )

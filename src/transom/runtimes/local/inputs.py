@@ -1,0 +1,94 @@
+"""The inputs of a session: rows that it was handed, rows that it is to ask for, and the rows that it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from transom.connectors.arrow_input import batches_of, columns_of
+from transom.connectors.iterable import IterableSource, Supply, is_lazy
+from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.open import open_source
+from transom.connectors.source import Source
+from transom.core.errors import QueryError, SourceError
+from transom.plan.catalogue import Catalogue, StreamDefinition
+from transom.runtimes.local.declare import Bound, Late, declared_stream, declared_table
+from transom.runtimes.local.query import Definition
+from transom.runtimes.local.side import SIDE, SIDE_TABLE
+
+
+class Inputs:
+    """Declares what it is handed in the catalogue, and opens the source of every definition for a query.
+
+    The catalogue learns the table `transom_side`, whose rows are those of `side` when it is opened.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._memory: dict[str, MemorySource] = {}
+        self._supplies: dict[str, Supply] = {}
+        self.side = MemorySink(SIDE)
+        catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
+
+    def table(self, name: str, data: Any) -> None:
+        schema, batches = batches_of(data)
+        self._declare(declared_table(name, columns_of(schema, name)), batches)
+
+    def stream(
+        self, name: str, data: Any, time: str | None, bound: Bound, late: Late, columns: pa.Schema | None
+    ) -> None:
+        if is_lazy(data):
+            self._refuse_known(name)
+            supply = Supply(name, data, columns)
+            definition = declared_stream(name, columns_of(supply.columns, name), time, bound, late)
+            self._catalogue.relations[name.lower()] = definition
+            self._supplies[name.lower()] = supply
+            return
+        schema, batches = batches_of(data)
+        declared = columns_of(schema if columns is None else columns, name)
+        self._declare(declared_stream(name, declared, time, bound, late), batches)
+
+    def append(self, name: str, data: Any) -> None:
+        source = self._memory.get(name.lower())
+        if source is None:
+            raise SourceError(
+                f"'{name}' is not a stream or table in memory", remedy="declare it WITH (connector = 'memory')"
+            )
+        for batch in batches_of(data)[1]:
+            source.append(batch)
+
+    def hold(self, definition: Definition) -> None:
+        """A definition of the catalogue; if it is one in memory, its rows are kept from now on."""
+        source = open_source(definition)
+        if isinstance(source, MemorySource):
+            self._memory[definition.name.lower()] = source
+
+    def open(self, definition: Definition) -> Source:
+        key = definition.name.lower()
+        if key in self._supplies:
+            assert definition.time is not None
+            stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+            time = definition.time.column
+            time_column, stamp = (None, time) if stamped else (time, None)
+            return IterableSource(self._supplies[key], definition.columns, time_column=time_column, stamped=stamp)
+        if key == SIDE_TABLE:
+            side = MemorySource(definition.columns, time_column=None)
+            for batch in list(self.side.batches):
+                side.append(batch)
+            return side
+        return self._memory.get(key) or open_source(definition)
+
+    def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
+        self._refuse_known(definition.name)
+        source = open_source(definition)
+        assert isinstance(source, MemorySource)
+        for batch in batches:
+            source.append(batch)
+        self._catalogue.relations[definition.name.lower()] = definition
+        self._memory[definition.name.lower()] = source
+
+    def _refuse_known(self, name: str) -> None:
+        if name.lower() in self._catalogue.relations or name.lower() in self._catalogue.sinks:
+            raise QueryError(f"'{name}' is declared already", remedy="choose another name, or append() rows to it")

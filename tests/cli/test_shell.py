@@ -1,0 +1,138 @@
+"""The shell, with statements from standard input and through a pseudo-terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import ANSWER, QUERY_FILE, outcome, write_project
+from tests.cli.terminal import CTRL_C, CTRL_D, ENTER, terminal
+from transom.cli.shell_completion import completions
+from transom.cli.shell_text import is_whole, split
+from transom.session import Session
+
+STREAM, SINK, INSERT = (statement.strip() + ";" for statement in QUERY_FILE.strip().split(";")[:3])
+
+
+def shell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: str, *options: str
+) -> tuple[int, str, str]:
+    """A shell in this process whose statements come from standard input."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    return outcome(capsys, "shell", *options)
+
+
+def test_statements_come_from_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = f"{STREAM} {SINK}\n-- not; yet\n{INSERT}\nISTREAM(SELECT k,\n a FROM s WHERE a > 2);\nshow queries"
+    code, out, err = shell(capsys, monkeypatch, given)
+    assert (code, "error" in err) == (0, False)
+    assert out.splitlines()[:3] == ["at,k,a", "2024-05-01 00:00:03,x,3", "2024-05-01 00:00:07,x,4"]
+    queries = out.splitlines()[3:]
+    assert queries[0].split() == "query state rows in rows out up to held back by statement".split()
+    assert queries[3].split()[:4] == ["2", "finished", "6", "2"]
+    assert queries[3].endswith("ISTREAM(SELECT k, a FROM s WHERE a > 2)")
+    assert "query 1 into out: 4 rows out, to the end of its input\n" in err
+    assert (tmp_path / "answers" / "out.csv").read_text() == ANSWER
+
+
+def test_a_wrong_statement_is_told_with_its_place_and_the_others_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (
+        "CREATE TABLE t (a INTEGER) WITH (connector = 'memory');\n\nSELECT b\n  FROM t; SHOW nothing;\n"
+        "STOP 7;\nCREATE SINK x WITH (connector = 'terminal', colour = 'red');\nSELECT a FROM t;"
+    )
+    code, out, err = shell(capsys, monkeypatch, given, "--format", "csv", "--emit", "latest")
+    assert (code, out) == (1, "a\n")
+    assert "error: line 3, column 8: there is no column 'b'\n  SELECT b\n         ^\n" in err
+    assert "error: SHOW cannot show 'nothing'\n  write SHOW and one of STREAMS, " in err
+    assert "error: no query 7 runs\n  SHOW QUERIES tells which ones run\n" in err
+    assert "line 6, column 1: connector 'terminal' has no property 'colour'" in err
+
+
+def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    given = (
+        "show streams; SET tick = '1 SECOND';"
+        "CREATE STREAM s (a INTEGER) WITH (connector = 'memory', time = 'arrival');"
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'memory');"
+        "CREATE VIEW v AS SELECT a + 1 AS b FROM s;"
+        "CREATE SINK o WITH (connector = 'files', path = 'o.csv', emit = 'latest');"
+        "show streams; show tables; show views; show sinks; show options; quit; show streams"
+    )
+    code, out, err = shell(capsys, monkeypatch, given)
+    assert (code, err) == (0, "")
+    shown = [line.split("  ") for line in out.splitlines() if not line.startswith("--")]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in shown] == [
+        ["there are no streams"],
+        ["stream", "columns", "time", "connector"],
+        ["s", "a INTEGER", "arrival", "memory"],
+        ["table", "columns", "changes", "connector"],
+        ["transom_side", "stream VARCHAR, reason VARCHAR, position VARCHAR, row VARCHAR", "never", "memory"],
+        ["t", "a INTEGER, ts TIMESTAMP", "by a", "memory"],
+        ["view", "columns"],
+        ["v", "b INTEGER"],
+        ["sink", "emit", "connector"],
+        ["o", "latest", "files o.csv"],
+        ["option", "value", "what it is"],
+        ["tick", "1 SECOND", "the smallest step of time; instants are floored"],
+        ["origin", "none", "the instant at which time begins"],
+        ["join", "auto", "the tactic of two-way joins"],
+        ["batch_rows", "65536", "the most rows read from a source in one step"],
+    ]
+
+
+def test_statements_end_where_they_seem_to() -> None:
+    assert split("SELECT ';--' /* ; */ FROM \"a;b\" ; rest")[0] == ["SELECT ';--' /* ; */ FROM \"a;b\" "]
+    assert split("/* begun; 'and' not ended")[1] != ""
+    assert not is_whole("SELECT 'it''s; ") and not is_whole("SELECT a -- ;") and is_whole("SELECT a; -- done")
+
+
+def test_names_are_completed() -> None:
+    session = Session()
+    session.stream("sales", [{"ts": "2024-05-01", "seller": "a"}], time="ts")
+    assert completions("SELECT s.sel", session.catalogue) == ["seller", "select"]
+    assert completions("SELECT sa", session.catalogue) == ["sales"]
+
+
+def test_a_session_at_the_keyboard(tmp_path: Path) -> None:
+    """Completion, a query that is followed and stopped by Ctrl-C, one in the background, an error, and history."""
+    path = write_project(tmp_path)
+    with terminal("shell", "--follow", folder=tmp_path) as seen:
+        seen.expect("transom>")
+        seen.type(STREAM.replace("\n", ENTER) + ENTER)
+        seen.expect("stream s is declared")
+        seen.expect("transom>")
+        seen.type("SELECT nothing" + ENTER + "FROM s;" + ENTER)
+        seen.expect("line 1, column 8: there is no column 'nothing'")
+        seen.expect("transom>")
+        seen.type("SHOW STR\t" + ENTER)
+        seen.expect("ts - 1 SECOND")
+        seen.expect("transom>")
+        seen.type("ISTREAM(SELECT k, a FROM s);" + ENTER)
+        seen.expect("2024-05-01 00:00:03  x  3")
+        with path.with_name("data").joinpath("s.csv").open("a") as file:
+            file.write("2024-05-01 00:00:09,z,77\n")
+        seen.expect("2024-05-01 00:00:07  x   4")
+        seen.expect("nothing comes out: time is held back by s")
+        seen.type(CTRL_C)
+        seen.expect("query 1: 4 rows out, up to 2024-05-01 00:00:08")
+        seen.expect("transom>")
+        seen.type("CREATE SINK screen WITH (connector = 'terminal');" + ENTER)
+        seen.expect("sink screen is declared")
+        seen.expect("transom>")
+        seen.type("INSERT INTO screen ISTREAM(SELECT a AS found FROM s);" + ENTER)
+        seen.expect("query 2 runs in the background")
+        seen.expect("2024-05-01 00:00:07      4")
+        seen.type("STOP 2" + ENTER)
+        seen.expect("query 2 into screen: 4 rows out")
+        seen.expect("transom>")
+        seen.type(CTRL_D)
+        assert seen.wait() == 0
+    history = tmp_path / ".local" / "state" / "transom" / "history"
+    assert "+SHOW STREAMS" in history.read_text().splitlines()

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from transom import QueryError, RunningQuery, Session, SourceError
+from transom.core.time import from_datetime
+
+NOON = datetime(2024, 5, 1, 12)
+LONG = 60.0
+"""Seconds that no test should ever wait; it is there so that a broken one ends."""
+
+
+def endless() -> Iterator[dict[str, Any]]:
+    for i in itertools.count():
+        yield {"ts": NOON + timedelta(seconds=i), "a": i}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left_behind() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    gc.collect()
+    assert [thread.name for thread in threading.enumerate() if thread not in before] == []
+
+
+def test_an_endless_query_runs_until_it_is_stopped() -> None:
+    session = Session(batch_rows=10)
+    session.stream("s", endless(), time="ts")
+    seen: list[int] = []
+    query = session.start("ISTREAM(SELECT a FROM s)", on_rows=lambda rows: seen.extend(rows["a"].to_pylist()))
+    assert query.await_progress(NOON + timedelta(seconds=55), timeout=LONG)
+    assert seen[:56] == list(range(56))
+    assert query.running and query.error is None and not query.status.finished
+    status = query.stop()
+    assert not query.running
+    assert seen == list(range(len(seen))) and status.rows_out == len(seen)
+    assert status.progress == from_datetime(NOON) + 1_000_000 * status.rows_out
+    assert query.stop() == status  # once more does no harm
+    assert not query.await_progress(NOON + timedelta(days=1000))
+
+
+def test_a_bounded_query_ends_by_itself_with_its_answer() -> None:
+    session = Session()
+    session.table("t", [{"a": 1}, {"a": 2}])
+    with session.start("CREATE VIEW v AS SELECT a FROM t; SELECT SUM(a) AS s FROM v", emit="latest") as query:
+        assert query.wait(timeout=LONG)
+        assert not query.running and query.status.finished
+    assert query.result.to_pylist() == [{"s": 3}]
+    assert query.await_progress(NOON)
+    assert repr(query) == "<query-1: ended, 1 rows out>"
+
+
+def test_rows_that_are_appended_while_it_follows_come_out() -> None:
+    with Session() as session:
+        session.execute("CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory')")
+        query = session.start("SELECT MAX(a) AS m FROM s", emit="latest", follow=True)
+        for i in range(3):
+            session.append("s", [{"ts": NOON + timedelta(seconds=2 * i + j), "a": i} for j in (0, 1)])
+            assert query.await_progress(NOON + timedelta(seconds=2 * i), timeout=LONG)
+            assert query.result.to_pylist() == [{"m": i}]
+        assert not query.await_progress(NOON + timedelta(seconds=9), timeout=0.01)
+        assert query.running
+    assert not query.running and query.error is None
+
+
+def test_what_goes_wrong_is_told_to_whoever_asks() -> None:
+    def breaks() -> Iterator[dict[str, Any]]:
+        yield from itertools.islice(endless(), 20)
+        raise ValueError("the sensor is on fire")
+
+    session = Session(batch_rows=4)
+    session.stream("s", breaks, time="ts")
+    with pytest.raises(SourceError, match="the rows of 's' cannot be had: the sensor is on fire"):  # noqa: SIM117
+        with session.start("SELECT a FROM s") as query:
+            query.wait(LONG)
+    assert isinstance(query.error, SourceError) and isinstance(query.error.__cause__, ValueError)
+    with pytest.raises(SourceError):
+        query.await_progress(NOON + timedelta(days=1))
+    assert "failed" in repr(query)
+    query = session.start("SELECT a FROM s", on_rows=lambda rows: rows.column("nothing"))
+    with pytest.raises(KeyError):
+        query.wait(LONG)
+    with pytest.raises(ZeroDivisionError), session.start("SELECT a FROM s"):
+        raise ZeroDivisionError  # the error of the block itself comes first
+
+
+def test_a_query_that_waits_for_its_iterable_ends_with_the_next_row() -> None:
+    door = threading.Event()
+
+    def slow() -> Iterator[dict[str, Any]]:
+        for row in endless():
+            yield row
+            if row["a"] == 3:
+                door.wait(LONG)
+
+    session = Session()
+    session.stream("s", slow(), time="ts", columns=pa.schema([("ts", pa.timestamp("us")), ("a", pa.int64())]))
+    query = session.start("ISTREAM(SELECT a FROM s)", follow=True)
+    with pytest.raises(SourceError, match="waits for its input"):
+        query.stop(timeout=0.05)
+    door.set()
+    assert query.stop(timeout=LONG) is not None
+    assert not query.running
+
+
+def test_a_forgotten_query_is_stopped() -> None:
+    session = Session(batch_rows=10)
+    session.stream("s", endless(), time="ts")
+    query = session.start("SELECT COUNT(*) AS n FROM s", emit="latest")
+    assert query.await_progress(NOON, timeout=LONG)
+    del query  # the fixture looks for its thread
+
+
+def test_a_checkpoint_lets_it_go_on(tmp_path: Path) -> None:
+    """Stopped in the middle, and started again over the same rows: the files are those of one run."""
+
+    def text(name: str) -> str:
+        return f"""CREATE SINK out WITH (connector = 'files', path = '{tmp_path}/{name}.csv', emit = 'lifetimes');
+            INSERT INTO out SELECT a FROM s [RANGE 3 SECONDS]"""
+
+    door = threading.Event()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for row in itertools.islice(endless(), 600):
+            yield row
+            if row["a"] == 60:
+                door.wait(LONG)
+
+    def session() -> Session:
+        made = Session(batch_rows=7)
+        made.stream("s", rows, time="ts")
+        return made
+
+    query = session().start(text("parts"), checkpoint=str(tmp_path / "kept"))
+    assert query.await_progress(NOON + timedelta(seconds=40), timeout=LONG)
+    with pytest.raises(SourceError):
+        query.stop(timeout=0.01)
+    door.set()
+    assert not query.stop().finished
+    with session().start(text("whole")) as query:
+        query.wait(LONG)
+    with session().start(text("parts"), checkpoint=str(tmp_path / "kept")) as query:
+        query.wait(LONG)
+    assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
+    assert query.result.table is None and query.result.status == query.status
+
+
+def test_start_wants_one_query() -> None:
+    session = Session()
+    session.table("t", [{"a": 1}])
+    for text in ("", "SELECT a FROM t; SELECT a FROM t"):
+        with pytest.raises(QueryError, match="one query is expected"):
+            session.start(text)
+    query = session.start("SELECT a FROM t")
+    assert isinstance(query, RunningQuery)
+    with pytest.raises(Exception, match="'soon' is no instant"):
+        query.await_progress("soon")
+    assert query.await_progress("2024-05-01 12:00:00", timeout=LONG)
+    query.stop()
