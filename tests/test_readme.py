@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from transom.cli.main import main
 from transom.connectors.open import open_sink, open_source
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, CreateStatement, InsertStatement, SinkDefinition, StreamDefinition
@@ -38,3 +39,11 @@ def test_its_targets_are_in_the_makefile() -> None:
     assert {"demo", "test", "check", "bench"} <= named
     for target in named:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_demo_shows_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    assert main(["demo"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    for line in filter(None, shown.splitlines()):
+        assert line in said

@@ -111,7 +111,9 @@ def test_a_session_at_the_keyboard(tmp_path: Path) -> None:
         seen.type("SELECT nothing" + ENTER + "FROM s;" + ENTER)
         seen.expect("line 1, column 8: there is no column 'nothing'")
         seen.expect("transom>")
-        seen.type("SHOW STR\t" + ENTER)
+        seen.type("SHOW STR\t")
+        seen.expect("EAMS")  # the rest of the word alone is drawn
+        seen.type(ENTER)
         seen.expect("ts - 1 SECOND")
         seen.expect("transom>")
         seen.type("ISTREAM(SELECT k, a FROM s);" + ENTER)

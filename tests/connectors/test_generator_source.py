@@ -32,9 +32,9 @@ RULES = {
 MIDNIGHT = datetime(2024, 1, 1)
 
 
-def stream(columns: Schema = COLUMNS, bound: int = 0, **properties: str) -> StreamDefinition:
+def stream(**properties: str) -> StreamDefinition:
     given = {"connector": "generator", **properties}
-    return StreamDefinition("s", columns, TimeColumn("ts", bound), properties=given)
+    return StreamDefinition("s", COLUMNS, TimeColumn("ts", 0), properties=given)
 
 
 def generated(**properties: str) -> list[dict[str, Any]]:
@@ -156,7 +156,8 @@ def test_a_sequence_that_outgrows_its_type_is_an_error_when_it_gets_there() -> N
     assert len(source.read({}, 128).rows) == 128
     with pytest.raises(SourceError, match="'tiny' is TINYINT and cannot hold what its rule makes of rows 129 to 228"):
         source.read({"rows": 128}, 100)
-    huge = open_source(stream(Schema.of(("ts", TIMESTAMP), ("d", pa.decimal128(3, 1))), **{"column.d": "sequence"}))
+    columns = Schema.of(("ts", TIMESTAMP), ("d", pa.decimal128(3, 1)))
+    huge = open_source(replace(stream(**{"column.d": "sequence"}), columns=columns))
     assert huge.read({"rows": 99}, 1).rows.column("d").to_pylist() == [Decimal("99.0")]
     with pytest.raises(SourceError, match="cannot hold"):
         huge.read({"rows": 99}, 2)

@@ -22,9 +22,7 @@ def declared_table(name: str, columns: Schema) -> TableDefinition:
     return TableDefinition(name, columns, properties=_MEMORY)
 
 
-def declared_stream(
-    name: str, columns: Schema, time: str | None, bound: Bound, late: Late
-) -> StreamDefinition:
+def declared_stream(name: str, columns: Schema, time: str | None, bound: Bound, late: Late) -> StreamDefinition:
     """`time` names the column with the instant of a row, which may be text or a date; None: rows are stamped."""
     if late not in ("drop", "side", "fail"):
         raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")

@@ -1,0 +1,127 @@
+"""Wrong query files as `transom check` sees them: where the message points, what it says, and what to write instead.
+
+The place is given by marking the text: what stands between « and » is what the message underlines.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import outcome, transom
+
+DECLARED = """
+CREATE STREAM readings (ts TIMESTAMP, room VARCHAR, celsius DOUBLE, n INTEGER,
+    WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (connector = 'files', path = 'readings.csv');
+CREATE TABLE floors (room VARCHAR, floor INTEGER) WITH (connector = 'files', path = 'floors.csv');
+CREATE SINK out WITH (connector = 'files', path = 'out.csv');
+INSERT INTO out SELECT room FROM readings [NOW];
+"""
+
+WRONG = [
+    # words that are wrong or missing
+    ("«SELEC» room FROM readings", "a statement cannot begin with 'SELEC'", "SELECT"),
+    ("SELECT room, «FROM» readings", "a value is missing before 'FROM'", "column"),
+    ("SELECT room FROM readings «WHRE» n > 1", "'WHRE'", "WHERE"),
+    ("SELECT «(»n FROM readings", ") is missing", "write )"),
+    ("SELECT «'»room FROM readings", "is not closed", "closing '"),
+    ("SELECT room FROM readings GROUP «room»", "BY is missing", "write BY"),
+    ("CREATE «STREEM» s (a INTEGER)", "CREATE cannot be followed by 'STREEM'", "STREAM"),
+    # names
+    ("SELECT «rom» FROM readings", "there is no column 'rom'", "did you mean room?"),
+    ("SELECT room FROM «reading»", "'reading'", "did you mean readings?"),
+    ("SELECT «r.room» FROM readings", "there is no input 'r'", "the inputs are readings"),
+    ("SELECT «room» FROM readings [NOW], floors", "'room' is ambiguous", "readings.room or floors.room"),
+    ("INSERT INTO «nowhere» SELECT n FROM readings", "'nowhere'", "CREATE SINK"),
+    ("CREATE VIEW «readings» AS SELECT n FROM readings", "'readings'", "name"),
+    # types
+    ("SELECT «n + room» FROM readings", "VARCHAR", "CAST"),
+    ("SELECT room FROM readings WHERE «n»", "condition", "compare"),
+    ("SELECT «LENGHT»(room) FROM readings", "'lenght'", "LENGTH"),
+    ("SELECT n FROM readings UNION «SELECT room FROM readings»", "INTEGER and VARCHAR", "CAST"),
+    # groups
+    ("SELECT «room», MAX(celsius) FROM readings", "'room' is neither grouped nor aggregated", "GROUP BY"),
+    ("SELECT room FROM readings WHERE «MAX(celsius)» > 3 GROUP BY room", "aggregate MAX", "HAVING"),
+    # windows and streams
+    ("SELECT room FROM readings [RANGE «0 SECONDS»]", "0", "NOW"),
+    ("SELECT room FROM readings [ROWS «0»]", "0", "1"),
+    ("SELECT room FROM readings [RANGE 5 «PARSECS»]", "PARSECS", "SECOND"),
+    ("SELECT floor FROM floors «[ROWS 3]»", "window", "floors"),
+    ("ISTREAM(«ISTREAM(SELECT n FROM readings)»)", "ISTREAM takes a relation", "leave one"),
+    # clauses that mean nothing over streams, or cannot run yet
+    ("SELECT room FROM readings «ORDER» BY n", "ORDER BY is refused", "no order"),
+    ("SELECT room FROM readings «LIMIT» 5", "LIMIT is refused", "[ROWS 10]"),
+    ("SELECT n FROM readings NATURAL JOIN floors", None, "USING"),
+    # declarations
+    ("CREATE STREAM «s» (ts TIMESTAMP) WITH (connector = 'memory')", "has no WATERMARK", "WATERMARK FOR ts"),
+    ("CREATE STREAM s (ts VARCHAR, WATERMARK FOR «ts» AS ts)", "time column 'ts' is a VARCHAR", "ts TIMESTAMP"),
+    ("CREATE TABLE t (a «NUMBR»)", "NUMBR", "type"),
+    ("CREATE TABLE t (a INTEGER, «a» INTEGER)", "two columns 'a'", "something else"),
+    ("CREATE SINK x WITH (connector = 'memory', emit = «'sometimes'»)", "'emit' cannot be 'sometimes'", "'latest'"),
+    ("«CREATE SINK x WITH (connector = 'kafka')»", "no connector 'kafka'", "connectors are 'files'"),
+    ("«CREATE SINK x WITH (connector = 'files', path = 'x.txt')»", "format", "format ="),
+    ("«CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = 'a.csv', delimter = ';')»", "'delimter'",
+     "write delimiter"),
+    ("«CREATE TABLE t (a INTEGER) WITH (connector = 'generator', rows = 9, column.a = 'text 3')»", "text is no INTEGER",
+     "write sequence"),
+    ("«CREATE TABLE t (a INTEGER) WITH (connector = 'generator')»", "cannot be endless", "rows = '1000'"),
+    ("«INSERT INTO out SELECT n FROM readings»", "written by two queries", "a path of its own"),
+    # options
+    ("SET «tock» = '1 second'", "no option 'tock'", "tick"),
+    ("SET tick = «'soon'»", "cannot be 'soon'", "duration"),
+]  # fmt: skip
+
+
+def unmarked(marked: str) -> tuple[str, int, int]:
+    """The text without its marks, and from where to where they stood."""
+    start, stop = marked.find("«"), marked.find("»") - 1
+    return marked.replace("«", "").replace("»", ""), start, stop
+
+
+def judge(marked: str, what: str | None, remedy: str, err: str, path: Path) -> None:
+    text, start, stop = unmarked(marked)
+    first, quoted, carets, *rest = err.splitlines()
+    line = DECLARED.count("\n") + 1
+    if start >= 0:
+        assert first.startswith(f"error: line {line}, column {start + 1}: "), err
+        assert quoted[2:] == text[max(0, start - 59) :][:120]
+        assert carets == "  " + " " * min(start, 59) + "^" * min(stop - start, 120 - min(start, 59)), err
+    else:
+        assert first.startswith(f"error: line {line}, column ") and "^" in carets
+    assert what is None or what in first
+    assert remedy in "\n".join(rest[:-1])
+    assert rest[-1].strip() == f"(in {path})"
+    # Nothing of the inside: no traceback, no class, no module, no Python value.
+    inside = r"Traceback|File \"|\b[A-Z][a-z]+[A-Z]\w*|\w*Error\b|sqlglot|transom\.|pyarrow|<class|object at|None\b"
+    told = err.replace(str(path), "").replace(text, "")
+    assert re.search(inside, told) is None, err
+
+
+@pytest.mark.parametrize(("marked", "what", "remedy"), WRONG, ids=[case[0][:40] for case in WRONG])
+def test_a_wrong_query_is_pointed_at_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], marked: str, what: str | None, remedy: str
+) -> None:
+    path = tmp_path / "wrong.cql"
+    path.write_text(DECLARED + unmarked(marked)[0])
+    code, out, err = outcome(capsys, "check", path)
+    assert (code, out) == (1, "")
+    judge(marked, what, remedy, err, path)
+    assert [found.name for found in tmp_path.iterdir()] == ["wrong.cql"]
+
+
+def test_the_command_itself_says_the_same(tmp_path: Path) -> None:
+    marked, what, remedy = WRONG[7]
+    path = tmp_path / "wrong.cql"
+    path.write_text(DECLARED + unmarked(marked)[0])
+    found = transom("check", path)
+    assert (found.returncode, found.stdout) == (1, "")
+    judge(marked, what, remedy, found.stderr, path)
+
+
+def test_what_they_are_wrong_about_is_right_without_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(WRONG) >= 25
+    path = tmp_path / "right.cql"
+    path.write_text(DECLARED)
+    assert outcome(capsys, "check", path)[0] == 0
