@@ -1,4 +1,4 @@
-"""A query over real files, read by the connectors and run by the engine batch by batch, with the ledger checked on the way."""
+"""A query over real files, read by the connectors and run by the engine in batches, the ledger checked on the way."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ def test_a_missing_column_is_named_with_the_file(tmp_path: Path, file_format: st
 
 def test_json_lines_may_leave_columns_out_but_not_the_time(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    path.write_text('{"ts": "2024-05-01 00:00:00"}\n{"k": 1}\n{"ts": "2024-05-01 00:00:01", "k": 2, "v": "x", "w": 9}\n')
+    path.write_text(
+        '{"ts": "2024-05-01 00:00:00"}\n{"k": 1}\n{"ts": "2024-05-01 00:00:01", "k": 2, "v": "x", "w": 9}\n'
+    )
     ran = run(stream(path) + "SELECT k, v FROM s")
     assert ran.ledgers["s"].used == 2 and ran.ledgers["s"].rejected == 1 and len(ran.reasons["s"]) == 1
     assert isinstance(ran.history, RelationHistory)
@@ -127,9 +129,17 @@ def test_json_lines_may_leave_columns_out_but_not_the_time(tmp_path: Path) -> No
 def test_rows_that_cannot_be_read_are_counted_with_their_reasons(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     lines = [
-        "ts,k,v", "2024-05-01 00:00:00,1,a", "yesterday,1,a", "2024-05-01 00:00:01,one,a", ",1,a", "2024-05-01 00:00:02,1",
-        "2024-05-01 00:00:03,1,a,b,c", "10000-01-01 00:00:00,1,a", "2024-05-01 00:00:02,2,ok", "2024-04-30 23:59:59,1,late",
-    ]  # fmt: skip
+        "ts,k,v",
+        "2024-05-01 00:00:00,1,a",
+        "yesterday,1,a",
+        "2024-05-01 00:00:01,one,a",
+        ",1,a",
+        "2024-05-01 00:00:02,1",
+        "2024-05-01 00:00:03,1,a,b,c",
+        "10000-01-01 00:00:00,1,a",
+        "2024-05-01 00:00:02,2,ok",
+        "2024-04-30 23:59:59,1,late",
+    ]
     path.write_text("\n".join(lines) + "\n")
     ran = run(stream(path) + "SELECT v FROM s", batch_rows=2)
     ledger = ran.ledgers["s"]
@@ -167,7 +177,9 @@ FAR: Rows = [
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("window", [*WINDOWS, "[RANGE 3000000 DAYS]", "[ROWS 2 RANGE 3650000 DAYS]", "[RANGE 9 DAYS SLIDE 7 DAYS]"])
+@pytest.mark.parametrize(
+    "window", [*WINDOWS, "[RANGE 3000000 DAYS]", "[ROWS 2 RANGE 3650000 DAYS]", "[RANGE 9 DAYS SLIDE 7 DAYS]"]
+)
 def test_the_first_and_the_last_instants_of_time(tmp_path: Path, file_format: str, window: str) -> None:
     path = tmp_path / f"s.{file_format}"
     write(path, COLUMNS, FAR)
@@ -200,7 +212,9 @@ def test_disorder_and_a_bound_longer_than_time(tmp_path: Path) -> None:
 # --- windows ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("window", ["[RANGE 0 SECONDS]", "[ROWS 0]", "[RANGE 5 SECONDS SLIDE 0 SECONDS]", "[ROWS 5 SLIDE 0]"])
+@pytest.mark.parametrize(
+    "window", ["[RANGE 0 SECONDS]", "[ROWS 0]", "[RANGE 5 SECONDS SLIDE 0 SECONDS]", "[ROWS 5 SLIDE 0]"]
+)
 def test_windows_of_no_length_are_refused(tmp_path: Path, window: str) -> None:
     with pytest.raises(QueryError) as caught:
         run(stream(tmp_path / "s.csv") + f"SELECT k FROM s {window}")
@@ -225,7 +239,9 @@ def test_windows_longer_than_time_and_any_stream(tmp_path: Path, window: str) ->
     matches_the_reference(run(text + joined, batch_rows=2), {"s": ODD})
 
 
-@pytest.mark.parametrize("window", ["[ROWS 9223372036854775808]", "[ROWS -1]", "[ROWS 1.5]", "[RANGE -1 SECONDS]", "[RANGE 1e400 DAYS]"])
+@pytest.mark.parametrize(
+    "window", ["[ROWS 9223372036854775808]", "[ROWS -1]", "[ROWS 1.5]", "[RANGE -1 SECONDS]", "[RANGE 1e400 DAYS]"]
+)
 def test_windows_that_are_no_numbers_are_refused(tmp_path: Path, window: str) -> None:
     with pytest.raises(QueryError):
         run(stream(tmp_path / "s.csv") + f"SELECT k FROM s {window}")
@@ -250,7 +266,7 @@ def test_texts_of_megabytes(tmp_path: Path, file_format: str) -> None:
     assert [list(bag) for _, bag in least.history.points] == [[row] for row in expected]
     joined = run(text + "SELECT a.k, b.k AS l, a.v FROM s AS a, s [ROWS 2] AS b WHERE a.v = b.v", batch_rows=2)
     pairs = {row[:2] for _, bag in _points(joined) for row in bag}
-    assert pairs == {*((float(i), float(i)) for i in range(5)), (0.0, 4.0), (4.0, 0.0)} - {(4.0, 0.0)}
+    assert pairs == {(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (4.0, 4.0), (0.0, 4.0)}
     assert all(row[2] == rows[int(row[0])][2] for _, bag in _points(joined) for row in bag)
 
 
@@ -261,7 +277,9 @@ def _points(ran: Ran) -> Any:
 
 def test_three_hundred_columns(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(299)]
-    columns = Schema((Column("ts", TIMESTAMP), *(Column(name, INTEGER if i % 2 else VARCHAR) for i, name in enumerate(names))))
+    columns = Schema(
+        (Column("ts", TIMESTAMP), *(Column(name, INTEGER if i % 2 else VARCHAR) for i, name in enumerate(names)))
+    )
     rows: Rows = [(at(s), *(i * s if i % 2 else f"{i % 5}" for i in range(299))) for s in range(6)]
     write(tmp_path / "s.csv", columns, rows)
     typed = ", ".join(f"{name} {'INTEGER' if i % 2 else 'VARCHAR'}" for i, name in enumerate(names))
@@ -271,7 +289,8 @@ def test_three_hundred_columns(tmp_path: Path) -> None:
     )
     for query in (
         "SELECT * FROM s [ROWS 2]",
-        "SELECT a.c298, b.c1 FROM s [ROWS 2] AS a, s [ROWS 3] AS b WHERE " + " AND ".join(f"a.{n} = b.{n}" for n in names[:40]),
+        "SELECT a.c298, b.c1 FROM s [ROWS 2] AS a, s [ROWS 3] AS b WHERE "
+        + " AND ".join(f"a.{n} = b.{n}" for n in names[:40]),
         f"SELECT {', '.join(f'SUM({n}) AS s_{n}' for n in names[1::2])} FROM s [ROWS 3]",
         f"SELECT COUNT(*) AS n, {', '.join(names[::2])} FROM s [ROWS 4] GROUP BY {', '.join(names[::2])}",
     ):
@@ -292,8 +311,12 @@ def test_a_long_chain_of_views(tmp_path: Path) -> None:
 
 
 def test_views_that_double_and_chains_without_end_are_refused() -> None:
-    known = "CREATE STREAM s (ts TIMESTAMP INVISIBLE, k DOUBLE, WATERMARK FOR ts AS ts); CREATE VIEW v0 AS SELECT k FROM s;"
-    doubling = [f"CREATE VIEW v{i} AS SELECT a.k FROM v{i - 1} AS a, v{i - 1} AS b WHERE a.k = b.k;" for i in range(1, 60)]
+    known = (
+        "CREATE STREAM s (ts TIMESTAMP INVISIBLE, k DOUBLE, WATERMARK FOR ts AS ts); CREATE VIEW v0 AS SELECT k FROM s;"
+    )
+    doubling = [
+        f"CREATE VIEW v{i} AS SELECT a.k FROM v{i - 1} AS a, v{i - 1} AS b WHERE a.k = b.k;" for i in range(1, 60)
+    ]
     chained = [f"CREATE VIEW v{i} AS SELECT DISTINCT k + 1 AS k FROM v{i - 1} WHERE k > {i};" for i in range(1, 400)]
     for views in (doubling, chained):
         with pytest.raises(QueryError, match="nested too deeply"):

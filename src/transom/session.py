@@ -33,14 +33,13 @@ from transom.core.errors import (
 )
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
-from transom.planner.explain import explain_json, explain_text
-from transom.runtimes.local.analyze import measure
 from transom.runtimes.local.clock import Clock
 from transom.runtimes.local.declare import Bound, Late
+from transom.runtimes.local.explained import Explained, explained, explained_all
 from transom.runtimes.local.inputs import Inputs
 from transom.runtimes.local.program import Planned, read_program
 from transom.runtimes.local.query import LocalQuery
-from transom.runtimes.local.result import Explained, Result, Results
+from transom.runtimes.local.result import Result, Results
 from transom.runtimes.local.run import EVERY, LocalRun
 from transom.runtimes.local.running import RunningQuery
 from transom.runtimes.local.status import Status
@@ -219,6 +218,11 @@ class Session:
             return self.assemble(planned, **options)
         one = self._only(planned)
         if on_rows is not None:
+            if one.sink is not None:
+                raise OptionError(
+                    f"the rows go to the sink '{one.sink.name}', and on_rows would get none",
+                    remedy="leave on_rows out, or write the query without INSERT INTO",
+                )
             sink = CallbackSink(on_rows)
             options["answer"] = lambda one, name, schema: sink
         if one.sink is None and options.get("checkpoint") is None:
@@ -253,11 +257,10 @@ class Session:
         fragment 1, any bucket: t any into #1
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
-        if json:
-            plans = [{"statement": one.statement.text, **self._explain_json(one, analyze)} for one in planned]
-            return Explained(json_text.dumps({"queries": plans}, indent=2))
-        explained = [self._explain(one, analyze) for one in planned]
-        return Explained.of("\n\n".join(explained), [plan for one in explained for plan in one.plans])
+        if not json:
+            return explained_all(planned, self._inputs.open, analyze)
+        plans = [plan for one in planned for plan in explained(one, self._inputs.open, analyze).plans]
+        return Explained(json_text.dumps({"queries": plans}, indent=2))
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
 
@@ -315,9 +318,11 @@ class Session:
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
         assert isinstance(one.statement, ExplainStatement)
-        if one.statement.json:
-            return Explained(json_text.dumps(self._explain_json(one, one.statement.analyze), indent=2))
-        return self._explain(one, one.statement.analyze)
+        found = explained(one, self._inputs.open, one.statement.analyze)
+        if not one.statement.json:
+            return found
+        plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
+        return Explained(json_text.dumps(plan, indent=2))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -353,20 +358,6 @@ class Session:
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
-
-    def _explain(self, one: Planned, analyze: bool) -> Explained:
-        assert one.root is not None
-        measured = measure(one, self._inputs.open, _emit(one)) if analyze else None
-        plan = {"statement": one.statement.text, **explain_json(one.root, measured)}
-        return Explained.of(explain_text(one.root, measured), [plan])
-
-    def _explain_json(self, one: Planned, analyze: bool) -> dict[str, Any]:
-        assert one.root is not None
-        return explain_json(one.root, measure(one, self._inputs.open, _emit(one)) if analyze else None)
-
-
-def _emit(one: Planned) -> str:
-    return "changes" if one.sink is None else one.sink.emit
 
 
 def _name(one: Planned, taken: list[str]) -> str:

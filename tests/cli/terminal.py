@@ -24,7 +24,7 @@ CTRL_D: Final = "\x04"
 ENTER: Final = "\r"
 
 _ROWS, _COLUMNS = 50, 160
-_PATIENCE: Final = 40.0
+_PATIENCE: Final = 120.0
 """Seconds after which something is taken to hang: far more than a loaded machine needs to compile the loops."""
 
 # The command is the leader of a session with this terminal, so that Ctrl-C reaches it as from a keyboard.
@@ -70,7 +70,7 @@ class Terminal:
         deadline = time.monotonic() + _PATIENCE
         while (at := self.text.find(words, self._seen_to)) < 0:
             if not self._read(deadline):
-                raise AssertionError(f"'{words}' was not seen in:\n{self.text}")
+                raise AssertionError(f"'{words}' was not seen at the end of:\n{self.text[-3000:]}")
         self._seen_to = at + len(words)
 
     def wait(self) -> int:

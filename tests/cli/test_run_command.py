@@ -19,6 +19,8 @@ LEDGER = """out: 4 rows out, to the end of its input
 """
 BARE = QUERY_FILE.partition("CREATE SINK")[0] + "ISTREAM(SELECT k, a FROM s [RANGE 2 SECONDS]);"
 
+TO_THE_TERMINAL = QUERY_FILE.replace("connector = 'files', path = 'answers/out.csv', ", "connector = 'terminal', ")
+
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Until it holds, or the process has ended; pytest's own limits end what takes forever."""
@@ -69,17 +71,18 @@ def test_several_statements_print_in_turn(tmp_path: Path, capsys: pytest.Capture
     assert sections[2].splitlines()[1:] == []
 
 
-@pytest.mark.parametrize("watched", [True, False])
-def test_a_line_tells_the_progress_if_somebody_watches(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, watched: bool
+def test_nothing_but_the_answer_is_drawn_when_nobody_watches(tmp_path: Path) -> None:
+    found = transom("run", write_project(tmp_path, TO_THE_TERMINAL), "--set", "batch_rows=1")
+    assert (found.returncode, found.stderr) == (0, LEDGER)
+    assert found.stdout == ANSWER
+
+
+def test_the_latest_snapshot_of_a_terminal_sink_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: watched)
-    monkeypatch.setattr("transom.cli.run_command._SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setenv("TERM", "xterm")
-    code, _, err = outcome(capsys, "run", write_project(tmp_path), "--set", "batch_rows=1")
-    assert code == 0
-    assert ("rows in, 4 out, up to forever" in err) == watched
-    assert err.endswith(LEDGER)
+    text = TO_THE_TERMINAL.replace("'lifetimes'", "'latest', format = 'jsonl'").replace("RANGE 2 SECONDS", "ROWS 9")
+    code, out, _ = outcome(capsys, "run", write_project(tmp_path, text), "--set", "batch_rows=1", "--every", "1")
+    assert (code, sorted(out.splitlines())) == (0, ['{"k": "x", "total": "8"}', '{"k": "y", "total": "2"}'])
 
 
 def test_data_that_cannot_be_read_at_all_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

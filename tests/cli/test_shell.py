@@ -15,6 +15,9 @@ from transom.session import Session
 
 STREAM, SINK, INSERT = (statement.strip() + ";" for statement in QUERY_FILE.strip().split(";")[:3])
 
+PASTE = "\x1b[200~{}\x1b[201~"
+"""What a terminal makes of a text that is pasted."""
+
 
 def shell(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: str, *options: str
@@ -54,6 +57,16 @@ def test_a_wrong_statement_is_told_with_its_place_and_the_others_run(
     assert "error: SHOW cannot show 'nothing'\n  write SHOW and one of STREAMS, " in err
     assert "error: no query 7 runs\n  SHOW QUERIES tells which ones run\n" in err
     assert "line 6, column 1: connector 'terminal' has no property 'colour'" in err
+
+
+def test_a_sink_is_written_by_one_query_at_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_project(tmp_path, STREAM + SINK + INSERT)
+    code, _, err = shell(capsys, monkeypatch, f"{INSERT} STOP 1", str(path), "--follow")
+    assert code == 1
+    assert "error: query 1 writes to the sink 'out'\n  STOP 1 first, or wait for its end\n" in err
+    assert "query 1 into out: " in err
 
 
 def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +118,10 @@ def test_a_session_at_the_keyboard(tmp_path: Path) -> None:
     path = write_project(tmp_path)
     with terminal("shell", "--follow", folder=tmp_path) as seen:
         seen.expect("transom>")
-        seen.type(STREAM.replace("\n", ENTER) + ENTER)
+        screen = "CREATE SINK screen WITH (connector = 'terminal');"
+        seen.type(PASTE.format(f"{STREAM}\r{screen}") + ENTER)
         seen.expect("stream s is declared")
+        seen.expect("sink screen is declared")
         seen.expect("transom>")
         seen.type("SELECT nothing" + ENTER + "FROM s;" + ENTER)
         seen.expect("line 1, column 8: there is no column 'nothing'")
@@ -120,13 +135,10 @@ def test_a_session_at_the_keyboard(tmp_path: Path) -> None:
         seen.expect("2024-05-01 00:00:03  x  3")
         with path.with_name("data").joinpath("s.csv").open("a") as file:
             file.write("2024-05-01 00:00:09,z,77\n")
-        seen.expect("2024-05-01 00:00:07  x   4")
+        seen.expect("2024-05-01 00:00:07  x  4")
         seen.expect("nothing comes out: time is held back by s")
         seen.type(CTRL_C)
         seen.expect("query 1: 4 rows out, up to 2024-05-01 00:00:08")
-        seen.expect("transom>")
-        seen.type("CREATE SINK screen WITH (connector = 'terminal');" + ENTER)
-        seen.expect("sink screen is declared")
         seen.expect("transom>")
         seen.type("INSERT INTO screen ISTREAM(SELECT a AS found FROM s);" + ENTER)
         seen.expect("query 2 runs in the background")

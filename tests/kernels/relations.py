@@ -1,4 +1,4 @@
-"""Random relations of a few values, with open ends and rows that follow on one another, for operators over whole rows."""
+"""Random relations of a few values, with open ends and rows that follow on one another."""
 
 from __future__ import annotations
 

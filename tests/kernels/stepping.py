@@ -1,4 +1,4 @@
-"""Stepping a kernel alone: deltas in, deltas out, each held to what `core/delta.py` promises, and the lifetimes that come of them.
+"""Stepping a kernel alone: deltas in, deltas out, each held to what `core/delta.py` promises.
 
 `Relation` makes the deltas of an input whose lifetimes are known; `Stepped` runs a kernel and remembers what it said.
 """

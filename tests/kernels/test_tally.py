@@ -1,4 +1,4 @@
-"""Counting values instant by instant: only net changes, ascending in time, and values that are nowhere are forgotten."""
+"""Counting values instant by instant: net changes alone, in time order; values that are nowhere are forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ISTREAM, DSTREAM, RSTREAM and changes: bag differences of neighbouring snapshots, in the order of time and of values."""
+"""ISTREAM, DSTREAM, RSTREAM and changes: differences of neighbouring snapshots, in the order of time and of values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def by_definition(change: str, relation: Relation, slides: tuple[int, ...] = ())
             told_now = any(instant % slide == 0 for slide in slides) if slides else now != was
             rows = now if told_now else Counter()
         elif change == "changes":
-            left, came = ([(sign, *row) for row in part.elements()] for sign, part in (("-", was - now), ("+", now - was)))
+            left, came = (
+                [(sign, *row) for row in part.elements()] for sign, part in (("-", was - now), ("+", now - was))
+            )
             found += [(instant, row) for part in (left, came) for row in sorted(part, key=lambda r: value_order(r[1:]))]
             continue
         else:

@@ -1,4 +1,4 @@
-"""A running query: how far it goes, who holds it back, what is silent, stamped or static, and that a restart changes nothing."""
+"""A running query: how far it goes, who holds it back, silence, arrival, static tables; a restart changes nothing."""
 
 from __future__ import annotations
 

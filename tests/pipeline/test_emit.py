@@ -7,14 +7,19 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from tests.kernels.stepping import ints
 from tests.pipeline.queries import Running
+from transom.core.delta import Delta, Ends
 from transom.core.schema import BIGINT, VARCHAR, Schema
 from transom.core.time import FOREVER, SECOND, to_datetime
-from transom.pipeline.emit import output_schema
+from transom.kernels.kernel import Step
+from transom.pipeline.emit import LifetimesEmit, output_schema
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import RelationHistory
+from transom.state.holders import HolderPool
 
 QUERIES = (
     "SELECT k FROM s [ROWS 2]",
@@ -118,6 +123,17 @@ def test_rows_of_one_instant_that_push_each_other_out_are_never_seen() -> None:
         told = [*running.advance(), *running.end("s")]
         assert 1 not in [row[2 if emit == "changes" else 0] for row in told]
         assert 2 not in [row[2 if emit == "changes" else 0] for row in told]
+
+
+def test_a_row_that_turns_out_to_be_a_ghost_is_not_written() -> None:
+    emit = LifetimesEmit(Schema.of(("a", BIGINT)))
+    state = emit.start()
+    rows = Delta(pa.record_batch({"a": [1, 2]}), ints([5, 6]), ints([FOREVER] * 2), ints([0, 1]), 7)
+    assert len(emit.write(state, rows, Step(0, 7, 0, HolderPool()))) == 0
+    none = pa.record_batch({"a": pa.array([], pa.int64())})
+    ends = Delta(none, ints([]), ints([]), ints([]), 9, Ends.of(ints([0, 1]), ints([5, 8])))
+    assert emit.write(state, ends, Step(7, 9, 0, HolderPool()))["a"].to_pylist() == [2]
+    assert len(emit.remaining(state)) == 0
 
 
 @pytest.mark.parametrize(

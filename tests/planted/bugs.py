@@ -743,8 +743,8 @@ GROWTH: Final = (
     Bug(
         "block_of_pairs_begins_anew",
         "kernels/join/side.py",
-        "return found_mine[:count], found_other[:count], row, at\n            o =",
-        "return found_mine[:count], found_other[:count], row + 1, -2\n            o =",
+        "row, at, seen\n            o =",
+        "row + 1, -2, seen\n            o =",
         "the rest of the partners of a row is skipped when a block of pairs is full",
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom import QueryError, RunningQuery, Session, SourceError
+from transom import OptionError, QueryError, RunningQuery, Session, SourceError
 from transom.core.time import from_datetime
 
 NOON = datetime(2024, 5, 1, 12)
@@ -159,6 +159,28 @@ def test_a_checkpoint_lets_it_go_on(tmp_path: Path) -> None:
         query.wait(LONG)
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
     assert query.result.table is None and query.result.status == query.status
+
+
+def test_a_source_that_is_over_ends_a_query_that_follows() -> None:
+    session = Session(batch_rows=30)
+    session.execute("""
+        CREATE STREAM made (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts)
+            WITH (connector = 'generator', rows = 100, column.a = 'sequence');
+    """)
+    session.stream("given", itertools.islice(endless(), 50), time="ts")
+    text = "SELECT COUNT(*) AS n FROM (SELECT a FROM made UNION ALL SELECT a FROM given) AS both"
+    with session.start(text, emit="latest", follow=True) as query:
+        assert query.wait(LONG)
+    assert query.result.to_pylist() == [{"n": 150}]
+
+
+def test_rows_of_an_insert_are_not_for_a_callback(tmp_path: Path) -> None:
+    session = Session()
+    session.table("t", [{"a": 1}])
+    session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{tmp_path}/out.csv')")
+    with pytest.raises(OptionError, match="on_rows would get none"):
+        session.start("INSERT INTO out SELECT a FROM t", on_rows=print)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_start_wants_one_query() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.run_locally import batch_of
+from tests.run_locally import Rows, batch_of
 from transom.core.errors import CheckpointError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
@@ -53,7 +53,7 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
     random = Random(7)
     for second in range(upto):
         at = to_datetime(0) + timedelta(seconds=second)
-        rows = {
+        rows: dict[str, Rows] = {
             "s": [(at, random.choice([0, 1, None]), random.choice(["a", None, "b" * 30]), random.random())],
             "c": [(at, "+-"[second % 2], 1)],
             "names": [(1, "one")] if second == 0 else [],
@@ -71,7 +71,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, pa.RecordBatch):
         return bool(a.equals(b, check_metadata=True))
     if isinstance(a, list | tuple):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transom.benchmarks.chart import write_chart
 from transom.cql.statements import parse_statements
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -97,6 +98,9 @@ def main(arguments: argparse.Namespace) -> int:
         for tactic in ("ring_hash", "lazy_hash"):
             print(f"join: window of {window:,} rows, {tactic} ..", file=sys.stderr, flush=True)
             cells[f"{tactic}/{window}"] = measure(window, batches, tactic)
+    if arguments.plot:
+        lines = {t: [(w, cells[f"{t}/{w}"]["rows_per_s"] / 1e6) for w in WINDOWS] for t in ("ring_hash", "lazy_hash")}
+        write_chart(arguments.plot, "Two-stream window join", "rows in a window", "million rows a second", lines)
     summary = {"rows_per_s": {str(w): round(cells[f"ring_hash/{w}"]["rows_per_s"]) for w in WINDOWS}}
     if arguments.json:
         print(json.dumps({"cells": cells, "summary": summary}, indent=2))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+
 from transom.core.errors import TransomError
 
 
@@ -13,7 +16,7 @@ def message_of(error: BaseException) -> str:
     """
     if isinstance(error, TransomError):
         return f"error: {error}"
-    return (
-        f"error: something went wrong inside Transom: {error}\n"
-        "  this is a bug; please report it with what TRANSOM_DEBUG=1 shows"
-    )
+    what = f"error: something went wrong inside Transom: {error}\n"
+    if os.environ.get("TRANSOM_DEBUG"):
+        return what + "".join(traceback.format_exception(error)).rstrip()
+    return what + "  this is a bug; please report it with what TRANSOM_DEBUG=1 shows"

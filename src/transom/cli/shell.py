@@ -69,6 +69,8 @@ class Shell:
                 return self._command(command)
             for one in self.session.prepare(text):
                 self._planned(one)
+        except BrokenPipeError:  # whoever reads the rows has seen enough
+            raise
         except Exception as error:
             self._tell_error(message_of(error))
         return True
@@ -93,8 +95,7 @@ class Shell:
             self._note(f"{_kind(one.statement)} {one.statement.definition.name} is declared")
         elif one.standing and one.sink is not None:
             refuse_shared_sink(one.sink, self.queries)
-            query = self._start(one, None)
-            self._note(f"query {query.number} runs in the background; STOP {query.number} ends it")
+            self._start(one, None)
         elif one.standing:
             self._foreground(one)
 
@@ -110,6 +111,8 @@ class Shell:
         ended = self._ended if one.sink is not None else lambda query: None
         query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)
         self.queries.append(query)
+        if one.sink is not None:  # said before any of its rows can be
+            self._note(f"query {number} runs in the background; STOP {number} ends it")
         query.start()
         return query
 
@@ -118,23 +121,27 @@ class Shell:
         display = Display(self._screen) if self._manner.live else None
         if not self.running:
             self._screen.forget_speaker()
-        if display is not None:
-            display.start()
-        query = self._start(one, display)
         interrupted = False
-        while query.running:
-            try:
-                query.wait()
-            except KeyboardInterrupt:
-                query.stop()
-                interrupted = True
-        if display is not None:
-            display.end()
+        try:
+            if display is not None:
+                display.start()
+            query = self._start(one, display)
+            while query.running:
+                try:
+                    query.wait()
+                except KeyboardInterrupt:
+                    query.stop()
+                    interrupted = True
+        finally:
+            if display is not None:
+                display.end()
         self._ended(query)
         if interrupted and not self._manner.live:  # nobody is there to write the next statement
             raise KeyboardInterrupt
 
     def _ended(self, query: ShellQuery) -> None:
+        if isinstance(query.error, BrokenPipeError):
+            raise query.error
         if query.error is not None:
             self._tell_error(query.outcome())
         elif self._manner.live:

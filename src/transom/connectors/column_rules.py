@@ -13,7 +13,8 @@ Behind any rule `null 0.1` makes one value in ten NULL. A column without a rule 
 `uniform 0 1` (other numbers), `choice true false`, `text 8` or `instant`, by its type.
 
 A value depends on the seed, the name of the column and the number of the row alone: so rows can be made from any
-number on, in pieces of any size, and are always the same.
+number on, in pieces of any size, and are always the same. (Doubles of `normal` may differ in their last digit between
+machines, whose logarithms do.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that are made up: seeded, so that the same declaration gives the same rows on every machine.
+"""Rows that are made up: seeded, so that the same declaration gives the same rows whenever and wherever it is read.
 
 | property | meaning |
 | --- | --- |

@@ -110,7 +110,7 @@ class ExpressionBinder:
                 self.aliases[name.lower()] = alias
         found = found or self.scope.find_around(name, qualifier)
         if len(found) > 1:
-            choices = [c for c in self.scope.candidates(name, qualifier) if c.lower().endswith(name.lower())]
+            choices = [c for c in self.scope.candidates(name, qualifier) if c.lower().endswith(f".{name.lower()}")]
             remedy = f"write {' or '.join(choices)}" if len(set(choices)) > 1 else "give its inputs different names"
             raise self._error(f"'{name}' is ambiguous", node, remedy)
         if not found:

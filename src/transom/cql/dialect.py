@@ -7,6 +7,7 @@ grammar of the `grammar_*` files. Every error is a QueryError with its place.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, NoReturn
@@ -163,6 +164,10 @@ class _Parser(parser.Parser):
             words.refuse("the statement ends too early", "complete it, or remove what is begun and not finished")
         if message.startswith("Required"):
             words.refuse(f"a value is missing before {at}", "write a column, a constant or an expression", at)
+        before = words.word(-1)
+        meant = difflib.get_close_matches(before.text.upper(), _CLAUSES, n=1, cutoff=0.75)
+        if not token and before.kind == "name" and meant:  # a slip of the pen was taken for the name of what precedes
+            words.refuse(f"{before} is not expected here", f"did you mean {meant[0]}?", before)
         words.refuse(f"{at} is not expected here", _remedy_for(at), at)
 
     # --- the leaves of expressions -----------------------------------------------------------------------------------
@@ -209,6 +214,9 @@ class _Parser(parser.Parser):
         with_collation: bool = False,
     ) -> exp.Expr | None:
         return read_type(self.words)
+
+
+_CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "JOIN", "UNION", "EXCEPT", "INTERSECT")
 
 
 def _remedy_for(word: Word) -> str:

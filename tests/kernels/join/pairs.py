@@ -26,8 +26,12 @@ KINDS: dict[str, tuple[tuple[pa.DataType, tuple[Any, ...]], ...]] = {
     "float": ((pa.float64(), (0.0, -0.0, 1.5, float("nan"), float("inf"), None)),),
     "boolean": ((pa.bool_(), (True, False, None)),),
     "both": ((pa.int64(), (0, 1, None)), (pa.string(), TEXTS[1:])),
-    "three": ((pa.float64(), (0.0, -0.0, float("nan"), None)), (pa.decimal128(9, 3), (Decimal(1), None)), (pa.int8(), (0, 1))),
-}  # fmt: skip
+    "three": (
+        (pa.float64(), (0.0, -0.0, float("nan"), None)),
+        (pa.decimal128(9, 3), (Decimal(1), None)),
+        (pa.int8(), (0, 1)),
+    ),
+}
 PAYLOAD = (pa.string(), pa.int64())
 LAST = 60
 

@@ -92,5 +92,12 @@ def test_a_side_that_grows_keeps_who_waits_for_which_holder() -> None:
         side.insert(rows)
     assert side.capacity == 512
     slots, te = side.lifetimes.closed(Ends.of(ints([0, 149, 7]), ints([3, 4, 5])))
-    assert sorted(zip(slots.tolist(), te.tolist(), strict=True)) == [(0, 3), (1, 3), (14, 5), (15, 5), (298, 4), (299, 4)]
+    assert sorted(zip(slots.tolist(), te.tolist(), strict=True)) == [
+        (0, 3),
+        (1, 3),
+        (14, 5),
+        (15, 5),
+        (298, 4),
+        (299, 4),
+    ]
     assert side.lifetimes.undetermined == 294

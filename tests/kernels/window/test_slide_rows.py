@@ -26,9 +26,7 @@ def by_definition(stream: Stream, rows: int, slide: int) -> list[Life]:
 
 @settings(max_examples=100)
 @given(streams(), CUTS, COUNTS, COUNTS, st.booleans())
-def test_the_samples_hold_the_last_rows(
-    stream: Stream, upto: set[int], rows: int, slide: int, restart: bool
-) -> None:
+def test_the_samples_hold_the_last_rows(stream: Stream, upto: set[int], rows: int, slide: int, restart: bool) -> None:
     stepped = window(SlideRowsWindow(rows, slide), stream, upto, restart)
     assert stepped.all_lives() == by_definition(stream, rows, slide)
     assert stepped.holders.in_use == len(stepped.open) == len(stepped.state.open)

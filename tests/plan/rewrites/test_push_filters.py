@@ -1,4 +1,4 @@
-"""Selections move towards the sources: past what keeps rows apart, never past a window that counts the rows they would hide."""
+"""Selections move towards the sources, but never past a window that counts the rows they would hide."""
 
 from __future__ import annotations
 

@@ -63,8 +63,11 @@ class SlideRangeWindow:
         if len(seen):
             last = te[seen[-1]] if te[seen[-1]] < FOREVER else ta[seen[-1]]
             state.last = max(state.last, int(last))
-        sampled, later = [], []
-        for part in [*state.waiting, arrived]:
+        # Samples are in order: while the oldest row waits for its own, nobody else need be looked at.
+        all_wait = bool(state.waiting) and state.waiting[0].ta[0] >= step.upto
+        later = state.waiting if all_wait else []
+        sampled = []
+        for part in [arrived] if all_wait else [*state.waiting, arrived]:
             due = int(np.searchsorted(part.ta, step.upto))
             if due or part is arrived:
                 sampled.append(Waiting(part.values.slice(0, due), part.ta[:due], part.te[:due]))

@@ -57,7 +57,10 @@ class SlideRowsWindow:
         ends = step.holders.close(state.open.column(1)[:ended].copy(), te)
         state.open.drop(ended)
 
-        values = pa.concat_batches([*state.waiting, rows.values]) if state.waiting else rows.values
+        values = rows.values
+        if sampled >= first:
+            values = pa.concat_batches([*state.waiting, values]) if state.waiting else values
+            state.waiting = []
         numbers = np.arange(first, max(sampled, first - 1) + 1)
         ta = rows.t[self._ceil(numbers) - 1 - before]
         te = np.full(len(numbers), OPEN_END, dtype=np.int64)
@@ -67,7 +70,8 @@ class SlideRowsWindow:
         alive = te == OPEN_END
         state.open.append(numbers[alive], holder[alive])
         rest = values.slice(len(numbers))
-        state.waiting = [rest] if len(rest) else []
+        if len(rest):
+            state.waiting.append(rest)
         state.seen = now
         return delta
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -11,23 +10,9 @@ import pyarrow as pa
 
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import unique_names
-from transom.runtimes.local.notebook import plans_html, status_html, table_html, text_html
+from transom.runtimes.local.explained import Explained
+from transom.runtimes.local.notebook import status_html, table_html, text_html
 from transom.runtimes.local.status import Status
-
-
-class Explained(str):
-    """The text of EXPLAIN, which a notebook shows as a tree."""
-
-    plans: tuple[dict[str, Any], ...] = ()
-
-    @staticmethod
-    def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
-        explained = Explained(text)
-        explained.plans = tuple(plans)
-        return explained
-
-    def _repr_html_(self) -> str:
-        return plans_html(self.plans) if self.plans else text_html(self)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,15 @@ class RunningQuery:
 
     Used in a `with` block, it is stopped at the end of the block, and what went wrong is raised there. A query that
     nobody holds any more is stopped as well.
+
+    >>> from transom import Session
+    >>> session = Session()
+    >>> _ = session.sql('''CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts)
+    ...     WITH (connector = 'generator', rows = 1000, column.a = 'sequence')''')
+    >>> with session.start("SELECT MAX(a) AS a FROM s", emit="latest") as query:
+    ...     ended = query.wait(timeout=60)
+    >>> ended, query.status.finished, query.result.to_pylist()
+    (True, True, [{'a': 999}])
     """
 
     def __init__(self, run: LocalRun, statement: str) -> None:

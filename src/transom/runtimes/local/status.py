@@ -41,7 +41,15 @@ class OperatorStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """`progress`: instants below it are final. `held_back_by` is the input that it waits for."""
+    """`progress`: instants below it are final. `held_back_by` is the input that it waits for.
+
+    >>> from transom import Session
+    >>> session = Session()
+    >>> session.stream("s", [{"t": "2024-05-01", "a": 1}], time="t")
+    >>> (result,) = session.sql("SELECT a FROM s")
+    >>> result.status.rows_out, result.status.inputs[0].used, result.status.finished
+    (1, 1, True)
+    """
 
     name: str
     inputs: tuple[InputStatus, ...]

@@ -1,0 +1,45 @@
+"""EXPLAIN of a planned statement: its text, and the tree that a notebook shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from transom.connectors.source import Source
+from transom.planner.explain import explain_json, explain_text
+from transom.runtimes.local.analyze import measure
+from transom.runtimes.local.notebook import plans_html, text_html
+from transom.runtimes.local.program import Planned
+from transom.runtimes.local.query import Definition
+
+OpenSource = Callable[[Definition], Source]
+
+
+class Explained(str):
+    """The text of EXPLAIN, which a notebook shows as a tree."""
+
+    plans: tuple[dict[str, Any], ...] = ()
+
+    @staticmethod
+    def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
+        explained = Explained(text)
+        explained.plans = tuple(plans)
+        return explained
+
+    def _repr_html_(self) -> str:
+        return plans_html(self.plans) if self.plans else text_html(self)
+
+
+def explained(planned: Planned, open_source: OpenSource, analyze: bool) -> Explained:
+    """How the query would run, as a tree; with `analyze` it is run, and measured."""
+    assert planned.root is not None
+    emit = "changes" if planned.sink is None else planned.sink.emit
+    measured = measure(planned, open_source, emit) if analyze else None
+    plan = {"statement": planned.statement.text, **explain_json(planned.root, measured)}
+    return Explained.of(explain_text(planned.root, measured), [plan])
+
+
+def explained_all(planned: Sequence[Planned], open_source: OpenSource, analyze: bool) -> Explained:
+    """The same of several, one below the other."""
+    parts = [explained(one, open_source, analyze) for one in planned]
+    return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])

@@ -1,0 +1,84 @@
+"""A run that is killed with `kill -9` again and again ends with the files of one that was left in peace."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet
+
+from tests.cli.commands import command, environment, transom
+
+FORMATS = ("csv", "jsonl", "parquet")
+EMITS = ("changes", "lifetimes", "latest")
+
+DECLARED = """
+CREATE STREAM sales (ts TIMESTAMP, seller VARCHAR, price INTEGER, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND)
+    WITH (connector = 'generator', rows = 240, rate = 2, seed = 5, disorder = '5 seconds', late = 'side',
+          column.seller = 'choice ann bob eve', column.price = 'uniform 1 9 null 0.1');
+"""
+
+
+def query_file(folder: Path) -> Path:
+    """A query for every format and every form of an answer, to one file and to a folder of parts in turn."""
+    text = DECLARED
+    for number, (file_format, emit) in enumerate(itertools.product(FORMATS, EMITS)):
+        path = f"{emit}.{file_format}" if number % 2 == 0 else f"{emit}-{file_format}"
+        text += f"""
+            CREATE SINK s{number}
+                WITH (connector = 'files', path = 'out/{path}', format = '{file_format}', emit = '{emit}');
+            INSERT INTO s{number}
+                SELECT seller, COUNT(*) AS n, SUM(price) AS total FROM sales [ROWS 20] GROUP BY seller;
+        """
+    folder.mkdir()
+    (folder / "sales.cql").write_text(text)
+    return folder / "sales.cql"
+
+
+def shown(folder: Path) -> dict[str, object]:
+    """What a reader finds: the bytes of text, the rows of Parquet; the parts of a folder one after the other."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        files = sorted(part for part in path.iterdir() if not part.name.startswith(".")) if path.is_dir() else [path]
+        if path.name.endswith("parquet"):
+            found[path.name] = [row for file in files for row in pyarrow.parquet.read_table(file).to_pylist()]
+        elif path.name.endswith("csv"):
+            parts = [file.read_text().partition("\n") for file in files]
+            found[path.name] = parts[0][0] + "".join(rows for _, _, rows in parts)
+        else:
+            found[path.name] = "".join(file.read_text() for file in files)
+    return found
+
+
+def test_a_run_that_is_killed_again_and_again_shows_what_an_unbroken_one_shows(tmp_path: Path) -> None:
+    size = ("--set", "batch_rows=16")
+    whole = query_file(tmp_path / "whole")
+    assert transom("run", whole, *size, "--side", whole.parent / "side").returncode == 0
+    broken = query_file(tmp_path / "broken")
+    kept = broken.parent / "kept" / "checkpoint.arrow"
+    arguments = (
+        "run", broken, *size, "--checkpoint", kept.parent, "--every", "6", "--side", broken.parent / "side",
+    )  # fmt: skip
+    for kill in range(2):
+        before = kept.stat().st_ino if kept.exists() else None
+        running = subprocess.Popen(
+            command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        written = 0
+        while running.poll() is None and written < 3 + 2 * kill:  # every checkpoint is a new file
+            if kept.exists() and kept.stat().st_ino != before:
+                before, written = kept.stat().st_ino, written + 1
+            time.sleep(0.001)
+        running.send_signal(signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL, "it ended before it was killed"
+    finished = transom(*arguments)
+    assert finished.returncode == 0, finished.stderr
+    for sort, count in (("out", 9), ("side", 9)):
+        expected = shown(whole.parent / sort)
+        assert len(expected) == count and all(expected.values())
+        assert shown(broken.parent / sort) == expected
