@@ -63,7 +63,8 @@ def test_bytes_compare_as_the_values_do(table: tuple[list[pa.DataType], list[tup
 
 def test_equal_values_that_are_written_differently_are_one_key() -> None:
     zeros = encode_keys([pa.array([0.0, -0.0])], 2)
-    nans = encode_keys([pa.array(NANS)], 3)
+    signalling = np.array([0x7FF0000000000001], dtype=np.uint64).view(np.float64)
+    nans = encode_keys([pa.array(np.concatenate([NANS, signalling]))], 4)
     nulls = encode_keys([pa.array([None, None], pa.int64())], 2)
     for keys in (zeros, nans, nulls):
         assert len(set(texts_of(keys))) == 1 and len(set(keys.hashes.tolist())) == 1

@@ -60,7 +60,8 @@ def order_words(array: pa.Array) -> Hashes:
     """Values of a fixed-width column other than decimals as unsigned words in the same order."""
     values = fixed_values(array)
     if pa.types.is_floating(array.type):
-        doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+            doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
         bits = np.where(np.isnan(doubles), np.nan, doubles).view(np.uint64)
         negative = (bits & _SIGN) != 0
         return np.where(negative, ~bits, bits | _SIGN)

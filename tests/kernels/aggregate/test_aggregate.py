@@ -8,6 +8,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tests.kernels.stepping import Life, Relation, Stepped, Values, snapshot
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
+from transom.kernels.aggregate.cells import to_cells
 from transom.runtimes.reference.exact import exact_sum
 from transom.runtimes.reference.history import canonical, value_order
 
@@ -118,6 +120,12 @@ def test_nothing_is_said_while_the_result_stays_the_same() -> None:
     calls = ((AggregateSpec("max", 1, False), pa.int64()), (AggregateSpec("min", 4, False), pa.string()))
     stepped = Stepped(kernel(True, calls)).feed([Relation(rows, TYPES)], [1, 2, 3, 10])
     assert stepped.all_lives() == [((None, 5, "x"), 0, 5)]
+
+
+def test_a_signalling_nan_is_a_nan_like_any_other() -> None:
+    column = pa.array(np.array([0x7F800001, 0x7FC00000], dtype=np.uint32).view(np.float32))
+    hi, _ = to_cells(column)
+    assert hi[0] == hi[1] > to_cells(pa.array([math.inf], pa.float32()))[0][0]
 
 
 def test_whole_sums_go_beyond_64_bits_and_come_back() -> None:

@@ -33,7 +33,8 @@ def to_cells(array: pa.Array) -> tuple[Int64s, Words]:
         values = fixed_values(array)
         return values["hi"], values["lo"]
     if pa.types.is_floating(array.type):
-        doubles = fixed_values(array).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+            doubles = fixed_values(array).astype(np.float64)
         return (order_words(array) ^ _SIGN).view(np.int64), doubles.view(np.uint64)
     whole = fixed_values(array).astype(np.int64)
     return whole >> 63, whole.view(np.uint64)
