@@ -25,6 +25,7 @@ from transom.planner.plan import plan
 
 BATCH = 10_000
 WINDOWS = (1_000, 100_000, 1_000_000)
+BATCHES, QUICK_BATCHES = 200, 40  # of each stream, after the window has filled
 COLUMNS = "ts TIMESTAMP, k BIGINT, name VARCHAR, city VARCHAR, price DOUBLE, amount INTEGER, paid BOOLEAN, note VARCHAR"
 DECLARATIONS = f"""
 CREATE STREAM a ({COLUMNS}, WATERMARK FOR ts AS ts);
@@ -92,7 +93,7 @@ def _moved(batch: pa.RecordBatch, number: int, keys: int, random: np.random.Gene
 
 
 def main(arguments: argparse.Namespace) -> int:
-    batches = 40 if arguments.quick else 200
+    batches = QUICK_BATCHES if arguments.quick else BATCHES
     cells: dict[str, dict[str, Any]] = {}
     for window in WINDOWS:
         for tactic in ("ring_hash", "lazy_hash"):

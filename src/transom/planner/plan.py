@@ -199,4 +199,3 @@ def _expressions(node: Node) -> Iterator[Expression]:
     elif isinstance(node, Aggregate):
         yield from node.keys
         yield from (call.argument for call in node.calls if call.argument is not None)
-
