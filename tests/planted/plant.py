@@ -34,7 +34,12 @@ from tests.planted.bugs import BUGS, Bug
 
 ROOT: Final = Path(__file__).parents[2]
 NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
-STAGES: Final = (("tests/conformance", "tests/cases"), ("tests/properties",), ("src/transom", "tests"))
+STAGES: Final = (
+    ("tests/conformance", "tests/cases"),
+    ("tests/properties",),
+    ("src/transom", "tests/kernels", "tests/pipeline", "tests/plan", "tests/planner", "tests/state"),
+    ("tests",),
+)
 CACHE: Final = ".numba-cache"
 LONGEST: Final = 600  # seconds for a stage; a bug may make a loop endless, which nobody fails to notice
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)

@@ -136,12 +136,14 @@ class Shell:
             if display is not None:
                 display.end()
         self._ended(query)
+        if isinstance(query.error, BrokenPipeError):
+            raise query.error
         if interrupted and not self._manner.live:  # nobody is there to write the next statement
             raise KeyboardInterrupt
 
     def _ended(self, query: ShellQuery) -> None:
         if isinstance(query.error, BrokenPipeError):
-            raise query.error
+            return
         if query.error is not None:
             self._tell_error(query.outcome())
         elif self._manner.live:
