@@ -88,6 +88,9 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
+    run.add_argument(
+        "--runtime", choices=["local"], default="local", help="where the queries run: local is this process"
+    )
     run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
     run.add_argument("--every", metavar="N", type=_count, help="steps between two checkpoints (default 16)")
     run.add_argument(
