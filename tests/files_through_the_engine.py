@@ -21,7 +21,7 @@ from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
-from transom.runtimes.reference.history import History
+from transom.runtimes.reference.history import History, RelationHistory
 
 FORMATS = ("parquet", "csv", "jsonl")
 
@@ -70,7 +70,7 @@ def run(text: str, *, batch_rows: int = 1_000, emit: str = "changes") -> Ran:
     assert isinstance(statement, QueryStatement)
     pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit)
     answer = Answer(isinstance(statement.query, Stream), emit)
-    ran = Ran(statement.query, catalogue, History(), {})
+    ran = Ran(statement.query, catalogue, RelationHistory(), {})
     sources = {name: _source(catalogue, name) for name in pipeline.names}
     positions: dict[str, Any] = {name: {} for name in sources}
     read = dict.fromkeys(sources, 0)

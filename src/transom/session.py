@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, overload
+from typing import Any
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -178,28 +178,16 @@ class Session:
         query.run()
         return query.table()
 
-    @overload
     def start(
         self,
-        planned: str,
+        text: str,
         *,
         emit: Emit = "changes",
         on_rows: Callable[[pa.Table], None] | None = None,
         follow: bool = False,
         checkpoint: str | None = None,
         clock: Clock | None = None,
-    ) -> RunningQuery: ...
-
-    @overload
-    def start(self, planned: Sequence[Planned], **options: Any) -> LocalRun: ...
-
-    def start(
-        self,
-        planned: str | Sequence[Planned],
-        *,
-        on_rows: Callable[[pa.Table], None] | None = None,
-        **options: Any,
-    ) -> RunningQuery | LocalRun:
+    ) -> RunningQuery:
         """A query that runs in the background; declarations may stand before it in the text.
 
         Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
@@ -214,9 +202,8 @@ class Session:
         >>> [row["a"] for table in seen for row in table.to_pylist()]
         [7, 8]
         """
-        if not isinstance(planned, str):
-            return self.assemble(planned, **options)
-        one = self._only(planned)
+        one = self._only(text)
+        answer: Callable[[Planned, str, pa.Schema], Sink] | None = None
         if on_rows is not None:
             if one.sink is not None:
                 raise OptionError(
@@ -224,10 +211,13 @@ class Session:
                     remedy="leave on_rows out, or write the query without INSERT INTO",
                 )
             sink = CallbackSink(on_rows)
-            options["answer"] = lambda one, name, schema: sink
-        if one.sink is None and options.get("checkpoint") is None:
-            options["every"] = 1  # nothing is gained by waiting: rows in memory are shown at once
-        query = RunningQuery(self.assemble([one], **options), one.statement.text)
+            answer = lambda one, name, schema: sink  # noqa: E731
+        # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
+        every = 1 if one.sink is None and checkpoint is None else EVERY
+        run = self.assemble(
+            [one], emit=emit, follow=follow, checkpoint=checkpoint, every=every, answer=answer, clock=clock
+        )
+        query = RunningQuery(run, one.statement.text)
         self._running.add(query)
         return query
 

@@ -74,7 +74,7 @@ def main(options: argparse.Namespace) -> int:
 
         with contextlib.chdir(folder):
             session = Session()
-            run = session.start(session.prepare(QUERY.read_text()), answer=answer)
+            run = session.assemble(session.prepare(QUERY.read_text()), answer=answer)
             started = time.perf_counter()
             run.run()
             seconds = time.perf_counter() - started

@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(screen, name, schema, options.format, options.follow)
 
-        run = session.start(
+        run = session.assemble(
             standing,
             emit=options.emit,
             follow=options.follow,

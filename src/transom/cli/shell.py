@@ -106,7 +106,7 @@ class Shell:
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow)
 
-        run = self.session.start([one], emit=manner.emit, follow=manner.follow, answer=answer)
+        run = self.session.assemble([one], emit=manner.emit, follow=manner.follow, answer=answer)
         run.queries[0].name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
         ended = self._ended if one.sink is not None else lambda query: None
         query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)

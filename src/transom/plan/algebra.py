@@ -7,6 +7,7 @@ Nodes are frozen and check themselves when built.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal as OneOf
@@ -19,10 +20,10 @@ from transom.plan.expression import Expression
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(ABC):
     @property
-    def schema(self) -> Schema:
-        raise NotImplementedError
+    @abstractmethod
+    def schema(self) -> Schema: ...
 
     @property
     def inputs(self) -> tuple[Node, ...]:

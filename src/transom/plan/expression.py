@@ -6,6 +6,7 @@ self-joins and repeated names need no care. `OuterColumn` appears only inside th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(ABC):
     """A value computed from one row. Every kind has a `type`."""
 
     @property
-    def type(self) -> pa.DataType:
-        raise NotImplementedError
+    @abstractmethod
+    def type(self) -> pa.DataType: ...
 
     @property
     def children(self) -> tuple[Expression, ...]:

@@ -61,7 +61,7 @@ class Planner:
         if isinstance(node, OuterJoin):
             raise RefusedError(
                 f"{node.side.upper()} JOIN cannot run yet on this runtime",
-                remedy="use an inner join; rows without a partner: all EXCEPT ALL those joined with SELECT DISTINCT keys",
+                remedy="use an inner join; rows without a partner: all EXCEPT ALL those joined with DISTINCT keys",
             )
         for expression in _expressions(node):
             if any(isinstance(part, Exists | InQuery) for part in walk(expression)):

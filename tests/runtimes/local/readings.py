@@ -98,7 +98,7 @@ def sink(folder: Path, name: str, emit: str = "changes") -> str:
 
 def start(text: str, **options: Any) -> LocalRun:
     session = Session()
-    return session.start(session.prepare(text), **options)
+    return session.assemble(session.prepare(text), **options)
 
 
 def only_query(text: str, **options: Any) -> LocalQuery:

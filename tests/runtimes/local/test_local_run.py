@@ -249,7 +249,7 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
 def test_a_followed_run_shows_its_rows_whenever_it_falls_silent() -> None:
     session, clock = Session(), Stopping(HeldClock(), after=3)
     session.stream("s", [{"ts": at(i), "a": i} for i in range(3)], time="ts")
-    run = session.start(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
+    run = session.assemble(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
     clock.watched = run
     with pytest.raises(KeyboardInterrupt):
         run.run()

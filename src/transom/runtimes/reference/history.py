@@ -5,6 +5,7 @@ of a stream. Answers of two runtimes are compared as histories, by `difference`.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -58,16 +59,16 @@ def _order_of(value: Any) -> tuple[int, Any]:
 
 
 @dataclass(frozen=True)
-class History:
+class History(ABC):
     """An answer, with how many rows of each input were late and how many were rejected."""
 
     late: Mapping[str, int] = field(default_factory=dict, kw_only=True, compare=False)
     rejected: Mapping[str, int] = field(default_factory=dict, kw_only=True, compare=False)
 
     @property
+    @abstractmethod
     def instants(self) -> tuple[int, ...]:
         """The instants at which something happens."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
