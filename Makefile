@@ -8,7 +8,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 # Compiled loops are kept beside the environment that compiled them; the test processes share them.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-.PHONY: help test check format demo bench nightly lock clean
+.PHONY: help test check format demo bench nightly planted docs lock clean
 
 help:
 	@echo 'make demo     a first query and its answer'
@@ -17,6 +17,8 @@ help:
 	@echo 'make format   rewrite the sources in the agreed format'
 	@echo 'make bench    list the benchmarks'
 	@echo 'make nightly  the test suite with many more generated examples'
+	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
+	@echo 'make docs     make the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
 
@@ -60,6 +62,12 @@ bench: $(READY)
 
 nightly: export HYPOTHESIS_PROFILE := nightly
 nightly: test
+
+planted: $(READY)
+	$(BIN)/python -m tests.planted.plant
+
+docs: $(READY)
+	$(BIN)/python -m tests.docs.remake
 
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (https://docs.astral.sh/uv)' >&2; exit 1; }

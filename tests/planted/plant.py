@@ -30,7 +30,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from tests.planted.bugs import BUGS, Bug
+from tests.planted.bug import Bug
+from tests.planted.bugs import BUGS
 
 ROOT: Final = Path(__file__).parents[2]
 NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.planted.bugs import BUGS, Bug
+from tests.planted.bug import Bug
+from tests.planted.bugs import BUGS
 from tests.planted.plant import planted
 
 SOURCES = Path(__file__).parents[2] / "src" / "transom"

@@ -1,0 +1,306 @@
+"""Bugs of counting, of joins and of aggregates."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+COUNTING: Final = (
+    Bug(
+        "end_at_progress_counted",
+        "kernels/tally.py",
+        "gone = (delta.te < upto)",
+        "gone = (delta.te <= upto)",
+        "a row leaves a step before the row that replaces it comes: ISTREAM shows a row that did not change",
+    ),
+    Bug(
+        "cancellation_skipped",
+        "kernels/tally.py",
+        "entry = entry_of[k]",
+        "entry = -1",
+        "a row that leaves as an equal one enters is told as new",
+    ),
+    Bug(
+        "change_told_without_one",
+        "kernels/tally.py",
+        "if counts[0, k] != before[0, entry] or counts[1, k] != before[1, entry]:",
+        "if k >= 0:",
+        "RSTREAM speaks though the snapshot is what it was",
+    ),
+    Bug(
+        "value_forgotten_too_early",
+        "kernels/tally.py",
+        "(self.counts[:, touched] == 0).all(axis=0)",
+        "(self.counts[:, touched] == 0).any(axis=0)",
+        "a value that is in one input of a set operation only is forgotten while it is there",
+    ),
+    Bug(
+        "multiplicity_lost_close",
+        "kernels/multiplicity.py",
+        "closed += 1",
+        "closed = 1",
+        "of several rows that a set operation ends in one step all but one stay",
+    ),
+    Bug(
+        "except_all_as_except",
+        "kernels/set_operation.py",
+        "np.maximum(left - right, 0) if self.all else (left > 0)",
+        "np.minimum(left, 1) * (right == 0) if self.all else (left > 0)",
+        "EXCEPT ALL forgets how often a row is there",
+    ),
+    Bug(
+        "intersect_all_takes_the_greater_count",
+        "kernels/set_operation.py",
+        "np.minimum(left, right) if self.all",
+        "np.maximum(left, right) if self.all",
+        "INTERSECT ALL has rows that one side lacks",
+    ),
+    Bug(
+        "union_keeps_duplicates",
+        "planner/plan.py",
+        "if node.all:\n                return both",
+        "if node is not None:\n                return both",
+        "UNION is UNION ALL",
+    ),
+    Bug(
+        "istream_without_counts",
+        "kernels/to_stream.py",
+        "times = np.maximum(grew, 0)",
+        "times = (grew > 0).astype(np.int64)",
+        "of two equal rows that enter at once ISTREAM shows one",
+    ),
+    Bug(
+        "dstream_shows_what_enters",
+        "kernels/to_stream.py",
+        "times = np.maximum(-grew, 0)",
+        "times = np.abs(grew)",
+        "DSTREAM has what enters as well",
+    ),
+    Bug(
+        "rstream_without_counts",
+        "kernels/to_stream.py",
+        "np.repeat(alive, state.shown[alive])",
+        "alive",
+        "RSTREAM shows equal rows once",
+    ),
+    Bug(
+        "rstream_stops_a_slide_early",
+        "kernels/to_stream.py",
+        "step.horizon + 1",
+        "step.horizon",
+        "the sample at the last end is missing",
+    ),
+    Bug(
+        "rows_of_one_instant_in_any_order",
+        "kernels/to_stream.py",
+        "order = np.lexsort(by)",
+        'order = np.argsort(t, kind="stable")',
+        "the order of a derived stream depends on batches and history, and so does every ROWS window over it",
+    ),
+    Bug(
+        "changes_enter_before_they_leave",
+        "kernels/to_stream.py",
+        "state.tally.keys.ranks(key), sign, t)",
+        "state.tally.keys.ranks(key), 1 - sign, t)",
+        "within an instant + comes before -, and an upsert on a key ends with the old row",
+    ),
+)
+
+JOIN: Final = (
+    Bug(
+        "pair_of_rows_that_only_touch",
+        "kernels/join/side.py",
+        "and ta < entries[o, TE]",
+        "and ta <= entries[o, TE]",
+        "a row that leaves as its partner comes makes a pair without a lifetime",
+    ),
+    Bug(
+        "pair_of_rows_that_only_touch_turned",
+        "kernels/join/side.py",
+        "and entries[o, TA] < te",
+        "and entries[o, TA] <= te",
+        "the same, when the row that leaves is the one that is looked for",
+    ),
+    Bug(
+        "pair_begins_with_the_older_row",
+        "kernels/join/join.py",
+        "ta = np.maximum(state.left.ta[l], state.right.ta[r])",
+        "ta = np.minimum(state.left.ta[l], state.right.ta[r])",
+        "a pair is told for a time when one of its rows was not there",
+    ),
+    Bug(
+        "open_pair_lost_close",
+        "kernels/join/join.py",
+        "for side in (0, 1):",
+        "for side in (0,):",
+        "a pair whose right row ends first never ends",
+    ),
+    Bug(
+        "open_pair_ends_with_the_left_row",
+        "kernels/join/open_pairs.py",
+        "ends[count] = min(left_te[l], right_te[r])",
+        "ends[count] = left_te[l]",
+        "a pair whose right row ends first has no end, or a later one",
+    ),
+    Bug(
+        "open_pair_left_in_the_other_list",
+        "kernels/join/open_pairs.py",
+        "elif side == 0:\n                first_right[r] = following",
+        "elif side == 1:\n                first_right[r] = following",
+        "a pair that has ended is ended again when its other row leaves",
+    ),
+    Bug(
+        "oldest_row_of_the_ring_not_found",
+        "kernels/join/side.py",
+        "while at >= oldest:",
+        "while at > oldest:",
+        "the row at the tail of the ring makes no pairs any more",
+    ),
+    Bug(
+        "ring_tail_moved_too_far",
+        "kernels/join/ring_hash.py",
+        "entries[oldest & mask, TE] < upto:",
+        "entries[(oldest + 1) & mask, TE] < upto:",
+        "a row is dropped when its successor would be due",
+    ),
+    Bug(
+        "ring_for_ends_in_any_order",
+        "planner/join.py",
+        "growing = left.ends_grow and right.ends_grow",
+        "growing = left.ends_grow or right.ends_grow",
+        "a ring waits for its oldest row while younger ones have long ended",
+    ),
+    Bug(
+        "null_keys_match",
+        "kernels/join/side.py",
+        "if not null.any():",
+        "if len(null):",
+        "NULL = NULL, or NULL = 0, is true in a join",
+    ),
+    Bug(
+        "residual_skipped_for_a_single_pair",
+        "kernels/join/join.py",
+        "if self.residual is not None and len(a):",
+        "if self.residual is not None and len(a) > 1:",
+        "the rest of the predicate is not asked when a step has one candidate",
+    ),
+    Bug(
+        "hash_taken_for_the_key",
+        "kernels/join/side.py",
+        "(not keyed or equal_bytes(",
+        "(True or equal_bytes(",
+        "texts whose hashes collide join",
+    ),
+    Bug(
+        "unlinked_row_still_leads_on",
+        "kernels/join/lazy_hash.py",
+        "if following >= 0:\n            before[following] = previous",
+        "if following < 0:\n            before[following] = previous",
+        "a chain breaks when the neighbour of an ended row ends",
+    ),
+)
+
+AGGREGATE: Final = (
+    Bug(
+        "aggregate_end_at_progress",
+        "kernels/aggregate/aggregate.py",
+        "gone = (delta.te < step.upto)",
+        "gone = (delta.te <= step.upto)",
+        "a group is empty for no time between a row that leaves and the one that replaces it: ISTREAM flickers",
+    ),
+    Bug(
+        "aggregate_lost_close",
+        "kernels/aggregate/accumulate.py",
+        "rows[g] == 0:\n                if shown[g] >= 0:",
+        "rows[g] == 0:\n                if shown[g] > 0:",
+        "the last row of a group leaves and its result stays",
+    ),
+    Bug(
+        "empty_group_keeps_a_row",
+        "kernels/aggregate/accumulate.py",
+        "if not everything and rows[g] == 0:",
+        "if not everything and rows[g] < 0:",
+        "a group without rows is shown with COUNT 0",
+    ),
+    Bug(
+        "no_row_over_nothing",
+        "kernels/aggregate/aggregate.py",
+        "parts.append((np.array([step.origin]), np.array([-1]), 0))",
+        "parts.extend(())",
+        "a global aggregate has no row before the first row comes",
+    ),
+    Bug(
+        "group_forgotten_too_early",
+        "kernels/aggregate/aggregate.py",
+        "gone = group[state.rows[group] == 0]",
+        "gone = group[state.rows[group] <= 1]",
+        "a group is forgotten with one row still in it, and its next row begins a second one",
+    ),
+    Bug(
+        "same_total_by_the_high_word",
+        "kernels/aggregate/accumulate.py",
+        "same = same and now_hi[c] == last_hi[c, g] and now_lo[c] == last_lo[c, g]",
+        "same = same and now_hi[c] == last_hi[c, g]",
+        "a SUM that changes while the count does not is not told",
+    ),
+    Bug(
+        "heap_loses_what_was_below",
+        "kernels/aggregate/ordered.py",
+        "return meld(root, below, turn, links, values, texts)",
+        "return root",
+        "MIN or MAX forgets rows when one in the middle leaves",
+    ),
+    Bug(
+        "text_compared_by_its_first_bytes",
+        "kernels/aggregate/ordered.py",
+        "if k < 0:\n        return 0",
+        "if k < 99:\n        return 0",
+        "MIN of texts that agree on 16 bytes is any of them",
+    ),
+    Bug(
+        "count_distinct_counts_duplicates",
+        "kernels/aggregate/accumulate.py",
+        "if pair_count[d, pair] != (1 if way > 0 else 0):",
+        "if pair_count[d, pair] < 0:",
+        "COUNT(DISTINCT) is COUNT",
+    ),
+    Bug(
+        "float_sum_rounds_at_every_row",
+        "kernels/aggregate/accumulate.py",
+        "exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)",
+        "total = exact_sum.rounded(floats[at]) + way * np.uint64(lo[a, s]).view(np.float64)\n"
+        "                        floats[at] = 0\n"
+        "                        exact_sum.add(floats[at], total, 1)",
+        "a SUM of floats depends on order and history",
+    ),
+    Bug(
+        "float_sum_rounds_half_up",
+        "kernels/aggregate/exact_sum.py",
+        "if kept & np.int64(1) and (sticky or mantissa & np.int64(1)):",
+        "if kept & np.int64(1):",
+        "a SUM of floats is off by one in the last place at ties",
+    ),
+    Bug(
+        "integer_sum_of_64_bits",
+        "kernels/aggregate/cells.py",
+        "return _decimals(type_, hi, lo, (n > 0).astype(np.uint8))",
+        "return _decimals(type_, lo.view(np.int64) >> 63, lo, (n > 0).astype(np.uint8))",
+        "a SUM of integers beyond 64 bits wraps around",
+    ),
+    Bug(
+        "average_of_integers_is_an_integer",
+        "kernels/aggregate/cells.py",
+        "quotient = whole.astype(np.float64) / divisor",
+        "quotient = whole.astype(np.float64) // divisor",
+        "AVG of 1 and 2 is 1",
+    ),
+    Bug(
+        "null_group_dropped",
+        "kernels/aggregate/aggregate.py",
+        "if len(delta):\n            slots",
+        "if len(delta) and not any(delta.values.column(i).null_count == len(delta) for i in self.keys):\n"
+        "            slots",
+        "rows whose group is NULL are lost",
+    ),
+)

@@ -1,0 +1,211 @@
+"""Bugs of keys, tables, plans, growing state and expressions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+KEYS: Final = (
+    Bug(
+        "zero_has_a_sign",
+        "kernels/keys.py",
+        "doubles = values.astype(np.float64) + 0.0",
+        "doubles = values.astype(np.float64)",
+        "-0.0 and 0.0 are two groups and do not join",
+    ),
+    Bug(
+        "nan_differs_from_nan",
+        "kernels/keys.py",
+        "np.where(np.isnan(doubles), np.nan, doubles).view(np.uint64)",
+        "doubles.view(np.uint64)",
+        "NaNs of different origin (of inf - inf, of a file) are different groups",
+    ),
+    Bug(
+        "nan_is_the_least",
+        "kernels/keys.py",
+        "negative = (bits & _SIGN) != 0",
+        "negative = ((bits & _SIGN) != 0) | np.isnan(doubles)",
+        "NaN comes first in a derived stream, and MAX is not NaN",
+    ),
+    Bug(
+        "null_groups_by_what_lies_beneath",
+        "kernels/keys.py",
+        "hashes[null] =",
+        "hashes[:0] =",
+        "NULLs are told apart by the number that happens to stand under them",
+    ),
+    Bug(
+        "text_keys_run_together",
+        "kernels/keys.py",
+        "out[at + 1] = 0",
+        "out[at + 1] = 1",
+        "the order of texts that begin alike is not that of their bytes",
+    ),
+    Bug(
+        "equal_hash_is_equal_group",
+        "kernels/key_index.py",
+        "elif equal_bytes(data, offsets[i], size, arena, start[at], length[at]):",
+        "elif at >= 0:",
+        "texts whose hashes collide are one group",
+    ),
+    Bug(
+        "forgotten_key_stays_in_its_chain",
+        "kernels/key_index.py",
+        "chain[at] = chain[number]",
+        "chain[at] = chain[at]",
+        "a key that nobody holds is found again, with another's number",
+    ),
+)
+
+TABLES: Final = (
+    Bug(
+        "upsert_keeps_the_old_row",
+        "kernels/table.py",
+        "if old >= 0 and (upsert or not enters[i]):",
+        "if old >= 0 and not enters[i]:",
+        "a key of an upsert table has all its rows at once",
+    ),
+    Bug(
+        "minus_without_its_row_accepted",
+        "kernels/table.py",
+        "refused += 1",
+        "refused += 0",
+        "a - that took nothing away is counted as used",
+    ),
+    Bug(
+        "table_lost_close",
+        "kernels/table.py",
+        "closed += 1",
+        "closed = 1",
+        "of several rows that leave a table in one step all but one stay",
+    ),
+    Bug(
+        "static_table_from_the_step_on",
+        "kernels/table.py",
+        "ta = np.full(count, step.origin, dtype=np.int64)",
+        "ta = np.full(count, step.upto - 1, dtype=np.int64)",
+        "reference data is not there at the origin",
+    ),
+)
+
+PLAN: Final = (
+    Bug(
+        "filter_pushed_below_rows",
+        "plan/rewrites/push_filters.py",
+        "return window.partition is not None and columns_of(predicate)",
+        "return window.partition is None or columns_of(predicate)",
+        "ROWS N counts only the rows that pass the filter",
+    ),
+    Bug(
+        "filter_on_any_column_pushed_below_partition",
+        "plan/rewrites/push_filters.py",
+        "columns_of(predicate) <= set(window.partition)",
+        "len(window.partition) > 0",
+        "PARTITION BY .. ROWS N counts only the rows that pass the filter",
+    ),
+    Bug(
+        "filter_pushed_below_a_slide",
+        "plan/rewrites/push_filters.py",
+        "return window.slide is None",
+        "return True",
+        "RSTREAM over slides stops before the last row that the filter hides has ended",
+    ),
+    Bug(
+        "filter_on_one_side_of_a_set_operation",
+        "plan/rewrites/push_filters.py",
+        "right=_push(node.right, parts))",
+        "right=_push(node.right, ()))",
+        "a filter above UNION ALL passes the rows of the right",
+    ),
+    Bug(
+        "column_of_union_pruned",
+        "plan/rewrites/prune_columns.py",
+        'node.kind == "union" and node.all:',
+        'node.kind == "union":',
+        "UNION compares only the columns that somebody reads, and loses rows",
+    ),
+    Bug(
+        "key_of_a_join_pruned",
+        "plan/rewrites/prune_columns.py",
+        "(columns_of(join.predicate) if join.predicate is not None else frozenset())",
+        "frozenset()",
+        "a join on a column that is not selected cannot be planned",
+    ),
+    Bug(
+        "inner_predicate_not_moved",
+        "plan/rewrites/flatten_joins.py",
+        "column: column + first for column",
+        "column: column for column",
+        "the predicate of a join inside a join reads the columns of another input",
+    ),
+    Bug(
+        "rows_window_spread_over_buckets",
+        "planner/window.py",
+        'rows"), SINGLE, True, True)',
+        'rows"), ANY, True, True)',
+        "a fragment with a ROWS window would count the rows of each bucket by themselves",
+    ),
+)
+
+GROWTH: Final = (
+    Bug(
+        "ring_loses_open_pairs_as_it_grows",
+        "kernels/join/ring_hash.py",
+        "first_pair[new] = self.first_pair[old]",
+        "first_pair[new] = -1",
+        "open pairs made before the ring grew never end",
+    ),
+    Bug(
+        "chains_cut_as_the_table_grows",
+        "kernels/join/lazy_hash.py",
+        "entries[slot, CHAIN] = fresh[to]",
+        "entries[slot, CHAIN] = -1",
+        "rows of a join are not found any more once a side has grown",
+    ),
+    Bug(
+        "keys_lost_as_the_index_grows",
+        "kernels/key_index.py",
+        "chain[at] = fresh[to]",
+        "chain[at] = -1",
+        "a group is begun a second time once there are many",
+    ),
+    Bug(
+        "texts_not_followed_as_they_move",
+        "kernels/row_store.py",
+        "column.start[slots] = ends - lengths",
+        "column.start[slots[:1]] = 0",
+        "texts turn into pieces of others when the arena is packed",
+    ),
+    Bug(
+        "block_of_pairs_begins_anew",
+        "kernels/join/side.py",
+        "row, at, seen\n            o =",
+        "row + 1, -2, seen\n            o =",
+        "the rest of the partners of a row is skipped when a block of pairs is full",
+    ),
+)
+
+SCALAR: Final = (
+    Bug(
+        "nan_compares_with_nothing",
+        "kernels/scalar/comparison.py",
+        "if a_nan is not None or b_nan is not None:",
+        "if a_nan is not None and b_nan is None:",
+        "NaN = NaN is false in a WHERE and true in a GROUP BY",
+    ),
+    Bug(
+        "unknown_and_false_is_unknown",
+        "kernels/scalar/comparison.py",
+        '"and": pc.and_kleene',
+        '"and": pc.and_',
+        "NULL AND FALSE is NULL, and its NOT keeps no row",
+    ),
+    Bug(
+        "guarded_branch_run_on_all_rows",
+        "kernels/scalar/compiler.py",
+        "return _folded(run_guarded if guarded else run,",
+        "return _folded(run,",
+        "CASE WHEN b <> 0 THEN a // b END fails on a row that does not take the branch",
+    ),
+)

@@ -1,0 +1,257 @@
+"""Bugs of windows, of progress, of lifetimes and of restarts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+WINDOWS: Final = (
+    Bug(
+        "rows_window_lost_close",
+        "kernels/window/rows.py",
+        "close(state.open.column(1)[:old].copy(), te)",
+        "close(state.open.column(1)[1:old].copy(), te[1:])",
+        "the oldest row of a ROWS window is pushed out and stays in the answer forever",
+    ),
+    Bug(
+        "rows_range_ignores_range",
+        "pipeline/build.py",
+        "return RowsWindow(spec.rows, length)",
+        "return RowsWindow(spec.rows)",
+        "ROWS N RANGE T ends by count alone",
+    ),
+    Bug(
+        "partition_range_ignores_earlier_end",
+        "kernels/window/partition_rows.py",
+        "end = min(t[i], nodes[2, old])",
+        "end = t[i]",
+        "a row of PARTITION BY .. ROWS N RANGE T that ended by time lives on to the row that pushes it out",
+    ),
+    Bug(
+        "partition_window_lost_close",
+        "kernels/window/partition_rows.py",
+        "elif holder >= 0:\n                closed_holder[closed] = holder\n                closed_te[closed] = end",
+        "elif holder > 0:\n                closed_holder[closed] = holder\n                closed_te[closed] = end",
+        "the row with the first holder is pushed out of its partition and never ends",
+    ),
+    Bug(
+        "partition_range_ends_the_wrong_row",
+        "kernels/window/partition_rows.py",
+        "if nodes[3, node] != serials[i]:",
+        "if nodes[3, node] < 0:",
+        "the time of a row that is long gone ends the row that has its place now",
+    ),
+    Bug(
+        "slide_rounds_down",
+        "kernels/window/slide_range.py",
+        "-(-t // slide) * slide",
+        "t // slide * slide",
+        "a row shows at the multiple before it arrived",
+    ),
+    Bug(
+        "slide_rows_ends_a_step_late",
+        "kernels/window/slide_rows.py",
+        'side="right"',
+        'side="left"',
+        "the last row that a sample of ROWS N SLIDE M should lose is never taken out",
+    ),
+    Bug(
+        "window_beyond_the_end_of_time",
+        "kernels/window/range.py",
+        "np.minimum(t, FOREVER - length) + length",
+        "t + length",
+        "a long window near the end of time ends after forever, or overflows into the past",
+    ),
+    Bug(
+        "now_lasts_a_microsecond",
+        "pipeline/build.py",
+        "return RangeWindow(tick)",
+        "return RangeWindow(1)",
+        "NOW ends within the tick, between two instants",
+    ),
+)
+
+PROGRESS: Final = (
+    Bug(
+        "late_row_used",
+        "pipeline/admission.py",
+        "codes[timed[late]] = LATE",
+        "codes[timed[late]] = FIT",
+        "what was final is revised",
+    ),
+    Bug(
+        "row_on_the_watermark_is_late",
+        "pipeline/admission.py",
+        "late: Mask = t < mark",
+        "late: Mask = t <= mark",
+        "a row that came exactly as late as was allowed is lost",
+    ),
+    Bug(
+        "lateness_judged_by_batch",
+        "pipeline/admission.py",
+        "np.maximum.accumulate(t[:-1], out=before[1:])",
+        "before[1:] = before[0]",
+        "whether a row is late depends on how the input was cut",
+    ),
+    Bug(
+        "equal_times_turned_in_a_batch",
+        "pipeline/admission.py",
+        'order = np.argsort(t, kind="stable")\n            rows, t',
+        'order = np.argsort(-t, kind="stable")[::-1]\n            rows, t',
+        "rows of one instant lose their arrival order when a batch is sorted, and ROWS counts other rows",
+    ),
+    Bug(
+        "equal_times_turned_across_batches",
+        "pipeline/admission.py",
+        'order = np.argsort(t, kind="stable")\n            t, values',
+        'order = np.argsort(-t, kind="stable")[::-1]\n            t, values',
+        "rows of one instant from several batches lose their arrival order",
+    ),
+    Bug(
+        "row_at_progress_released",
+        "pipeline/admission.py",
+        "count = int(np.searchsorted(part.t, upto))",
+        'count = int(np.searchsorted(part.t, upto, side="right"))',
+        "a row of the instant that is not final yet is taken before those that may still come ahead of it",
+    ),
+    Bug(
+        "tick_not_applied",
+        "pipeline/admission.py",
+        "if self.tick > 1:",
+        "if self.tick < 1:",
+        "instants are not floored to the tick",
+    ),
+    Bug(
+        "null_key_of_a_table_used",
+        "pipeline/admission.py",
+        "codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY",
+        "codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = FIT",
+        "an upsert without a key becomes a row that nothing can replace",
+    ),
+    Bug(
+        "progress_of_the_fastest_input",
+        "pipeline/driver.py",
+        "return min((self.watermark(name) for name in self.inputs), default=FOREVER)",
+        "return max((self.watermark(name) for name in self.inputs), default=FOREVER)",
+        "rows of the slower input are taken after their time was called final",
+    ),
+    Bug(
+        "origin_of_the_last_input",
+        "pipeline/driver.py",
+        "first = min((t for t in firsts if t is not None), default=None)",
+        "first = max((t for t in firsts if t is not None), default=None)",
+        "time begins when the last input has a row, and what came before it is lost",
+    ),
+    Bug(
+        "set_origin_ignored",
+        "pipeline/driver.py",
+        'catalogue.options.get("origin")',
+        "None",
+        "SET origin does nothing",
+    ),
+    Bug(
+        "refused_change_counted_twice",
+        "pipeline/driver.py",
+        "ledger.used -= len(unmatched)",
+        "ledger.used -= 0",
+        "the ledger of a table does not add up",
+    ),
+    Bug(
+        "silent_stream_runs_ahead",
+        "pipeline/driver.py",
+        "reached = min(others, default=BEGINNING)",
+        "reached = max(others, default=BEGINNING)",
+        "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
+    ),
+    Bug(
+        "idle_row_called_late",
+        "pipeline/admission.py",
+        "codes[timed[by_idleness]] = IDLE",
+        "codes[timed[by_idleness]] = LATE",
+        "the side table gives the wrong reason",
+    ),
+)
+
+LIFETIMES: Final = (
+    Bug(
+        "ghost_kept",
+        "kernels/kernel.py",
+        "step.upto, ends), ta < te), holder",
+        "step.upto, ends), ta <= te), holder",
+        "a row that ends when it begins is shown to the user",
+    ),
+    Bug(
+        "ghost_emitted_as_a_lifetime",
+        "pipeline/emit.py",
+        "kept = np.flatnonzero(te > ta)",
+        "kept = np.flatnonzero(te >= ta)",
+        "a row that turned out a ghost is written with an empty lifetime",
+    ),
+    Bug(
+        "end_at_progress_is_due",
+        "kernels/lifetimes.py",
+        'np.searchsorted(run.te, upto, side="left")',
+        'np.searchsorted(run.te, upto, side="right")',
+        "a row leaves a step before the row that replaces it comes: they do not cancel",
+    ),
+    Bug(
+        "unsorted_ends_looked_at_too_late",
+        "kernels/lifetimes.py",
+        "int(te.min())",
+        "int(te.max())",
+        "rows outlive their end until the latest of their batch is due",
+    ),
+    Bug(
+        "only_the_first_observer_hears",
+        "kernels/lifetimes.py",
+        "slot = following[slot]",
+        "slot = -1",
+        "of the rows that share an open end, all but one stay forever",
+    ),
+    Bug(
+        "holder_reused_within_the_step",
+        "state/holders.py",
+        "self.closed.append(holders)",
+        "self.slots.give_back(holders)",
+        "a closing is taken for that of the row that has the holder now",
+    ),
+    Bug(
+        "union_loses_closings_of_the_right",
+        "kernels/select.py",
+        "left.ends + right.ends",
+        "left.ends",
+        "rows from the right of a UNION ALL never end",
+    ),
+)
+
+RESTART: Final = (
+    Bug(
+        "restart_one_row_short",
+        "state/codec.py",
+        "return _checked(next(iter(reader)))",
+        "return (batch := _checked(next(iter(reader)))).slice(0, max(len(batch) - 1, 1))",
+        "the last of several waiting rows is lost by a restart",
+    ),
+    Bug(
+        "restart_forgets_the_holders",
+        "pipeline/driver.py",
+        'self.state = saved["state"]',
+        'self.state = replace(saved["state"], holders=self.state.holders)',
+        "after a restart the ends of open rows reach others",
+    ),
+    Bug(
+        "restart_a_queue_one_short",
+        "state/codec.py",
+        "return cls(**fields)",
+        'return cls(**fields | ({"last": max(fields["last"] - 1, 0)} if "first" in fields else {}))',
+        "the youngest open row of a row-count window is forgotten by a restart and never ends",
+    ),
+    Bug(
+        "restart_forgets_unsorted_ends",
+        "state/codec.py",
+        "for f in dataclasses.fields(value)}",
+        'for f in dataclasses.fields(value) if f.name != "unsorted"}',
+        "a part of the state is not saved: rows whose end was known before a restart never leave",
+    ),
+)
