@@ -18,7 +18,7 @@ help:
 	@echo 'make bench    list the benchmarks'
 	@echo 'make nightly  the test suite with many more generated examples'
 	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
-	@echo 'make docs     make the figures and plans in docs/ anew'
+	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
 
