@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -54,7 +55,20 @@ class Answer:
         self.values: list[tuple[Any, ...]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self.values += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        self._check(rows)
+        self.values += rows
+
+    def _check(self, rows: list[tuple[Any, ...]]) -> None:
+        """What the law asks of the output beyond the history that it tells: its order, and no ghosts."""
+        if self.stream:
+            assert all(a[0] <= b[0] for a, b in pairwise(rows)), "time goes back"
+        elif self.emit == "changes":
+            assert all((a[1], a[0] == "+") <= (b[1], b[0] == "+") for a, b in pairwise(rows)), (
+                "+ before -, or time goes back"
+            )
+        else:
+            assert all(te is None or ta < te for *_, ta, te in rows), "a ghost is shown"
 
     def history(self, **counts: Any) -> History:
         if self.stream:
