@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.stepping import batch
+from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import Keys, encode_keys, hash_words, single_word
 from transom.runtimes.reference.history import canonical, value_order
 
@@ -105,3 +106,13 @@ def test_no_columns_are_one_key_for_everything() -> None:
     keys = encode_keys([], 3)
     assert texts_of(keys) == [b""] * 3 and len(set(keys.hashes.tolist())) == 1 and not keys.null.any()
     assert len(encode_keys([pa.array([], pa.string())], 0)) == 0
+
+
+def test_null_is_null_whatever_lies_beneath() -> None:
+    """A computed column has numbers under its NULLs."""
+    beneath = pa.py_buffer(np.array([1, 2, 3], dtype=np.int64))
+    none_valid = pa.py_buffer(np.zeros(1, dtype=np.uint8))
+    column = pa.Array.from_buffers(pa.int64(), 3, [none_valid, beneath])
+    assert column.to_pylist() == [None, None, None]
+    numbers, brought = KeyIndex().number(encode_keys([column], 3))
+    assert numbers.tolist() == [0, 0, 0] and brought.tolist() == [0]
