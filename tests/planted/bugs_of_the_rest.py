@@ -38,9 +38,9 @@ KEYS: Final = (
     Bug(
         "text_keys_run_together",
         "kernels/keys.py",
-        "out[at + 1] = 0",
-        "out[at + 1] = 1",
-        "the order of texts that begin alike is not that of their bytes",
+        "out[at] = 255",
+        "out[at] = 0",
+        "a text with a zero byte ends early, and the columns after it run into it",
     ),
     Bug(
         "equal_hash_is_equal_group",
