@@ -49,13 +49,6 @@ KEYS: Final = (
         "elif at >= 0:",
         "texts whose hashes collide are one group",
     ),
-    Bug(
-        "forgotten_key_stays_in_its_chain",
-        "kernels/key_index.py",
-        "chain[at] = chain[number]",
-        "chain[at] = chain[at]",
-        "a key that nobody holds is found again, with another's number",
-    ),
 )
 
 TABLES: Final = (

@@ -217,6 +217,13 @@ LIFETIMES: Final = (
         "a closing is taken for that of the row that has the holder now",
     ),
     Bug(
+        "holder_given_back_twice",
+        "state/holders.py",
+        "self.closed.clear()",
+        "self.closed = self.closed[-1:]",
+        "two open rows share a holder, and the end of one ends the other",
+    ),
+    Bug(
         "union_loses_closings_of_the_right",
         "kernels/select.py",
         "left.ends + right.ends",

@@ -7,8 +7,8 @@ the bug is caught by that test, or it is MISSED, and the exit status is 1. What 
 process of its own.
 
 A copy always lies in the same folder and files keep their times, so that Numba finds what it compiled before. It looks
-at the file of a loop only, though, not at the files of the loops that are compiled into it; so a bug in a file with
-compiled loops starts without any.
+at the file of a loop only, though, not at the files of the loops that are compiled into it, so what was compiled from
+files that import the one with the bug is thrown away.
 """
 
 from __future__ import annotations
@@ -99,11 +99,29 @@ class Bed:
         file = self.copy / "src" / "transom" / bug.file
         source = file.read_text(encoding="utf-8")
         file.write_text(planted(bug, source), encoding="utf-8")
-        if "@jit" in source:
-            shutil.rmtree(self.copy / CACHE)
+        for stem in stems_that_import(file, self.copy / "src"):
+            for compiled in (self.copy / CACHE).glob(f"*/{stem}.*"):
+                compiled.unlink()
         started = time.monotonic()
         failed = run_tests(self.copy)
         return Found(bug, failed, time.monotonic() - started)
+
+
+def stems_that_import(file: Path, sources: Path) -> set[str]:
+    """The names of all files that import the file, directly or not, and of the file itself."""
+    imports: dict[Path, set[str]] = {}
+    for path in sources.rglob("*.py"):
+        found = re.findall(r"^from (transom[\w.]*) import (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        imports[path] = {
+            m for module, names in found for m in (module, *(f"{module}.{n}" for n in re.findall(r"\w+", names)))
+        }
+    reached = {file}
+    while True:
+        modules = {".".join(path.relative_to(sources).with_suffix("").parts) for path in reached}
+        more = reached | {path for path, imported in imports.items() if imported & modules}
+        if more == reached:
+            return {path.stem for path in reached}
+        reached = more
 
 
 def run_tests(copy: Path) -> str | None:
