@@ -120,7 +120,7 @@ def run_locally(
     for name in pipeline.inputs:
         ledger = pipeline.ledger(name)
         assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)
-        assert ledger.waiting == sum(len(part.t) for part in pipeline.state.inputs[name].waiting), (name, ledger)
+        assert ledger.waiting == sum(len(part.t) for part in pipeline.state.doors.inputs[name].waiting), (name, ledger)
     assert pipeline.progress == FOREVER
     late = {name: pipeline.ledger(name).late for name in pipeline.inputs}
     rejected = {name: pipeline.ledger(name).rejected for name in pipeline.inputs}

@@ -62,6 +62,7 @@ class Model:
             by_disorder = self.greatest is not None and t < self.greatest - self.bound
             code = admission.LATE if by_disorder else admission.IDLE
             self.counts["late"] += 1
+            self.greatest = t if self.greatest is None else max(self.greatest, t)
             return REASONS[code]
         else:
             self.waiting.append((t, number))
@@ -88,14 +89,16 @@ MOVES = st.lists(
 def test_every_row_is_somewhere_at_every_moment(moves: Any, bound: int, tick: int, origin: int | None) -> None:
     model, entry, state = Model(bound, tick, origin), Input(stream(bound), tick, origin), InputState()
     number = 0
+    firsts: list[int] = []
     for times, then in moves:
         rows = list(enumerate(times, start=number))
         number += len(times)
         expected = [(n, reason) for n, t in rows if (reason := model.judge(n, t))]
-        refused = entry.admit(state, batch([(n, t) for n, t in rows]))
+        refused = entry.admit(state, entry.look(batch([(n, t) for n, t in rows])))
         found = [] if refused is None else list(zip(refused.values["n"].to_pylist(), refused.reasons, strict=True))
         assert found == expected
         assert entry.watermark(state) == model.watermark
+        firsts += [t for t, _ in model.waiting]
         if then == "release":
             upto = model.watermark
             values, t = entry.release(state, upto)
@@ -109,16 +112,16 @@ def test_every_row_is_somewhere_at_every_moment(moves: Any, bound: int, tick: in
         assert ledger.rows_in == number
         assert (ledger.used, ledger.late, ledger.rejected) == tuple(model.counts.values())
         assert ledger.waiting == len(model.waiting) == sum(len(part.t) for part in state.waiting)
-        assert entry.first_waiting(state) == min((t for t, _ in model.waiting), default=None)
+        assert state.first == min(firsts, default=None)
     state.ended = True
     assert entry.watermark(state) == FOREVER
 
 
 def test_a_late_row_fails_the_query_where_that_is_asked_for_and_nothing_of_its_batch_is_taken() -> None:
     entry, state = Input(stream(2, late="fail"), 1), InputState()
-    entry.admit(state, batch([(0, 10), (1, 8)]))
+    entry.admit(state, entry.look(batch([(0, 10), (1, 8)])))
     with pytest.raises(LateRowError, match="'s' came late") as caught:
-        entry.admit(state, batch([(2, 11), (3, 20), (4, 17)]))
+        entry.admit(state, entry.look(batch([(2, 11), (3, 20), (4, 17)])))
     assert caught.value.remedy and "1970-01-01 00:00:00.000017" in str(caught.value)
     assert (state.ledger.rows_in, state.ledger.late, state.ledger.waiting) == (2, 0, 2)
     assert sum(len(part.t) for part in state.waiting) == 2 and state.greatest == 10
@@ -132,7 +135,8 @@ TABLE = TableDefinition("t", CHANGES, TimeColumn("ts", 0), "op", ("k",))
 
 def admitted(definition: TableDefinition, rows: list[tuple[Any, ...]]) -> tuple[InputState, Refused | None]:
     state = InputState()
-    return state, Input(definition, 1).admit(state, batch(rows, definition.columns))
+    door = Input(definition, 1)
+    return state, door.admit(state, door.look(batch(rows, definition.columns)))
 
 
 def test_changes_without_a_meaning_are_rejected_each_for_its_own_reason() -> None:
@@ -152,15 +156,14 @@ def test_a_rejected_change_moves_the_watermark_as_every_row_does() -> None:
 
 def test_time_begins_with_a_row_not_with_the_minus_of_none() -> None:
     state, _ = admitted(TABLE, [(3, "-", 1), (5, "+", 1)])
-    entry = Input(TABLE, 1)
-    assert entry.first_waiting(state) == 5
+    assert state.first == 5
     state, _ = admitted(TABLE, [(3, "-", 1)])
-    assert entry.first_waiting(state) is None
+    assert state.first is None
 
 
 def test_times_are_timestamps_of_any_year() -> None:
     rows = [(0, datetime(1, 1, 1)), (1, datetime(1969, 12, 31)), (2, datetime(9999, 12, 31, 23, 59, 59, 999_998))]
     entry, state = Input(stream(0), 1), InputState()
-    assert entry.admit(state, batch(rows)) is None
+    assert entry.admit(state, entry.look(batch(rows))) is None
     _, t = entry.release(state, FOREVER)
     assert t.tolist() == [BEGINNING, -86_400_000_000, FOREVER - 1]

@@ -156,7 +156,7 @@ def test_the_ledger_adds_up_at_every_moment(moves: Any) -> None:
             running.restart()
         for each in "str":
             of = running.pipeline.ledger(each)
-            waiting = sum(len(part.t) for part in running.pipeline.state.inputs[each].waiting)
+            waiting = sum(len(part.t) for part in running.pipeline.state.doors.inputs[each].waiting)
             assert of.rows_in == pushed[each] and of.waiting == waiting and of.late + of.rejected == refused[each]
     running.end("s", "t", "r")
     assert all(running.pipeline.ledger(each).waiting == 0 for each in "str")

@@ -46,10 +46,10 @@ def test_all_forms_tell_the_same_story(text: str, seed: int) -> None:
 
     def advance() -> None:
         for name, running in (forms | streams).items():
-            before = running.pipeline.state.upto
+            before = running.pipeline.state.doors.upto
             out = running.advance()
             told[name] += out
-            upto = running.pipeline.state.upto
+            upto = running.pipeline.state.doors.upto
             if name == "latest" and upto is not None and upto != before:
                 latest[upto] = Counter(out)
 

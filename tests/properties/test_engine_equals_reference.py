@@ -55,10 +55,10 @@ def check_example(family: str, seed: int) -> None:
     restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
 
     def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        if pipeline.state.upto is None or (emit == "lifetimes" and not answer.stream):
+        if pipeline.state.doors.upto is None or (emit == "lifetimes" and not answer.stream):
             return
-        told = difference(expected, answer.history(), until=pipeline.state.upto)
-        assert told is None, f"{text}\nwhen progress had reached {pipeline.state.upto}:\n{told}"
+        told = difference(expected, answer.history(), until=pipeline.state.doors.upto)
+        assert told is None, f"{text}\nwhen progress had reached {pipeline.state.doors.upto}:\n{told}"
 
     def run() -> History:
         return run_locally(query, catalogue, rows, pushes, emit=emit, restart=restarts.__contains__, watch=punctual)

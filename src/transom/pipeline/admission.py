@@ -8,7 +8,7 @@ rejected + waiting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class WaitingRows:
 class InputState:
     """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least.
 
-    `last_used` is the time of the last row that the query has taken.
+    `last_used` is the time of the last row that the query has taken, `first` the least time of an admitted one.
     """
 
     greatest: int | None = None
@@ -73,6 +73,31 @@ class InputState:
     last_used: int = BEGINNING
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
+    first: int | None = None
+
+    def see(self, greatest: int | None) -> None:
+        if greatest is not None:
+            self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
+
+    def use(self, t: Int64s) -> None:
+        if len(t):
+            self.last_used = int(t[-1])
+
+    def begin(self, t: int) -> None:
+        self.first = t if self.first is None else min(self.first, t)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Rows in source order, their instants and codes; `greatest` is the greatest instant, of refused rows as well.
+
+    A row is LATE here if it is so by the rows of the batch alone.
+    """
+
+    batch: pa.RecordBatch
+    times: Int64s
+    codes: Codes
+    greatest: int | None
 
 
 @dataclass(frozen=True)
@@ -99,28 +124,35 @@ class Input:
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
         return own if state.raised is None else max(own, state.raised)
 
-    def admit(self, state: InputState, batch: pa.RecordBatch) -> Refused | None:
-        """Take rows in source order; the ones that were refused come back with their reasons."""
-        assert self.definition.time is not None
+    def look(self, batch: pa.RecordBatch) -> Looked:
+        """What can be said of rows in source order without knowing what came before them."""
         times, codes = self._times(batch)
         timed = np.flatnonzero(codes == FIT)
         t = times[timed]
-        late = self._late(state, t)
-        if late.any():
-            self._refuse_late(state, t, late, timed, codes)
-        state.ledger.rows_in += len(batch)  # not before: a batch that fails was not taken
-        if len(t):
-            highest = int(t.max())
-            state.greatest = highest if state.greatest is None else max(state.greatest, highest)
+        late = self._late_among(t)
+        codes[timed[late]] = LATE
+        greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
-        fit = np.flatnonzero(codes == FIT)
-        self._wait(state, batch, fit, times[fit])
-        state.ledger.late += int(late.sum())
-        state.ledger.rejected += len(batch) - len(fit) - int(late.sum())
+        return Looked(batch, times, codes, greatest)
+
+    def admit(self, state: InputState, looked: Looked) -> Refused | None:
+        """Take rows in source order; the ones that were refused come back with their reasons."""
+        codes = self._refuse_late(state, looked.times, looked.codes)
         refused = np.flatnonzero(codes)
+        late = int((codes[refused] >= LATE).sum())
+        if late and self.definition.late == "fail":
+            raise self._failed(looked.times[codes >= LATE][0])
+        state.ledger.rows_in += len(codes)  # not before: a batch that fails was not taken
+        state.ledger.late += late
+        state.ledger.rejected += len(refused) - late
+        state.see(looked.greatest)
+        fit = np.flatnonzero(codes == FIT)
+        t = looked.times[fit]
+        self._note_first(state, looked.batch, fit, t)
+        self._wait(state, looked.batch, fit, t)
         if not len(refused):
             return None
-        return Refused(batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
+        return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `upto`, in time order."""
@@ -143,17 +175,24 @@ class Input:
         state.ledger.used += len(t)
         return values, t
 
-    def first_waiting(self, state: InputState) -> int | None:
-        """The least time of a waiting row; a '-' of a table that has no row yet will be rejected and begins nothing."""
+    def refuse_waiting(self, state: InputState) -> Refused | None:
+        """Time has not begun and never will: what waits are changes that take away rows which never were."""
+        values, _ = self.release(state, FOREVER)
+        return None if values is None else refuse_used(state.ledger, values)
+
+    def begins(self, batch: pa.RecordBatch, rows: Int64s) -> Int64s:
+        """Which of the rows can be the first of a query: not a '-' of a table, which takes away a row."""
         change = self.definition.change_column if isinstance(self.definition, TableDefinition) else None
-        firsts = []
-        for part in state.waiting:
-            row = 0
-            if change is not None:
-                row = pc.index(part.values.column(_position(self.definition, change)), "+").as_py()
-            if row >= 0:
-                firsts.append(int(part.t[row]))
-        return min(firsts, default=None)
+        if change is None or not len(rows):
+            return rows
+        enters = pc.equal(batch.column(_position(self.definition, change)), "+").fill_null(False)
+        beginning: Int64s = rows[enters.to_numpy(zero_copy_only=False)[rows]]
+        return beginning
+
+    def _note_first(self, state: InputState, batch: pa.RecordBatch, rows: Int64s, t: Int64s) -> None:
+        beginning = self.begins(batch, rows)
+        if len(beginning):
+            state.begin(int((t if len(beginning) == len(rows) else t[np.isin(rows, beginning)]).min()))
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Int64s, Codes]:
         """Instants floored to the tick, and the code of every row that has none."""
@@ -185,32 +224,33 @@ class Input:
             null = batch.column(_position(self.definition, name)).is_null()
             codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY
 
-    def _refuse_late(self, state: InputState, t: Int64s, late: Mask, timed: Int64s, codes: Codes) -> None:
-        assert self.definition.time is not None
-        if self.definition.late == "fail":
-            row = int(np.flatnonzero(late)[0])
-            raise LateRowError(
-                f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t[row]))}",
-                remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
-            )
-        codes[timed[late]] = LATE
-        if state.raised is not None:
-            by_idleness = late & ~self._late(replace(state, raised=None), t)
-            codes[timed[by_idleness]] = IDLE
+    def _failed(self, t: int) -> LateRowError:
+        return LateRowError(
+            f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t))}",
+            remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
+        )
 
-    def _late(self, state: InputState, t: Int64s) -> Mask:
+    def _refuse_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
+        """The codes with what is late by what came before: the greatest instant so far, and idleness."""
+        assert self.definition.time is not None
+        own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
+        mark = own if state.raised is None else max(own, state.raised)
+        timed = (codes == FIT) | (codes == BAD_CHANGE) | (codes == MISSING_KEY)
+        late = timed & (t < mark)
+        if not late.any():
+            return codes
+        codes = codes.copy()
+        codes[late] = np.where(t[late] < own, LATE, IDLE)
+        return codes
+
+    def _late_among(self, t: Int64s) -> Mask:
         """A row is late when its time is below the watermark just before it."""
         assert self.definition.time is not None
         if not len(t):
             return np.zeros(0, dtype=bool)
-        before = np.empty(len(t), dtype=np.int64)
-        before[0] = BEGINNING if state.greatest is None else state.greatest
-        np.maximum.accumulate(t[:-1], out=before[1:])
-        np.maximum(before, before[0], out=before)
-        mark = np.maximum(before, BEGINNING + self.definition.time.bound) - self.definition.time.bound
-        if state.raised is not None:
-            mark = np.maximum(mark, state.raised)
-        late: Mask = t < mark
+        late = np.zeros(len(t), dtype=np.bool_)
+        before = np.maximum.accumulate(t[:-1])
+        late[1:] = t[1:] < np.maximum(before, BEGINNING + self.definition.time.bound) - self.definition.time.bound
         return late
 
     def _wait(self, state: InputState, batch: pa.RecordBatch, rows: Int64s, t: Int64s) -> None:
@@ -222,6 +262,13 @@ class Input:
         in_order = len(rows) == len(batch) and (rows[1:] > rows[:-1]).all()
         values = batch if in_order else batch.take(pa.array(rows))
         state.waiting.append(WaitingRows(values, t))
+
+
+def refuse_used(ledger: Ledger, values: pa.RecordBatch) -> Refused:
+    """Changes that were released and took away a row which was not there."""
+    ledger.used -= len(values)
+    ledger.rejected += len(values)
+    return Refused(values, [REASONS[NO_SUCH_ROW]] * len(values))
 
 
 def _position(definition: StreamDefinition | TableDefinition, name: str) -> int:

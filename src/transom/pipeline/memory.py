@@ -1,4 +1,4 @@
-"""Everything a running query remembers."""
+"""Everything a running query remembers, and how much that is."""
 
 from __future__ import annotations
 
@@ -9,35 +9,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.time import BEGINNING
-from transom.pipeline.admission import InputState, Ledger
-from transom.state.holders import HolderPool
-
-
-@dataclass
-class Counters:
-    """What an operator has done: rows and ends that left it, and the time it took."""
-
-    rows_in: int = 0
-    rows_out: int = 0
-    ends_out: int = 0
-    seconds: float = 0.0
+from transom.pipeline.admission import Ledger
+from transom.pipeline.doors import DoorsState
+from transom.pipeline.part import PartState
 
 
 @dataclass
 class PipelineState:
-    """Everything that a restart needs. `upto` is the instant all output is complete to."""
+    """Everything that a restart needs."""
 
-    operators: list[Any]
+    part: PartState
+    doors: DoorsState
     emit: Any
-    inputs: dict[str, InputState]
-    counters: list[Counters]
-    holders: HolderPool = field(default_factory=HolderPool)
     static: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
     static_ledgers: dict[str, Ledger] = field(default_factory=dict)
-    origin: int | None = None
-    upto: int | None = None
-    clock: int = BEGINNING
     rows_out: int = 0
 
 

@@ -24,8 +24,10 @@ from transom.kernels.window.rows import RowsWindowState
 from transom.kernels.window.slide_range import SlideRangeWindowState, Waiting
 from transom.kernels.window.slide_rows import SlideRowsWindowState
 from transom.pipeline.admission import InputState, Ledger, WaitingRows
+from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
-from transom.pipeline.memory import Counters, PipelineState
+from transom.pipeline.memory import PipelineState
+from transom.pipeline.part import Counters, PartState
 from transom.planner.operator import Operator
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool
@@ -35,6 +37,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     AggregateState,
     ChangesTableState,
     Counters,
+    DoorsState,
     Fifo,
     FixedColumn,
     HolderPool,
@@ -47,6 +50,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     LifetimesState,
     OpenPairs,
     PartitionRowsWindowState,
+    PartState,
     PipelineState,
     RingSide,
     RowStore,

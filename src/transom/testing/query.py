@@ -38,7 +38,7 @@ class FedQuery:
             self.pipeline.push(name, batch)
         elif name in self.pipeline.inputs:
             self._require_tables()
-            if self.pipeline.state.inputs[name].ended:
+            if self.pipeline.state.doors.inputs[name].ended:
                 raise SourceError(f"'{definition.name}' has ended", remedy="send its rows before end()")
             self._note(name, self.pipeline.push(name, batch, self._clock.now()))
             if len(batch):
@@ -85,7 +85,7 @@ class FedQuery:
         moved = False
         for name, spoke in self._spoke.items():
             idle = self._definition(name).idle
-            if idle is not None and self._clock.now() - spoke >= idle and not self.pipeline.state.inputs[name].ended:
+            if idle is not None and self._clock.now() - spoke >= idle and not self.pipeline.state.doors.inputs[name].ended:
                 moved = self.pipeline.fall_idle(name) or moved
         return moved
 

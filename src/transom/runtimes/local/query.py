@@ -263,8 +263,8 @@ class LocalQuery:
         )
 
     def _operator_status(self, number: int, operator: Operator) -> OperatorStatus:
-        place = self.pipeline.number[id(operator)]
-        counters = self.pipeline.state.counters[place]
+        place = self.pipeline.part.number[id(operator)]
+        counters = self.pipeline.state.part.counters[place]
         return OperatorStatus(
             number=number,
             operator=operator.kind,
@@ -272,7 +272,7 @@ class LocalQuery:
             rows_in=counters.rows_in,
             rows_out=counters.rows_out,
             ends=counters.ends_out,
-            state_bytes=state_bytes(self.pipeline.state.operators[place]),
+            state_bytes=state_bytes(self.pipeline.state.part.operators[place]),
             seconds=counters.seconds,
         )
 

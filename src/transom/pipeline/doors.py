@@ -1,0 +1,122 @@
+"""The doors of a query and its clock: how far time has come by what its inputs have brought.
+
+Progress is the least watermark of the inputs. The origin is the first admitted instant, once progress is past it.
+Streams that are stamped on arrival share one strictly increasing clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s, StreamDelta
+from transom.core.schema import TIMESTAMP
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.columns import empty_batch
+from transom.pipeline.admission import Input, InputState, Refused
+from transom.plan.catalogue import StreamDefinition
+
+
+@dataclass
+class DoorsState:
+    """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival."""
+
+    inputs: dict[str, InputState]
+    origin: int | None = None
+    upto: int | None = None
+    clock: int = BEGINNING
+    spoke: dict[str, int] = field(default_factory=dict)
+
+
+class Doors:
+    def __init__(self, inputs: Mapping[str, Input], tick: int, origin: int | None) -> None:
+        self.inputs = dict(inputs)
+        self.tick = tick
+        self.origin = origin
+        self.state = DoorsState({name: InputState() for name in self.inputs}, origin=origin, upto=origin)
+
+    def stamped(self, name: str) -> bool:
+        """Whether the rows of an input get the time of their arrival."""
+        definition = self.inputs[name].definition
+        return isinstance(definition, StreamDefinition) and definition.arrival_time
+
+    def watermark(self, name: str) -> int:
+        """Instants below it are complete."""
+        state = self.state.inputs[name]
+        if not state.ended and self.stamped(name):
+            return self.state.clock + self.tick if self.state.clock > BEGINNING else BEGINNING
+        return self.inputs[name].watermark(state)
+
+    @property
+    def progress(self) -> int:
+        """Instants below it are final. A query over static tables alone has nothing to wait for."""
+        return min((self.watermark(name) for name in self.inputs), default=FOREVER)
+
+    @property
+    def held_back_by(self) -> str | None:
+        """The input whose watermark is the progress."""
+        return min(self.inputs, key=self.watermark, default=None)
+
+    def fall_idle(self, name: str) -> bool:
+        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
+        others = [self.watermark(other) for other in self.inputs if other != name]
+        reached = min(others, default=BEGINNING)
+        if FOREVER > reached > self.watermark(name):
+            self.state.inputs[name].raised = reached
+            return True
+        return False
+
+    def next_step(self) -> tuple[int, int, int] | None:
+        """From where to where time can go, and the origin; None where it cannot go on."""
+        state, upto = self.state, self.progress
+        if state.origin is None:
+            state.origin = self._find_origin(upto)
+        if state.origin is None or upto <= (state.origin if state.upto is None else state.upto):
+            return None
+        return (state.origin if state.upto is None else state.upto), upto, state.origin
+
+    def refuse_unbegun(self) -> dict[str, Refused]:
+        """At the end of all input, if time has not begun: the changes that wait for it."""
+        if self.state.origin is not None or self.progress < FOREVER:
+            return {}
+        found = {name: self.inputs[name].refuse_waiting(state) for name, state in self.state.inputs.items()}
+        return {name: refused for name, refused in found.items() if refused is not None}
+
+    def stamp(self, name: str, positions: Int64s, count: int, now: int) -> Int64s:
+        """The times of rows at these positions among `count` that have arrived."""
+        first = max(self.state.clock + self.tick, now // self.tick * self.tick)
+        if count:
+            self.state.clock = first + self.tick * (count - 1)
+        return first + self.tick * positions
+
+    def with_times(self, name: str, batch: pa.RecordBatch, t: Int64s) -> pa.RecordBatch:
+        definition = self.inputs[name].definition
+        assert definition.time is not None
+        names = [column.name.lower() for column in definition.columns]
+        at = names.index(definition.time.column.lower())
+        return batch.set_column(at, definition.columns[at].name, pa.array(t, pa.int64()).cast(TIMESTAMP))
+
+    def release(self, name: str, upto: int) -> StreamDelta:
+        """The rows of an input that progress has passed."""
+        entry, state = self.inputs[name], self.state.inputs[name]
+        values, t = entry.release(state, upto)
+        if isinstance(entry.definition, StreamDefinition):
+            state.use(t)
+        return StreamDelta(empty_batch(entry.definition.columns.arrow()) if values is None else values, t, upto)
+
+    @property
+    def last_used(self) -> int:
+        return max((state.last_used for state in self.state.inputs.values()), default=BEGINNING)
+
+    def _find_origin(self, upto: int) -> int | None:
+        if not self.inputs:
+            return 0
+        first = min((s.first for s in self.state.inputs.values() if s.first is not None), default=None)
+        return first if first is not None and first < upto else None
+
+
+def positions(count: int) -> Int64s:
+    return np.arange(count, dtype=np.int64)

@@ -1,0 +1,164 @@
+"""Operators that step together in one place: a whole plan, or the part of it that one bucket hosts.
+
+What comes from outside is brought to an input of an operator through a **port**: the rows of a source, or what another
+part sends. Everything inside goes by reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.kernel import Kernel, Step
+from transom.kernels.table import ChangesTable
+from transom.kernels.window.slide_range import SlideRangeWindowState
+from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
+from transom.plan.algebra import StreamScan, TableScan, ToStream
+from transom.plan.catalogue import Catalogue, TableDefinition
+from transom.planner.operator import Operator
+from transom.state.holders import HolderPool
+
+Brought = Delta | StreamDelta
+
+
+@dataclass
+class Counters:
+    """What an operator has done: rows and ends that left it, and the time it took."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    ends_out: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class PartState:
+    """What the operators remember, and the holders that they share."""
+
+    operators: list[Any]
+    counters: list[Counters]
+    holders: HolderPool = field(default_factory=HolderPool)
+
+
+class Part:
+    """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port."""
+
+    def __init__(
+        self, operators: Sequence[Operator], ports: Mapping[tuple[int, int], str], catalogue: Catalogue, tick: int
+    ) -> None:
+        # Scans first: what a table refuses is known before anything above asks for the last admitted row.
+        self.operators = sorted(operators, key=lambda operator: bool(operator.inputs))
+        self.number = {id(operator): i for i, operator in enumerate(self.operators)}
+        self._ports = dict(ports)
+        self._tables: dict[int, TableDefinition] = {}
+        self._kernels: list[tuple[Kernel, ...]] = [
+            self._kernel(i, operator, catalogue, tick) for i, operator in enumerate(self.operators)
+        ]
+        self._changing = [
+            i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
+        ]
+
+    def start(self) -> PartState:
+        return PartState(
+            [[kernel.start() for kernel in kernels] for kernels in self._kernels], [Counters() for _ in self.operators]
+        )
+
+    def step(
+        self, state: PartState, brought: Mapping[str, Brought], step: Step, last_used: int, slides: Mapping[int, int]
+    ) -> tuple[list[Brought], dict[str, Int64s]]:
+        """What every operator gave, and by port the changes of tables that were refused (their positions).
+
+        `last_used` is the time of the last row that the query has taken; `slides` is as `last_of_slides`, for sliding
+        windows in other parts.
+        """
+        deltas: list[Brought] = []
+        refused: dict[str, Int64s] = {}
+        for i, operator in enumerate(self.operators):
+            started = time.perf_counter()
+            inputs = self._inputs(operator, deltas, brought)
+            at = step
+            if step.upto == FOREVER and isinstance(operator.node, ToStream) and slide_windows_below(operator):
+                at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
+            delta = self._run(i, state, inputs, at, refused)
+            if i in self._changing:
+                last_used = max(last_used, self._last_matched(i, inputs[0], refused))
+            deltas.append(delta)
+            counters = state.counters[i]
+            counters.seconds += time.perf_counter() - started
+            counters.rows_in += sum(len(part) for part in inputs) if operator.inputs else 0
+            counters.rows_out += len(delta)
+            if isinstance(delta, Delta):
+                counters.ends_out += sum(len(chunk[0]) for chunk in delta.ends.chunks)
+        return deltas, refused
+
+    def last_of_slides(self, state: PartState) -> dict[int, int]:
+        """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
+        windows = zip(self.operators, state.operators, strict=True)
+        return {id(o): s[0].last for o, s in windows if s and isinstance(s[0], SlideRangeWindowState)}
+
+    def _horizon(self, operator: Operator, state: PartState, last_used: int, slides: Mapping[int, int]) -> int:
+        known = {**slides, **self.last_of_slides(state)}
+        return max([last_used, *(known[id(window)] for window in slide_windows_below(operator))])
+
+    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int) -> tuple[Kernel, ...]:
+        node = operator.node
+        if isinstance(node, StreamScan):
+            return ()
+        if not isinstance(node, TableScan):
+            return operator_kernel(operator, tick)
+        definition = catalogue.relations[node.name.lower()]
+        assert isinstance(definition, TableDefinition)
+        self._tables[i] = definition
+        return (table_kernel(definition),)  # type: ignore[return-value]
+
+    def _inputs(self, operator: Operator, deltas: list[Brought], brought: Mapping[str, Brought]) -> tuple[Brought, ...]:
+        found = []
+        for place in range(max(len(operator.inputs), 1)):
+            port = self._ports.get((id(operator), place))
+            found.append(deltas[self.number[id(operator.inputs[place])]] if port is None else brought[port])
+        return tuple(found)
+
+    def _run(
+        self,
+        i: int,
+        state: PartState,
+        inputs: tuple[Brought, ...],
+        step: Step,
+        refused: dict[str, Int64s],
+    ) -> Brought:
+        operator = self.operators[i]
+        if isinstance(operator.node, StreamScan):
+            return inputs[0]
+        kernels: tuple[Any, ...] = self._kernels[i]
+        if isinstance(kernels[0], ChangesTable):
+            assert isinstance(inputs[0], StreamDelta)
+            delta, unmatched = kernels[0].apply(state.operators[i][0], self._arranged(i, inputs[0]), step)
+            if len(unmatched):
+                refused[self._ports[id(operator), 0]] = unmatched
+            return delta
+        result: Any = None
+        for kernel, memory in zip(kernels, state.operators[i], strict=True):
+            result = kernel.step(memory, inputs, step)
+            inputs = (result,)
+        given: Brought = result
+        return given
+
+    def _last_matched(self, i: int, changes: Brought, refused: dict[str, Int64s]) -> int:
+        assert isinstance(changes, StreamDelta)
+        unmatched = refused.get(self._ports[id(self.operators[i]), 0], no_int64s())
+        return int(np.delete(changes.t, unmatched).max(initial=BEGINNING))
+
+    def _arranged(self, i: int, changes: StreamDelta) -> StreamDelta:
+        """The columns of the relation, then the change."""
+        definition = self._tables[i]
+        names = [column.name for column in definition.columns]
+        order = [names.index(column.name) for column in definition.relation_columns]
+        if definition.change_column is not None:
+            order.append(names.index(definition.change_column))
+        return replace(changes, values=changes.values.select(order))
