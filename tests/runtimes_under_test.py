@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.run_in_buckets import run_in_buckets
 from tests.run_locally import row_by_row, run_locally
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue
@@ -23,8 +24,20 @@ def restarted_after_every_row(query: Node, catalogue: Catalogue, inputs: Inputs)
     return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=lambda i: True)
 
 
+def in_five_buckets(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    return run_in_buckets(query, catalogue, inputs, buckets=5)
+
+
+def in_two_buckets_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    """Row by row, every row in a task of its own, saved and restored after every batch."""
+    pushes = row_by_row(inputs)
+    return run_in_buckets(query, catalogue, inputs, pushes, buckets=2, emit="lifetimes", restart=lambda i: True)
+
+
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
     "local": in_one_batch,
     "local_restarted": restarted_after_every_row,
+    "buckets": in_five_buckets,
+    "buckets_restarted": in_two_buckets_restarted,
 }

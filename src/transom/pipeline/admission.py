@@ -124,12 +124,12 @@ class Input:
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
         return own if state.raised is None else max(own, state.raised)
 
-    def look(self, batch: pa.RecordBatch) -> Looked:
-        """What can be said of rows in source order without knowing what came before them."""
+    def look(self, batch: pa.RecordBatch, greatest: int | None = None) -> Looked:
+        """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
         times, codes = self._times(batch)
         timed = np.flatnonzero(codes == FIT)
         t = times[timed]
-        late = self._late_among(t)
+        late = self._late_among(t, BEGINNING if greatest is None else greatest)
         codes[timed[late]] = LATE
         greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
@@ -141,7 +141,7 @@ class Input:
         refused = np.flatnonzero(codes)
         late = int((codes[refused] >= LATE).sum())
         if late and self.definition.late == "fail":
-            raise self._failed(looked.times[codes >= LATE][0])
+            raise self.late_row(looked.times[codes >= LATE][0])
         state.ledger.rows_in += len(codes)  # not before: a batch that fails was not taken
         state.ledger.late += late
         state.ledger.rejected += len(refused) - late
@@ -149,7 +149,7 @@ class Input:
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)
-        self._wait(state, looked.batch, fit, t)
+        self.wait(state, looked.batch if len(fit) == len(codes) else looked.batch.take(pa.array(fit)), t)
         if not len(refused):
             return None
         return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
@@ -224,7 +224,7 @@ class Input:
             null = batch.column(_position(self.definition, name)).is_null()
             codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY
 
-    def _failed(self, t: int) -> LateRowError:
+    def late_row(self, t: int) -> LateRowError:
         return LateRowError(
             f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t))}",
             remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
@@ -243,24 +243,21 @@ class Input:
         codes[late] = np.where(t[late] < own, LATE, IDLE)
         return codes
 
-    def _late_among(self, t: Int64s) -> Mask:
+    def _late_among(self, t: Int64s, greatest: int) -> Mask:
         """A row is late when its time is below the watermark just before it."""
         assert self.definition.time is not None
-        if not len(t):
-            return np.zeros(0, dtype=bool)
-        late = np.zeros(len(t), dtype=np.bool_)
-        before = np.maximum.accumulate(t[:-1])
-        late[1:] = t[1:] < np.maximum(before, BEGINNING + self.definition.time.bound) - self.definition.time.bound
+        bound = self.definition.time.bound
+        before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t
+        late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late
 
-    def _wait(self, state: InputState, batch: pa.RecordBatch, rows: Int64s, t: Int64s) -> None:
-        if not len(rows):
+    def wait(self, state: InputState, values: pa.RecordBatch, t: Int64s) -> None:
+        """Keep admitted rows until progress passes them."""
+        if not len(t):
             return
         if (t[1:] < t[:-1]).any():
             order = np.argsort(t, kind="stable")
-            rows, t = rows[order], t[order]
-        in_order = len(rows) == len(batch) and (rows[1:] > rows[:-1]).all()
-        values = batch if in_order else batch.take(pa.array(rows))
+            values, t = values.take(pa.array(order)), t[order]
         state.waiting.append(WaitingRows(values, t))
 
 

@@ -6,10 +6,9 @@ Streams that are stamped on arrival share one strictly increasing clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, StreamDelta
@@ -22,13 +21,18 @@ from transom.plan.catalogue import StreamDefinition
 
 @dataclass
 class DoorsState:
-    """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival."""
+    """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival.
+
+    Where rows are read by others, `spoke` is when an input last brought some, and `seen` what was counted there of it:
+    rows, late ones, rejected ones, and whether it has ended.
+    """
 
     inputs: dict[str, InputState]
     origin: int | None = None
     upto: int | None = None
     clock: int = BEGINNING
     spoke: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, list[int]] = field(default_factory=dict)
 
 
 class Doors:
@@ -60,9 +64,12 @@ class Doors:
         """The input whose watermark is the progress."""
         return min(self.inputs, key=self.watermark, default=None)
 
-    def fall_idle(self, name: str) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
-        others = [self.watermark(other) for other in self.inputs if other != name]
+    def fall_idle(self, name: str, same: Collection[str] = ()) -> bool:
+        """A silent stream stops holding the others back: it is raised to the progress that they have reached.
+
+        `same` are further doors of that stream.
+        """
+        others = [self.watermark(other) for other in self.inputs if other != name and other not in same]
         reached = min(others, default=BEGINNING)
         if FOREVER > reached > self.watermark(name):
             self.state.inputs[name].raised = reached
@@ -85,12 +92,12 @@ class Doors:
         found = {name: self.inputs[name].refuse_waiting(state) for name, state in self.state.inputs.items()}
         return {name: refused for name, refused in found.items() if refused is not None}
 
-    def stamp(self, name: str, positions: Int64s, count: int, now: int) -> Int64s:
-        """The times of rows at these positions among `count` that have arrived."""
+    def stamp(self, count: int, now: int) -> int:
+        """The time of the first of `count` rows that have arrived; the others follow at every tick."""
         first = max(self.state.clock + self.tick, now // self.tick * self.tick)
         if count:
             self.state.clock = first + self.tick * (count - 1)
-        return first + self.tick * positions
+        return first
 
     def with_times(self, name: str, batch: pa.RecordBatch, t: Int64s) -> pa.RecordBatch:
         definition = self.inputs[name].definition
@@ -116,7 +123,3 @@ class Doors:
             return 0
         first = min((s.first for s in self.state.inputs.values() if s.first is not None), default=None)
         return first if first is not None and first < upto else None
-
-
-def positions(count: int) -> Int64s:
-    return np.arange(count, dtype=np.int64)

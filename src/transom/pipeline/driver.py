@@ -23,7 +23,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
-from transom.pipeline.doors import Doors, positions
+from transom.pipeline.doors import Doors
 from transom.pipeline.emit import LifetimesEmit, emit_of, output_schema
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Part
@@ -94,7 +94,8 @@ class Pipeline:
             return None
         if self.doors.stamped(name):
             now = now if now is not None else time.time_ns() // 1000
-            batch = self.doors.with_times(name, batch, self.doors.stamp(name, positions(len(batch)), len(batch), now))
+            first = self.doors.stamp(len(batch), now)
+            batch = self.doors.with_times(name, batch, first + self.tick * np.arange(len(batch), dtype=np.int64))
         door = self.inputs[name]
         return door.admit(self.state.doors.inputs[name], door.look(batch))
 

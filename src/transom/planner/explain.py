@@ -86,7 +86,7 @@ class _Plan:
     def _details(self, operator: Operator) -> list[str]:
         tactic = operator.tactic
         where = self.fragment_of.get(id(operator))
-        place = "source" if where is None else f"fragment {where.number}"
+        place = f"fragment {where.number}" if where is not None else "on the way" if operator.inputs else "source"
         lines = [f"keeps {tactic.keeps}; {tactic.costs}; {place}"]
         lines += [f"not {name}: {reason}" for name, reason in tactic.refused]
         if self.measured is not None:
@@ -99,7 +99,8 @@ class _Plan:
 
     def _exchange(self, exchange: Exchange) -> str:
         origin = exchange.source if exchange.source is not None else f"fragment {exchange.fragment}"
-        return f"{origin} {exchange.partitioning} into #{self.number[id(exchange.into)]}"
+        way = "".join(f" through #{self.number[id(operator)]}" for operator in exchange.way)
+        return f"{origin} {exchange.partitioning}{way} into #{self.number[id(exchange.into)]}"
 
     # --- JSON --------------------------------------------------------------------------------------------------------
 
@@ -150,6 +151,7 @@ class _Plan:
                     "into": self.number[id(exchange.into)],
                     "input": exchange.place,
                     "partitioning": str(exchange.partitioning),
+                    "way": [self.number[id(operator)] for operator in exchange.way],
                 }
                 for exchange in part.exchanges
             ],

@@ -5,6 +5,7 @@ partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the key
 (there is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to
 bucket; where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static
 tables are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
+Filters and projections of streams are on the way of an exchange.
 
 A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on
 it makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment
@@ -21,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Final
 
-from transom.plan.algebra import StreamScan, TableScan
+from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
 from transom.planner.key_path import keys_below, same_key
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
@@ -32,7 +34,9 @@ from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
 class Exchange:
     """Rows that move to input `place` of an operator, from a source (by name) or from a fragment (by number).
 
-    The partitioning is over the columns of what comes in.
+    `way` are the filters and projections of a stream that its rows pass last before they come in. Rows of one instant
+    have an order, which is known where the way begins and lost behind it; so the rows travel as they are there, and
+    pass the way where they arrive. The partitioning is over the columns of what comes in.
     """
 
     into: Operator
@@ -40,6 +44,7 @@ class Exchange:
     partitioning: Partitioning
     source: str | None = None
     fragment: int | None = None
+    way: tuple[Operator, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,25 @@ class Fragment:
     exchanges: tuple[Exchange, ...]
 
 
-def fragments(root: Operator) -> list[Fragment]:
-    """The fragments of a plan, each after those that feed it; numbers begin at 1."""
-    return _Cut(root).fragments()
+ANSWER: Final = -1
+"""The place of an exchange into a fragment that has no operators and tells the answer."""
+
+
+def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
+    """The fragments of a plan, each after those that feed it; numbers begin at 1.
+
+    Whoever tells the changes of an answer wants equal rows of it in one bucket: what leaves in one and enters in
+    another at once is no change. If the last fragment does not see to that, one without operators follows it.
+    """
+    cut = _Cut(root)
+    found = cut.fragments()
+    if not equal_rows_meet or cut.equal_rows_meet(root):
+        return found
+    (last,) = [fragment for fragment in found if any(operator is root for operator in fragment.operators)]
+    schema = root.schema
+    spread = Partitioning("keys", tuple(column(schema, i) for i in range(len(schema))))
+    told = Exchange(root, ANSWER, spread, fragment=last.number)
+    return [*found, Fragment(len(found) + 1, spread, (), (told,))]
 
 
 # Where a key has been followed to: the output of an operator in the fragment (its id), or what is brought to an input.
@@ -79,7 +100,7 @@ class _Cut:
     def __init__(self, root: Operator) -> None:
         self.part_of: dict[int, _Part] = {}
         for operator in root.walk():
-            if operator is root or not _is_source(operator):
+            if operator is root or not self._before_any_fragment(operator):
                 self._place(operator)
         self.order = [operator for operator in root.walk() if id(operator) in self.part_of]
 
@@ -151,6 +172,12 @@ class _Cut:
         found = (self.part_of.get(id(child)) for child in operator.inputs)
         return list(dict.fromkeys(part for part in found if part is not None))
 
+    def _before_any_fragment(self, operator: Operator) -> bool:
+        """Sources, and what passes their rows on as they are."""
+        if _passes_on(operator):
+            return id(operator.inputs[0]) not in self.part_of
+        return not operator.inputs and operator.needs == (ANY,)
+
     # --- keys --------------------------------------------------------------------------------------------------------
 
     def _slots(self, operator: Operator, i: int, joining: list[_Part]) -> list[_Slot]:
@@ -183,6 +210,11 @@ class _Cut:
             self._list(self.part_of[id(operator)], parts)
         return [self._fragment(part, parts) for part in parts]
 
+    def equal_rows_meet(self, root: Operator) -> bool:
+        """Whether equal rows of the answer are in the same bucket: it is spread by something that it tells."""
+        part = self.part_of[id(root)]
+        return part.single or any(id(root) in slot for slot in part.slots)
+
     def _list(self, part: _Part, parts: list[_Part]) -> None:
         """After all that feed it."""
         if part in parts:
@@ -199,17 +231,30 @@ class _Cut:
                 assert isinstance(operator.node, StreamScan | TableScan)
                 exchanges.append(Exchange(operator, 0, _spread(part, (id(operator), 0)), source=operator.node.name))
             for place, child in enumerate(operator.inputs):
+                if self.part_of.get(id(child)) is part:
+                    continue
                 spread = _spread(part, (id(operator), place))
-                if isinstance(child.node, StreamScan | TableScan) and id(child) not in self.part_of:
-                    exchanges.append(Exchange(operator, place, spread, source=child.node.name))
-                elif self.part_of[id(child)] is not part:
-                    number = parts.index(self.part_of[id(child)]) + 1
-                    exchanges.append(Exchange(operator, place, spread, fragment=number))
+                below, way = _way(child)
+                if id(below) in self.part_of:
+                    number = parts.index(self.part_of[id(below)]) + 1
+                    exchanges.append(Exchange(operator, place, spread, fragment=number, way=way))
+                else:
+                    assert isinstance(below.node, StreamScan | TableScan)
+                    exchanges.append(Exchange(operator, place, spread, source=below.node.name, way=way))
         return Fragment(parts.index(part) + 1, exchanges[0].partitioning, tuple(operators), tuple(exchanges))
 
 
-def _is_source(operator: Operator) -> bool:
-    return not operator.inputs and operator.needs == (ANY,)
+def _passes_on(operator: Operator) -> bool:
+    return isinstance(operator.node, StreamFilter | StreamProject)
+
+
+def _way(child: Operator) -> tuple[Operator, tuple[Operator, ...]]:
+    """Where the rows of an input come from, and what they pass on the way."""
+    way: list[Operator] = []
+    while _passes_on(child):
+        way.append(child)
+        (child,) = child.inputs
+    return child, tuple(reversed(way))
 
 
 def _subsets(parts: list[_Part]) -> Iterable[list[_Part]]:

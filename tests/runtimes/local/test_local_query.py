@@ -190,7 +190,7 @@ def test_changes_without_their_row_are_set_aside() -> None:
 
 
 def test_many_different_reasons_are_counted_together_in_the_end() -> None:
-    from transom.runtimes.local.side import count_reasons
+    from transom.pipeline.side import count_reasons
 
     counts: dict[str, int] = {}
     count_reasons(counts, [f"reason {i % 150}" for i in range(300)])

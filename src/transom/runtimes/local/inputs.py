@@ -16,7 +16,7 @@ from transom.core.errors import QueryError, SourceError
 from transom.plan.catalogue import Catalogue, StreamDefinition
 from transom.runtimes.local.declare import Bound, Late, declared_stream, declared_table
 from transom.runtimes.local.query import Definition
-from transom.runtimes.local.side import SIDE, SIDE_TABLE
+from transom.pipeline.side import SIDE, SIDE_TABLE
 
 
 class Inputs:

@@ -25,7 +25,7 @@ from transom.plan.options import OPTIONS
 from transom.planner.operator import Operator
 from transom.runtimes.local.clock import Clock, RealClock
 from transom.runtimes.local.program import Planned
-from transom.runtimes.local.side import SIDE, count_reasons, refused_rows, unreadable
+from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
 from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
 

@@ -1,0 +1,387 @@
+"""One bucket of one fragment: the same operators behind the same doors as in a pipeline, fed with cargo.
+
+Every bucket hears what all tasks saw of all inputs, so every bucket knows by itself how far time has come, and comes
+to the same result; a step takes all buckets of all fragments from the last progress to the new one. What it gives goes
+to the buckets of the next fragments, and from the last fragment to the sink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Delta, StreamDelta, no_int64s
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.columns import empty_batch
+from transom.kernels.kernel import Step
+from transom.kernels.table import StaticTable
+from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused, refuse_used
+from transom.pipeline.bucket_state import BucketState
+from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, CargoPart, Parcel, pack, unpack
+from transom.pipeline.doors import Doors
+from transom.pipeline.emit import LifetimesEmit, emit_of
+from transom.pipeline.feed import FeedState, received, received_stream, sent
+from transom.pipeline.layout import SINK, Layout, Port
+from transom.pipeline.memory import state_bytes
+from transom.pipeline.part import Brought, Part
+from transom.pipeline.side import count_reasons, refused_rows
+from transom.pipeline.way import pass_way
+from transom.plan.algebra import Stream
+from transom.plan.catalogue import TableDefinition
+from transom.planner.fragments import ANSWER
+from transom.planner.operator import Operator
+
+
+class Bucket:
+    """Logic of a bucket; `state` is replaced as a whole by whoever keeps it."""
+
+    def __init__(self, layout: Layout, fragment: int, bucket: int) -> None:
+        self.layout = layout
+        self.fragment = layout.fragments[fragment - 1]
+        self.bucket = bucket
+        self.level = layout.level[fragment]
+        self.ports = {port.name: port for port in layout.ports_into(fragment)}
+        ports = {(id(p.exchange.into), p.exchange.place): name for name, p in self.ports.items()}
+        self.part = Part(self.fragment.operators, ports, layout.catalogue, layout.tick)
+        self._numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
+        self._tells = any(o is layout.root for o in self.fragment.operators) and not layout.ports_from(fragment)
+        self._tells = self._tells or any(p.exchange.place == ANSWER for p in self.ports.values())
+        self._emit = emit_of(layout.emit_name, layout.root.schema)
+        self._source_of: dict[str, str] = {}
+        inputs: dict[str, Input] = {}
+        for source, definition in layout.sources.items():
+            if definition.time is None:
+                continue
+            # A door for every port; a stream that others read has one here, too, for the sake of its time.
+            mine = [p.name for p in layout.ports_of(source) if p.fragment == fragment] or [source]
+            for name in mine:
+                inputs[name] = Input(definition, layout.tick, layout.origin)
+                self._source_of[name] = source
+        self.doors = Doors(inputs, layout.tick, layout.origin)
+        self.state = self.start()
+
+    def start(self) -> BucketState:
+        """The memory of a bucket before its first step."""
+        doors = Doors(self.doors.inputs, self.layout.tick, self.layout.origin).state
+        feeds = {name: FeedState() for name, port in self.ports.items() if port.exchange.fragment is not None}
+        static: dict[str, list[pa.RecordBatch]] = {
+            name: [] for name, port in self.ports.items() if self._is_static(port)
+        }
+        return BucketState(self.part.start(), doors, self._emit.start() if self._tells else None, feeds, static)
+
+    def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
+        """Everything that came for this bucket in a batch; what goes on from here."""
+        parts = [part for blob in blobs for part in unpack(blob)]
+        self.doors.state = self.state.doors
+        self.state.steps += 1
+        out = _Outgoing(self)
+        self._admit(parts, out)
+        self._pass_on(parts, out)
+        found = self.doors.next_step()
+        if found is None:
+            for name, refused in self.doors.refuse_unbegun().items():
+                self._refuse(name, refused, out)
+        else:
+            self._advance(*found, parts, out)
+        out.status(self._status())
+        return out.parcels()
+
+    # --- what came ---------------------------------------------------------------------------------------------------
+
+    def _admit(self, parts: Sequence[CargoPart], out: _Outgoing) -> None:
+        """Stretch by stretch, in the order of the source."""
+        rows: dict[tuple[str, int], list[CargoPart]] = defaultdict(list)
+        for part in parts:
+            if part.kind in ("rows", "unwanted"):
+                rows[part.about["port"], part.about["sender"]].append(part)
+        seen = sorted((p for p in parts if p.kind == "seen"), key=lambda p: p.about["sender"])
+        stamps: dict[tuple[str, int], int] = {}
+        for name in self.doors.inputs:
+            for about, firsts in ((p.about, p.rows) for p in seen if p.about["source"] == self._source_of[name]):
+                sender = about["sender"]
+                if self.doors.stamped(name):
+                    first = self._stamp(name, about, stamps)
+                    for part in rows[name, sender]:
+                        self._admit_stamped(name, part, first)
+                    continue
+                for part in rows[name, sender]:
+                    self._admit_rows(name, part, out)
+                self._see(name, about, firsts)
+        for port in self.state.static:
+            self.state.static[port] += [self._whole(port, p.rows)[0] for p in parts if p.about.get("port") == port]
+        self._note_time(seen)
+        if self.fragment.number == self.layout.accountant and self.bucket == 0:
+            for part in seen:
+                self._account(part.about)
+
+    def _see(self, name: str, about: dict[str, Any], firsts: pa.RecordBatch | None) -> None:
+        state = self.doors.state.inputs[name]
+        if firsts is not None and self.doors.state.origin is None:
+            times = firsts.column(0).to_numpy()
+            admitted = times[times >= self.doors.inputs[name].watermark(state)]
+            if len(admitted):
+                state.begin(int(admitted.min()))
+        state.see(about["greatest"])
+        state.ended = state.ended or about["ended"]
+
+    def _admit_rows(self, name: str, part: CargoPart, out: _Outgoing) -> None:
+        """Rows that a filter took away on their way are here to be judged, not to be kept."""
+        values, t = self._whole(name, part.rows)
+        codes: Codes = np.full(len(t), FIT, dtype=np.uint8)
+        state = self.doors.state.inputs[name]
+        if part.kind == "unwanted":
+            state = replace(state, waiting=[])
+        first = state.first
+        refused = self.doors.inputs[name].admit(state, Looked(values, t, codes, None))
+        state.first = first  # what the tasks saw decides, not what came here of it
+        state.ledger.rows_in -= len(t)  # counted where all of it is
+        if part.kind == "unwanted":
+            state.ledger.used += sum(len(waiting.t) for waiting in state.waiting)
+        if refused is not None:
+            self._refuse(name, refused, out)
+
+    def _stamp(self, name: str, about: dict[str, Any], stamps: dict[tuple[str, int], int]) -> int:
+        """The first stamp of a stretch, the same for all doors of its stream."""
+        source, state = self._source_of[name], self.doors.state.inputs[name]
+        state.ended = state.ended or about["ended"]
+        if (source, about["sender"]) not in stamps:
+            stamps[source, about["sender"]] = self.doors.stamp(about["rows_in"], about["now"] or 0)
+        first = stamps[source, about["sender"]]
+        if about["rows_in"]:
+            state.begin(first)
+            state.see(self.doors.state.clock)
+        return first
+
+    def _admit_stamped(self, name: str, part: CargoPart, first: int) -> None:
+        values, places = self._whole(name, part.rows)
+        if part.kind == "unwanted":
+            self.doors.state.inputs[name].ledger.used += len(places)
+            return
+        t = first + self.layout.tick * places
+        self.doors.inputs[name].wait(self.doors.state.inputs[name], self.doors.with_times(name, values, t), t)
+
+    def _whole(self, port: str, rows: pa.RecordBatch | None) -> tuple[pa.RecordBatch, Any]:
+        """Rows in the declared columns, those that nobody reads NULL; and what travelled behind them."""
+        assert rows is not None
+        definition = self.layout.sources[self._source(port)]
+        schema = definition.columns.arrow()
+        columns = self.ports[port].columns if rows.num_columns > 1 or definition.time is None else ()
+        arrays = (
+            [pa.nulls(len(rows), kind) for kind in schema.types] if len(columns) < len(schema) else [None] * len(schema)
+        )
+        for place, at in enumerate(columns):
+            arrays[at] = rows.column(place)
+        behind = rows.column(len(columns)).to_numpy() if definition.time is not None else None
+        return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
+
+    def _note_time(self, seen: Sequence[CargoPart]) -> None:
+        """Streams that have been silent for their idle time do not hold back the others."""
+        now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
+        if now is None:
+            return
+        spoke = self.doors.state.spoke
+        for source in {self._source_of[name] for name in self.doors.inputs}:
+            came = any(p.about["rows_in"] for p in seen if p.about["source"] == source)
+            if came or source not in spoke:
+                spoke[source] = now
+        for name, entry in self.doors.inputs.items():
+            idle = entry.definition.idle
+            if idle is not None and now - spoke[self._source_of[name]] >= idle:
+                self.doors.fall_idle(
+                    name, [other for other, of in self._source_of.items() if of == self._source_of[name]]
+                )
+
+    def _account(self, about: dict[str, Any]) -> None:
+        source = about["source"]
+        known = self.state.reasons.setdefault(source, {})
+        for reason, count in about["reasons"].items():
+            known[reason] = known.get(reason, 0) + count
+        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0])
+        for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
+            totals[i] += int(about[what])
+
+    def _refuse(self, name: str, refused: Refused, out: _Outgoing) -> None:
+        if not self.ports[name].accounts:
+            return
+        source = self._source_of[name]
+        definition = self.layout.sources[source]
+        count_reasons(self.state.reasons.setdefault(source, {}), refused.reasons)
+        out.side(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
+
+    # --- a step ------------------------------------------------------------------------------------------------------
+
+    def _advance(self, before: int, upto: int, origin: int, parts: Sequence[CargoPart], out: _Outgoing) -> None:
+        state = self.state
+        step = Step(before, upto, origin, state.part.holders)
+        released = {name: self.doors.release(name, upto) for name in self.doors.inputs if name in self.ports}
+        brought: dict[str, Brought] = {n: pass_way(self.ports[n].exchange.way, rows) for n, rows in released.items()}
+        for name, port in self.ports.items():
+            if port.exchange.fragment is not None:
+                brought[name] = self._fed(name, port, parts, step)
+            elif name in state.static:
+                brought[name] = self._static(name, port, step)
+        known = {id(self.layout.operators[int(number)]): last for number, last in state.slides.items()}
+        deltas, unmatched = self.part.step(state.part, brought, step, self._last_used(), known)
+        for name, delta in released.items():
+            if isinstance(self.doors.inputs[name].definition, TableDefinition):
+                rows = unmatched.get(name, no_int64s())
+                state.doors.inputs[name].use(np.delete(delta.t, rows))
+                if len(rows):
+                    values = delta.values.take(pa.array(rows))
+                    self._refuse(name, refuse_used(state.doors.inputs[name].ledger, values), out)
+        for port in self.layout.ports_from(self.fragment.number):
+            out.send(port, deltas[self.part.number[id(_sent_by(port))]])
+        if self._tells:
+            told = (
+                deltas[self.part.number[id(self.layout.root)]] if self.part.operators else next(iter(brought.values()))
+            )
+            self._tell(told, step, out)
+        state.part.holders.finish_step()
+        state.doors.upto = upto
+
+    def _last_used(self) -> int:
+        """Of streams what was seen anywhere counts; it is asked for when all of it has been used."""
+        last = [
+            s.last_used if isinstance(self.doors.inputs[n].definition, TableDefinition) else s.greatest
+            for n, s in self.state.doors.inputs.items()
+        ]
+        return max((t for t in last if t is not None), default=BEGINNING)
+
+    def _fed(self, name: str, port: Port, parts: Sequence[CargoPart], step: Step) -> Brought:
+        mine = [part for part in parts if part.about.get("port") == name]
+        child = _sent_by(port)
+        schema = child.schema.arrow()
+        if isinstance(child.node, Stream):
+            return pass_way(port.exchange.way, received_stream(mine, schema, step.upto))
+        return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
+
+    def _static(self, name: str, port: Port, step: Step) -> Brought:
+        parts, self.state.static[name] = self.state.static[name], []
+        definition = self.layout.sources[self._source(name)]
+        rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.arrow())
+        given = StreamDelta(rows, no_int64s(), step.upto)
+        if not port.exchange.into.inputs:  # the scan of the table itself
+            return given
+        return StaticTable().step(None, (given,), step)
+
+    def _tell(self, told: Brought, step: Step, out: _Outgoing) -> None:
+        rows = self._emit.write(self.state.emit, told, step)  # type: ignore[arg-type]
+        if step.upto == FOREVER and isinstance(self._emit, LifetimesEmit):
+            rows = pa.concat_batches([rows, self._emit.remaining(self.state.emit)])
+        self.state.rows_out += len(rows)
+        if len(rows) or self.layout.emit_name == "latest":
+            out.answer(rows)
+
+    # --- what goes on ------------------------------------------------------------------------------------------------
+
+    def _pass_on(self, parts: Sequence[CargoPart], out: _Outgoing) -> None:
+        """The next level hears of the inputs through one bucket, and of sliding windows through every one."""
+        for part in parts:
+            if part.kind == "slides":
+                for number, last in part.about["last"].items():
+                    self.state.slides[number] = max(last, self.state.slides.get(number, last))
+        first = min(number for number, level in self.layout.level.items() if level == self.level)
+        if self.fragment.number == first and self.bucket == 0:
+            out.to_all_above([part for part in parts if part.kind == "seen"])
+
+    def slides(self) -> dict[str, int]:
+        own = {str(self._numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+        return {**self.state.slides, **own}
+
+    def _source(self, port: str) -> str:
+        source = self.ports[port].exchange.source
+        assert source is not None
+        return source.lower()
+
+    def _is_static(self, port: Port) -> bool:
+        source = port.exchange.source
+        return source is not None and self.layout.sources[source.lower()].time is None
+
+    def _status(self) -> dict[str, Any]:
+        state = self.state
+        inputs = {}
+        for name in self.doors.inputs:
+            if name in self.ports and self.ports[name].accounts:
+                ledger = state.doors.inputs[name].ledger
+                inputs[self._source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+        operators = {}
+        for operator, counters, memory in zip(
+            self.part.operators, state.part.counters, state.part.operators, strict=True
+        ):
+            operators[self._numbers[id(operator)]] = [
+                counters.rows_in,
+                counters.rows_out,
+                counters.ends_out,
+                counters.seconds,
+                state_bytes(memory),
+            ]
+        return {
+            "fragment": self.fragment.number,
+            "bucket": self.bucket,
+            "inputs": inputs,
+            "seen": state.doors.seen,
+            "reasons": state.reasons,
+            "operators": operators,
+            "watermarks": {self._source_of[name]: self.doors.watermark(name) for name in self.doors.inputs},
+            "progress": self.doors.progress,
+            "upto": state.doors.upto,
+            "rows_out": state.rows_out,
+        }
+
+
+def _sent_by(port: Port) -> Operator:
+    """The operator whose rows travel through a port from another fragment."""
+    exchange = port.exchange
+    if exchange.place == ANSWER:
+        return exchange.into
+    return exchange.way[0].inputs[0] if exchange.way else exchange.into.inputs[exchange.place]
+
+
+class _Outgoing:
+    """Parts by their place, and what goes to the sink."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._layout = bucket.layout
+        self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
+        self._told: list[Parcel] = []
+
+    def send(self, port: Port, delta: Delta | StreamDelta) -> None:
+        for to, part in sent(port, delta, self._bucket.bucket, self._layout.buckets_of(port.fragment)):
+            self._parts[port.fragment, to].append(part)
+        last = self._bucket.slides()
+        if last:
+            for to in range(self._layout.buckets_of(port.fragment)):
+                self._parts[port.fragment, to].append(CargoPart({"kind": "slides", "last": last}))
+
+    def to_all_above(self, parts: list[CargoPart]) -> None:
+        for number, level in self._layout.level.items():
+            if level == self._bucket.level + 1:
+                for to in range(self._layout.buckets_of(number)):
+                    self._parts[number, to] += parts
+
+    def answer(self, rows: pa.RecordBatch) -> None:
+        self._to_sink(OUT, CargoPart({"kind": "out"}, rows))
+
+    def side(self, rows: pa.RecordBatch) -> None:
+        if len(rows):
+            self._to_sink(SIDE_ROWS, CargoPart({"kind": "side"}, rows))
+
+    def status(self, status: dict[str, Any]) -> None:
+        self._to_sink(STATUS, CargoPart({"kind": "status", "status": json.dumps(status)}))
+
+    def _to_sink(self, kind: int, part: CargoPart) -> None:
+        self._told.append(Parcel(SINK, self._bucket.bucket, kind, pack([part])))
+
+    def parcels(self) -> list[Parcel]:
+        return [*self._told, *self._packed()]
+
+    def _packed(self) -> Iterator[Parcel]:
+        for place, parts in self._parts.items():
+            yield Parcel(*place, CARGO, pack(parts))

@@ -1,0 +1,32 @@
+"""Everything that one bucket of a fragment remembers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.pipeline.doors import DoorsState
+from transom.pipeline.feed import FeedState
+from transom.pipeline.part import PartState
+from transom.pipeline.registry import STATE_CLASSES
+
+
+@dataclass
+class BucketState:
+    """Everything a bucket remembers. `slides` is as `Part.last_of_slides`, by number, of fragments before this one."""
+
+    part: PartState
+    doors: DoorsState
+    emit: Any
+    feeds: dict[str, FeedState]
+    static: dict[str, list[pa.RecordBatch]]
+    reasons: dict[str, dict[str, int]] = field(default_factory=dict)
+    slides: dict[str, int] = field(default_factory=dict)
+    rows_out: int = 0
+    steps: int = 0
+
+
+BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BucketState, FeedState)
+"""The closed list of what a saved bucket may hold."""

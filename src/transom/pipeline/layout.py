@@ -1,0 +1,141 @@
+"""A plan laid out over buckets: which fragment runs where, and which way rows take.
+
+Fragments that are fed by sources alone are on level 1, the others one level above the highest that feeds them. All
+fragments of a level run side by side. Rows come in through **ports**: port "2.0" is the first exchange of fragment 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from transom.pipeline import registry
+from transom.pipeline.driver import scanned, time_settings
+from transom.pipeline.emit import output_schema
+from transom.plan.algebra import Stream, StreamScan, TableScan
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.planner.columns_read import columns_read
+from transom.planner.fragments import Exchange, Fragment, fragments
+from transom.planner.operator import Operator
+
+SINK: Final = 0
+"""The number that stands for the end of the way, where fragments begin at 1."""
+
+Definition = StreamDefinition | TableDefinition
+
+
+@dataclass(frozen=True)
+class Port:
+    """An exchange: where it leads. Of a source `columns` are sent; one port of every source `accounts` for its rows."""
+
+    name: str
+    fragment: int
+    exchange: Exchange
+    columns: tuple[int, ...] = ()
+    accounts: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A query over `buckets` buckets. Equal layouts lay out the same query in the same way."""
+
+    root: Operator
+    catalogue: Catalogue
+    emit: str
+    buckets: int
+
+    @cached_property
+    def emit_name(self) -> str:
+        return "stream" if isinstance(self.root.node, Stream) else self.emit
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        return output_schema(self.emit_name, self.root.schema)
+
+    @cached_property
+    def fragments(self) -> list[Fragment]:
+        return fragments(self.root, equal_rows_meet=self.emit_name == "changes")
+
+    @cached_property
+    def tick(self) -> int:
+        return time_settings(self.catalogue)[0]
+
+    @cached_property
+    def origin(self) -> int | None:
+        return time_settings(self.catalogue)[1]
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """In the order of EXPLAIN."""
+        return list(self.root.walk())
+
+    @cached_property
+    def level(self) -> dict[int, int]:
+        """Of every fragment, by its number."""
+        found: dict[int, int] = {}
+        for fragment in self.fragments:
+            feeding = [found[e.fragment] for e in fragment.exchanges if e.fragment is not None]
+            found[fragment.number] = 1 + max(feeding, default=0)
+        return found
+
+    @cached_property
+    def levels(self) -> int:
+        return max(self.level.values())
+
+    def buckets_of(self, fragment: int) -> int:
+        return 1 if self.fragments[fragment - 1].partitioning.kind == "single" else self.buckets
+
+    @cached_property
+    def sources(self) -> dict[str, Definition]:
+        """Streams and tables that the query reads."""
+        scans = [o for o in self.operators if isinstance(o.node, StreamScan | TableScan)]
+        found: dict[str, Definition] = {}
+        for name in map(scanned, scans):
+            definition = self.catalogue.relations[name]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            found[name] = definition
+        return found
+
+    @cached_property
+    def ports(self) -> list[Port]:
+        found: list[Port] = []
+        accounted: set[str] = set()
+        for fragment in self.fragments:
+            for i, exchange in enumerate(fragment.exchanges):
+                name = f"{fragment.number}.{i}"
+                if exchange.source is None:
+                    found.append(Port(name, fragment.number, exchange))
+                    continue
+                source = exchange.source.lower()
+                found.append(Port(name, fragment.number, exchange, self._read(source), source not in accounted))
+                accounted.add(source)
+        return found
+
+    def ports_of(self, source: str) -> list[Port]:
+        return [p for p in self.ports if p.exchange.source is not None and p.exchange.source.lower() == source]
+
+    def ports_from(self, fragment: int) -> list[Port]:
+        return [port for port in self.ports if port.exchange.fragment == fragment]
+
+    def ports_into(self, fragment: int) -> list[Port]:
+        return [port for port in self.ports if port.fragment == fragment]
+
+    @cached_property
+    def accountant(self) -> int:
+        """The fragment whose first bucket counts what was refused before any bucket saw it."""
+        return min(number for number, level in self.level.items() if level == 1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the plan and its layout; state of another one is refused."""
+        return registry.fingerprint(self.operators, self.emit_name, self.tick, self.origin, self.buckets)
+
+    def _read(self, source: str) -> tuple[int, ...]:
+        """The columns that are sent on: those that are read, and all where a late row may have to be shown."""
+        definition = self.sources[source]
+        if definition.late == "side" or isinstance(definition, TableDefinition):
+            return tuple(range(len(definition.columns)))
+        return tuple(columns_read(self.root, source))

@@ -1,0 +1,47 @@
+"""What the buckets told of a step, as one answer: in time order, of one instant what left first, then by value.
+
+Each bucket tells its rows in that order; together they are in it again after this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transom.core.delta import Int64s
+from transom.kernels.keys import encode_keys
+
+_OWN_COLUMNS = {"stream": 1, "changes": 2, "latest": 0}
+
+
+def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows in the columns of `emit.py`. Lifetimes have no order."""
+    parts = [part for part in told if len(part)]
+    if not parts:
+        return pa.RecordBatch.from_pylist([], schema)
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_batches(parts)
+    if emit_name == "lifetimes":
+        return rows
+    by: list[Int64s] = [value_ranks(rows.columns[_OWN_COLUMNS[emit_name] :], len(rows))]
+    if emit_name == "changes":
+        by.append((rows.column(0).to_numpy(zero_copy_only=False) == "+").astype(np.int64))
+    if emit_name != "latest":
+        by.append(rows.column(emit_name == "changes").cast(pa.int64()).to_numpy())
+    return rows.take(pa.array(np.lexsort(by)))
+
+
+def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """The place of every row in the order of values; equal rows, equal places."""
+    keys = encode_keys(columns, rows)
+    buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(keys.data)]
+    texts = pa.Array.from_buffers(pa.large_binary(), rows, buffers).dictionary_encode()
+    order = pc.sort_indices(texts.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    found: Int64s = rank[texts.indices.to_numpy()]
+    return found

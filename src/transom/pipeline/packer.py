@@ -1,0 +1,201 @@
+"""The rows of sources, looked at where they are read and packed for the buckets that want them.
+
+Several tasks may read a source at once, each a stretch of it. A task judges what it can (rows without a time, rows
+that are late by what the task itself saw) and tells every bucket what its stretch looked like: how many rows, their
+greatest time, the times at which the query might begin. A bucket that knows this of all stretches, in their order,
+judges the rest: so every row is judged as if one reader had read them all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.pipeline.admission import FIT, LATE, REASONS, Input, Refused
+from transom.pipeline.cargo import CARGO, SIDE_ROWS, CargoPart, Parcel, pack
+from transom.pipeline.layout import SINK, Layout, Port
+from transom.pipeline.side import count_reasons, refused_rows, unreadable
+from transom.pipeline.way import places
+from transom.plan.catalogue import StreamDefinition
+
+MOST_BYTES: Final = 16 << 20
+"""A blob is sent on when it has grown so large."""
+
+
+@dataclass
+class Stretch:
+    """What a task saw of one input."""
+
+    rows_in: int = 0
+    late: int = 0
+    rejected: int = 0
+    greatest: int | None = None
+    ended: bool = False
+    firsts: list[Int64s] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+class Packer:
+    """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch."""
+
+    def __init__(self, layout: Layout, sender: int, now: int | None = None, begun: bool = False) -> None:
+        self._layout = layout
+        self._sender = sender
+        self._now = now
+        self._begun = begun  # the origin is known: nobody asks any more at which times the query might begin
+        self._stretches: dict[str, Stretch] = {}
+        self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
+        self._sizes: dict[tuple[int, int], int] = defaultdict(int)
+        self._doors = {
+            name: Input(definition, layout.tick, layout.origin)
+            for name, definition in layout.sources.items()
+            if definition.time is not None
+        }
+
+    def take(self, name: str, batch: pa.RecordBatch) -> Iterator[Parcel]:
+        """Rows of a source, in its order and its declared columns."""
+        stretch = self._stretches.setdefault(name, Stretch())
+        first = stretch.rows_in
+        stretch.rows_in += len(batch)
+        if name not in self._doors:
+            yield from self._send(name, batch, None)
+            return
+        definition = self._layout.sources[name]
+        if isinstance(definition, StreamDefinition) and definition.arrival_time:
+            # Stamped by the buckets: they know the clock, here is only the place in the stretch.
+            yield from self._send(name, batch, np.arange(first, stretch.rows_in, dtype=np.int64))
+            return
+        door = self._doors[name]
+        looked = door.look(batch, stretch.greatest)
+        if looked.greatest is not None:
+            stretch.greatest = (
+                max(stretch.greatest, looked.greatest) if stretch.greatest is not None else looked.greatest
+            )
+        codes = looked.codes
+        if codes.any():
+            yield from self._refuse(name, door, batch, codes, looked.times, stretch)
+            fit = np.flatnonzero(codes == FIT)
+            kept, t = batch.take(pa.array(fit)), looked.times[fit]
+        else:
+            kept, t = batch, looked.times
+        self._note_firsts(door, kept, t, stretch)
+        yield from self._send(name, kept, t)
+
+    def reject(self, name: str, rejected: pa.RecordBatch) -> Iterator[Parcel]:
+        """Rows that the source could not read (see `source.REJECTED`)."""
+        stretch = self._stretches.setdefault(name, Stretch())
+        stretch.rows_in += len(rejected)
+        stretch.rejected += len(rejected)
+        count_reasons(stretch.reasons, rejected.column("reason").to_pylist())
+        yield self._side(unreadable(self._layout.sources[name].name, rejected))
+
+    def end(self, name: str) -> None:
+        """There is nothing more of this input."""
+        self._stretches.setdefault(name, Stretch()).ended = True
+
+    def finish(self) -> Iterator[Parcel]:
+        """What is left, and to every bucket what this task saw."""
+        seen = [self._seen(name, stretch) for name, stretch in self._stretches.items()]
+        for number, level in self._layout.level.items():
+            if level == 1:
+                for bucket in range(self._layout.buckets_of(number)):
+                    self._parts[number, bucket] += seen
+        for place in list(self._parts):
+            yield self._flush(place)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _seen(self, name: str, stretch: Stretch) -> CargoPart:
+        about: dict[str, Any] = {
+            "kind": "seen",
+            "source": name,
+            "sender": self._sender,
+            "now": self._now,
+            "rows_in": stretch.rows_in,
+            "late": stretch.late,
+            "rejected": stretch.rejected,
+            "greatest": stretch.greatest,
+            "ended": stretch.ended,
+            "reasons": stretch.reasons,
+        }
+        firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)
+        rows = pa.record_batch({"t": pa.array(firsts, pa.int64())}) if len(firsts) else None
+        return CargoPart(about, rows)
+
+    def _note_firsts(self, door: Input, kept: pa.RecordBatch, t: Int64s, stretch: Stretch) -> None:
+        """All times at which the query might begin: which of them are late is known to the buckets alone."""
+        if self._begun or door.origin is not None or not len(t):
+            return
+        beginning = door.begins(kept, np.arange(len(t)))
+        if not len(beginning):
+            return
+        times = t[beginning]
+        assert door.definition.time is not None
+        if door.definition.time.bound == 0 and isinstance(door.definition, StreamDefinition):
+            times = times[:1]  # no admitted row is older than the first, and that one is admitted
+        stretch.firsts.append(np.unique(times))
+
+    def _refuse(
+        self, name: str, door: Input, batch: pa.RecordBatch, codes: Any, times: Int64s, stretch: Stretch
+    ) -> Iterator[Parcel]:
+        positions = np.flatnonzero(codes)
+        late = int((codes[positions] >= LATE).sum())
+        if late and door.definition.late == "fail":
+            raise door.late_row(times[codes >= LATE][0])
+        stretch.late += late
+        stretch.rejected += len(positions) - late
+        refused = Refused(batch.take(pa.array(positions)), [REASONS[code] for code in codes[positions]])
+        count_reasons(stretch.reasons, refused.reasons)
+        rows = refused_rows(door.definition.name, refused, keep_late=door.definition.late == "side")
+        if len(rows):
+            yield self._side(rows)
+
+    def _side(self, rows: pa.RecordBatch) -> Parcel:
+        return Parcel(SINK, self._sender, SIDE_ROWS, pack([CargoPart({"kind": "side"}, rows)]))
+
+    def _send(self, name: str, batch: pa.RecordBatch, t: Int64s | None) -> Iterator[Parcel]:
+        if not len(batch):
+            return
+        for port in self._layout.ports_of(name):
+            rows = batch.select(list(port.columns))
+            if t is not None:
+                rows = rows.append_column("", pa.array(t, pa.int64()))
+            found, wanted = places(port.exchange, self._as_scanned(name, batch), self._layout.buckets_of(port.fragment))
+            if found is None:
+                all_rows = np.arange(len(batch), dtype=np.int64) if wanted is None else wanted
+                found = np.array_split(all_rows, self._layout.buckets_of(port.fragment))
+            for bucket, positions in enumerate(found):
+                yield from self._add(port, bucket, "rows", rows, positions)
+            if port.accounts and wanted is not None and t is not None:
+                unwanted = np.delete(np.arange(len(batch), dtype=np.int64), wanted)
+                shown = rows if self._layout.sources[name].late == "side" else rows.select([len(port.columns)])
+                yield from self._add(port, 0, "unwanted", shown, unwanted)
+
+    def _as_scanned(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """In the columns of the relation: a table may have one beside them that tells the change."""
+        definition = self._layout.sources[name]
+        if isinstance(definition, StreamDefinition):
+            return batch
+        names = [column.name for column in definition.columns]
+        return batch.select([names.index(column.name) for column in definition.relation_columns])
+
+    def _add(self, port: Port, bucket: int, kind: str, rows: pa.RecordBatch, positions: Int64s) -> Iterator[Parcel]:
+        if not len(positions):
+            return
+        mine = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
+        place = port.fragment, bucket
+        self._parts[place].append(CargoPart({"kind": kind, "port": port.name, "sender": self._sender}, mine))
+        self._sizes[place] += mine.nbytes
+        if self._sizes[place] >= MOST_BYTES:
+            yield self._flush(place)
+
+    def _flush(self, place: tuple[int, int]) -> Parcel:
+        parts = self._parts.pop(place)
+        self._sizes.pop(place, None)
+        return Parcel(*place, CARGO, pack(parts))
