@@ -15,6 +15,7 @@ FLOORS: Final = (
     {"plan"},
     {"cql", "planner", "kernels", "state", "connectors"},
     {"pipeline"},
+    {"program"},
     {"runtimes.reference", "runtimes.local", "runtimes.spark"},
     {"session", "testing", "benchmarks"},
     {"cli", "console"},

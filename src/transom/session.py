@@ -33,16 +33,16 @@ from transom.core.errors import (
 )
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
-from transom.runtimes.local.clock import Clock
+from transom.program.clock import Clock
 from transom.runtimes.local.declare import Bound, Late
 from transom.runtimes.local.explained import Explained, explained, explained_all
 from transom.runtimes.local.inputs import Inputs
-from transom.runtimes.local.program import Planned, read_program
+from transom.program.planned import Planned, read_program
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.result import Result, Results
 from transom.runtimes.local.run import EVERY, LocalRun
 from transom.runtimes.local.running import RunningQuery
-from transom.runtimes.local.status import Status
+from transom.program.status import Status
 
 Emit = OneOf["changes", "lifetimes", "latest"]
 

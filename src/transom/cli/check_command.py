@@ -13,7 +13,7 @@ from transom.plan.catalogue import (
     StreamDefinition,
     TableDefinition,
 )
-from transom.runtimes.local.program import Planned, read_program
+from transom.program.planned import Planned, read_program
 
 
 def main(options: argparse.Namespace) -> int:

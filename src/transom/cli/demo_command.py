@@ -18,7 +18,7 @@ import pyarrow as pa
 from transom.cli.demo_day import FLOORS, ROOMS, write_day
 from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
-from transom.runtimes.local.program import Planned
+from transom.program.planned import Planned
 from transom.session import Session
 
 QUERY: Final = Path(__file__).with_name("building.cql")

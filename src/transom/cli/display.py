@@ -11,7 +11,7 @@ from transom.cli.summary import instant_text
 from transom.connectors.screen import Screen
 from transom.planner.explain import title
 from transom.runtimes.local.run import LocalRun
-from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
+from transom.program.status import InputStatus, OperatorStatus, Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
 _SECONDS_OF_RATE: Final = 5.0

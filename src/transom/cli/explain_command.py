@@ -8,7 +8,7 @@ import json
 from transom.cli.query_file import folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
 from transom.planner.explain import explain_json, explain_text
-from transom.runtimes.local.program import read_program
+from transom.program.planned import read_program
 
 
 def main(options: argparse.Namespace) -> int:

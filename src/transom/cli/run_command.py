@@ -15,7 +15,7 @@ from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.plan.catalogue import ExplainStatement
-from transom.runtimes.local.program import Planned
+from transom.program.planned import Planned
 from transom.runtimes.local.run import EVERY, LocalRun
 from transom.session import Session
 

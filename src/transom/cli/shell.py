@@ -22,7 +22,7 @@ from transom.plan.catalogue import (
     StreamDefinition,
     TableDefinition,
 )
-from transom.runtimes.local.program import Planned
+from transom.program.planned import Planned
 from transom.session import Emit, Session
 
 HELP: Final = """\

@@ -12,9 +12,9 @@ from transom.cli.messages import message_of
 from transom.cli.summary import summary
 from transom.core.errors import QueryError
 from transom.plan.catalogue import SinkDefinition
-from transom.runtimes.local.program import path_of
+from transom.program.planned import path_of
 from transom.runtimes.local.run import LocalRun
-from transom.runtimes.local.status import Status
+from transom.program.status import Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
 _SECONDS_BETWEEN_KEYS: Final = 0.1

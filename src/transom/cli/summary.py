@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from transom.core.time import BEGINNING, format_instant
-from transom.runtimes.local.status import InputStatus, Status
+from transom.program.status import InputStatus, Status
 
 
 def summary(statuses: Iterable[Status]) -> str:

@@ -98,6 +98,29 @@ class RowStore:
                 column.alive -= int(column.length[slots].sum())
                 column.length[slots] = 0
 
+    def picked(self, slots: Int64s, capacity: int) -> RowStore:
+        """A copy with the rows of these slots in the first places, texts side by side; the rest is left behind."""
+        new = np.arange(len(slots), dtype=np.int64)
+        columns: list[FixedColumn | TextColumn] = []
+        for column in self.columns:
+            valid = None if column.valid is None else _laid(column.valid, slots, new, capacity)
+            if isinstance(column, FixedColumn):
+                columns.append(FixedColumn(_laid(column.data, slots, new, capacity), valid))
+                continue
+            length = _laid(column.length, slots, new, capacity)
+            start = np.cumsum(length) - length
+            size = int(length.sum())
+            arena = np.zeros(size + SLACK, dtype=np.uint8)
+            copy_texts(column.arena, column.start[slots], length[new], start[new], arena)
+            columns.append(TextColumn(start, length, arena, size, size, valid))
+        return RowStore(capacity, columns)
+
+    def bytes_of(self, rows: int) -> int:
+        """About how much so many rows take."""
+        fixed = sum(column.data.itemsize for column in self.columns if isinstance(column, FixedColumn))
+        texts = [column for column in self.columns if isinstance(column, TextColumn)]
+        return rows * (fixed + 16 * len(texts)) + sum(column.alive for column in texts)
+
     def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
         """Lay the rows of the slots `old` into the slots `new` of arrays with `capacity` places; the rest is lost."""
         for column in self.columns:

@@ -25,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
 FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, LATE, IDLE = range(9)
+UNFIT = (BAD_CHANGE, MISSING_KEY)
+"""Of a change whose time is known: if it is late, that is what is said of it."""
 REASONS = (
     "",
     "the timestamp is missing",
@@ -235,7 +237,7 @@ class Input:
         assert self.definition.time is not None
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
         mark = own if state.raised is None else max(own, state.raised)
-        timed = (codes == FIT) | (codes == BAD_CHANGE) | (codes == MISSING_KEY)
+        timed = np.isin(codes, (FIT, *UNFIT))
         late = timed & (t < mark)
         if not late.any():
             return codes

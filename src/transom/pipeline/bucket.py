@@ -38,6 +38,9 @@ from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
 
 
+_JUDGED = ("rows", "unwanted", "unfit")
+
+
 class Bucket:
     """Logic of a bucket; `state` is replaced as a whole by whoever keeps it."""
 
@@ -97,9 +100,8 @@ class Bucket:
     def _admit(self, parts: Sequence[CargoPart], out: _Outgoing) -> None:
         """Stretch by stretch, in the order of the source."""
         rows: dict[tuple[str, int], list[CargoPart]] = defaultdict(list)
-        for part in parts:
-            if part.kind in ("rows", "unwanted"):
-                rows[part.about["port"], part.about["sender"]].append(part)
+        for part in sorted((p for p in parts if p.kind in _JUDGED), key=lambda p: p.about["number"]):
+            rows[part.about["port"], part.about["sender"]].append(part)
         seen = sorted((p for p in parts if p.kind == "seen"), key=lambda p: p.about["sender"])
         stamps: dict[tuple[str, int], int] = {}
         for name in self.doors.inputs:
@@ -131,9 +133,12 @@ class Bucket:
         state.ended = state.ended or about["ended"]
 
     def _admit_rows(self, name: str, part: CargoPart, out: _Outgoing) -> None:
-        """Rows that a filter took away on their way are here to be judged, not to be kept."""
+        """Rows that a filter took away on their way, and unfit ones, are here to be judged, not to be kept."""
         values, t = self._whole(name, part.rows)
         codes: Codes = np.full(len(t), FIT, dtype=np.uint8)
+        if part.kind == "unfit":
+            assert part.rows is not None
+            codes = part.rows.columns[-1].to_numpy()
         state = self.doors.state.inputs[name]
         if part.kind == "unwanted":
             state = replace(state, waiting=[])

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.pipeline.admission import FIT, LATE, REASONS, Input, Refused
+from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Input, Looked, Refused
 from transom.pipeline.cargo import CARGO, SIDE_ROWS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout, Port
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
@@ -52,6 +52,7 @@ class Packer:
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
+        self._number = 0
         self._doors = {
             name: Input(definition, layout.tick, layout.origin)
             for name, definition in layout.sources.items()
@@ -79,6 +80,7 @@ class Packer:
             )
         codes = looked.codes
         if codes.any():
+            yield from self._send_unfit(name, batch, looked)
             yield from self._refuse(name, door, batch, codes, looked.times, stretch)
             fit = np.flatnonzero(codes == FIT)
             kept, t = batch.take(pa.array(fit)), looked.times[fit]
@@ -144,7 +146,9 @@ class Packer:
     def _refuse(
         self, name: str, door: Input, batch: pa.RecordBatch, codes: Any, times: Int64s, stretch: Stretch
     ) -> Iterator[Parcel]:
-        positions = np.flatnonzero(codes)
+        positions = np.flatnonzero((codes != FIT) & ~np.isin(codes, UNFIT))
+        if not len(positions):
+            return
         late = int((codes[positions] >= LATE).sum())
         if late and door.definition.late == "fail":
             raise door.late_row(times[codes >= LATE][0])
@@ -177,6 +181,15 @@ class Packer:
                 shown = rows if self._layout.sources[name].late == "side" else rows.select([len(port.columns)])
                 yield from self._add(port, 0, "unwanted", shown, unwanted)
 
+    def _send_unfit(self, name: str, batch: pa.RecordBatch, looked: Looked) -> Iterator[Parcel]:
+        """Changes of a table that make no sense: they may be late as well, and late comes first."""
+        positions = np.flatnonzero(np.isin(looked.codes, UNFIT))
+        if not len(positions):
+            return
+        (port,) = [port for port in self._layout.ports_of(name) if port.accounts]
+        rows = batch.select(list(port.columns)).append_column("", pa.array(looked.times, pa.int64()))
+        yield from self._add(port, 0, "unfit", rows.append_column("", pa.array(looked.codes)), positions)
+
     def _as_scanned(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """In the columns of the relation: a table may have one beside them that tells the change."""
         definition = self._layout.sources[name]
@@ -190,7 +203,10 @@ class Packer:
             return
         mine = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
         place = port.fragment, bucket
-        self._parts[place].append(CargoPart({"kind": kind, "port": port.name, "sender": self._sender}, mine))
+        # Numbered: blobs of one task may come to a bucket in another order than they were sent.
+        about = {"kind": kind, "port": port.name, "sender": self._sender, "number": self._number}
+        self._number += 1
+        self._parts[place].append(CargoPart(about, mine))
         self._sizes[place] += mine.nbytes
         if self._sizes[place] >= MOST_BYTES:
             yield self._flush(place)

@@ -211,9 +211,16 @@ class _Cut:
         return [self._fragment(part, parts) for part in parts]
 
     def equal_rows_meet(self, root: Operator) -> bool:
-        """Whether equal rows of the answer are in the same bucket: it is spread by something that it tells."""
+        """Whether equal rows of the answer are in the same bucket: it tells all that it is spread by."""
         part = self.part_of[id(root)]
-        return part.single or any(id(root) in slot for slot in part.slots)
+        if part.single or part.free:
+            return part.single
+        schema = root.schema
+        columns = [self._follow(root, column(schema, i), [part]) for i in range(len(schema))]
+        told = [slot for slot in columns if slot is not None]
+        return all(
+            any(slot.keys() & kept.keys() and _together(slot, kept) is not None for slot in told) for kept in part.slots
+        )
 
     def _list(self, part: _Part, parts: list[_Part]) -> None:
         """After all that feed it."""

@@ -8,8 +8,8 @@ from transom.core.errors import SourceError
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.runtimes.local.clock import HeldClock
-from transom.runtimes.local.program import Planned
+from transom.program.clock import HeldClock
+from transom.program.planned import Planned
 from transom.testing.answer import Answer
 from transom.testing.rows import Definition, show_refused
 from transom.testing.times import Times

@@ -11,8 +11,8 @@ from pathlib import Path
 from transom.core.errors import OptionError, QueryError, SourceError
 from transom.core.time import BEGINNING, FOREVER, parse_duration
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.runtimes.local.clock import HeldClock
-from transom.runtimes.local.program import Planned, read_program
+from transom.program.clock import HeldClock
+from transom.program.planned import Planned, read_program
 from transom.testing.answer import Answer
 from transom.testing.query import FedQuery
 from transom.testing.rows import Definition, Given, batch_of, read_rows

@@ -21,7 +21,7 @@ from tests.runtimes.local.readings import (
 )
 from transom.core.errors import CheckpointError, LateRowError, SourceError
 from transom.core.time import BEGINNING, FOREVER, from_datetime
-from transom.runtimes.local.clock import HeldClock
+from transom.program.clock import HeldClock
 from transom.runtimes.local.query import POLL, LocalQuery
 from transom.session import Session
 

@@ -11,7 +11,7 @@ import pytest
 from tests.runtimes.local.readings import QUERY, at, declarations, read_rows, sink, start, write_inputs
 from transom.connectors.files_sink import FileSink
 from transom.core.errors import CheckpointError, SinkError, SourceError
-from transom.runtimes.local.clock import HeldClock
+from transom.program.clock import HeldClock
 from transom.runtimes.local.query import POLL
 from transom.runtimes.local.run import LocalRun
 from transom.session import Session

@@ -35,6 +35,7 @@ from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.side import Arrivals, arrivals, probe
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.plan.expression import Expression, columns_of, remap
+from transom.state.codec import saved_bytes
 
 BLOCK = 1 << 18  # candidate pairs looked at together
 
@@ -44,6 +45,23 @@ class JoinState:
     left: RingSide | LazySide
     right: RingSide | LazySide
     open_pairs: OpenPairs = field(default_factory=OpenPairs)
+
+    def compacted(self) -> JoinState:
+        """Without the room for more, where nothing open knows rows by their positions."""
+        if not isinstance(self.left, RingSide) or not isinstance(self.right, RingSide) or not self._settled:
+            return self
+        return JoinState(self.left.trimmed(), self.right.trimmed())
+
+    def compacted_bytes(self) -> int:
+        sides = (self.left, self.right)
+        if not self._settled:
+            return saved_bytes([*sides, self.open_pairs])
+        return sum(side.trimmed_bytes() if isinstance(side, RingSide) else saved_bytes(side) for side in sides)
+
+    @property
+    def _settled(self) -> bool:
+        undetermined = self.left.lifetimes.undetermined + self.right.lifetimes.undetermined
+        return not undetermined and not self.open_pairs.slots.in_use
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,23 @@ class RingSide(Side):
         self.head = np.full(2 * capacity, -1, dtype=np.int64)
         append_to_chains(positions, self.mask, self.entries, self.head)
 
+    def trimmed_bytes(self) -> int:
+        """About what `trimmed` takes."""
+        return 96 * max(64, self.alive) + self.rows.bytes_of(max(64, self.alive))
+
+    def trimmed(self) -> RingSide:
+        """A copy without the room for more, its positions counted anew. Nothing open may be in it."""
+        capacity = max(64, 1 << (self.alive - 1).bit_length()) if self.alive else 64
+        positions = np.arange(self.alive, dtype=np.int64)
+        old = (positions + self.oldest) & self.mask
+        entries = np.zeros((capacity, 4), dtype=np.int64)
+        entries[positions] = self.entries[old]
+        head = np.full(2 * capacity, -1, dtype=np.int64)
+        append_to_chains(positions, capacity - 1, entries, head)
+        first_pair = np.full(capacity, -1, dtype=np.int64)
+        rows = self.rows.picked(old, capacity)
+        return RingSide(rows, self.keyed, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
+
     def insert(self, rows: Arrivals) -> Int64s:
         positions = np.arange(self.newest, self.newest + len(rows))
         self.write(positions & self.mask, rows)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from transom.connectors.source import Source
 from transom.planner.explain import Measured
-from transom.runtimes.local.program import Planned
+from transom.program.planned import Planned
 from transom.runtimes.local.query import Definition, LocalQuery
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from transom.connectors.source import Source
 from transom.planner.explain import explain_json, explain_text
 from transom.runtimes.local.analyze import measure
-from transom.runtimes.local.notebook import plans_html, text_html
-from transom.runtimes.local.program import Planned
+from transom.program.notebook import plans_html, text_html
+from transom.program.planned import Planned
 from transom.runtimes.local.query import Definition
 
 OpenSource = Callable[[Definition], Source]

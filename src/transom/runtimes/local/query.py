@@ -23,10 +23,10 @@ from transom.pipeline.memory import state_bytes
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.planner.operator import Operator
-from transom.runtimes.local.clock import Clock, RealClock
-from transom.runtimes.local.program import Planned
+from transom.program.clock import Clock, RealClock
+from transom.program.planned import Planned
 from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
-from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
+from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
 
 POLL: Final = 200_000

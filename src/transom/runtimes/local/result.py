@@ -11,8 +11,8 @@ import pyarrow as pa
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import unique_names
 from transom.runtimes.local.explained import Explained
-from transom.runtimes.local.notebook import status_html, table_html, text_html
-from transom.runtimes.local.status import Status
+from transom.program.notebook import status_html, table_html, text_html
+from transom.program.status import Status
 
 
 @dataclass(frozen=True)

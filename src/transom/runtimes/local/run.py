@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from transom.core.errors import CheckpointError
-from transom.runtimes.local.clock import Clock, RealClock
-from transom.runtimes.local.interrupt import Interrupt
+from transom.program.clock import Clock, RealClock
+from transom.program.interrupt import Interrupt
 from transom.runtimes.local.query import POLL, LocalQuery
-from transom.runtimes.local.status import Status
+from transom.program.status import Status
 from transom.state import codec
 
 EVERY: Final = 16

@@ -17,7 +17,7 @@ from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
 from transom.runtimes.local.result import Result
 from transom.runtimes.local.run import LocalRun
-from transom.runtimes.local.status import Status
+from transom.program.status import Status
 
 _SECONDS_TO_END = 5.0
 

@@ -16,7 +16,7 @@ from transom.connectors.row_text import value_text
 from transom.core.time import format_instant
 
 if TYPE_CHECKING:
-    from transom.runtimes.local.status import Status
+    from transom.program.status import Status
 
 MOST_ROWS: Final = 20
 _MOST_LETTERS: Final = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transom.runtimes.local.notebook import status_html
+from transom.program.notebook import status_html
 
 
 @dataclass(frozen=True)

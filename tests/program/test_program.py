@@ -5,7 +5,7 @@ import pytest
 from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
 from transom.plan.catalogue import Catalogue
 from transom.planner.operator import Operator
-from transom.runtimes.local.program import read_program
+from transom.program.planned import read_program
 
 DECLARED = """
 CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'data/s.csv');

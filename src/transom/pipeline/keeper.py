@@ -1,0 +1,186 @@
+"""Keeps the memory of a bucket from batch to batch: in a log that survives everything, and warm beside it.
+
+**The log.** A batch appends what came for the bucket. When the log has grown as large as the memory itself, the memory
+is written instead and the log before it dropped: so what is written stays in proportion to what comes, however large
+the windows are; and where little is alive after a batch, just that little is written. Memory is made again by reading
+the last one written and taking the steps since then once more: steps depend on nothing but memory and cargo.
+
+**Warm memory** is what a worker holds ready to use. It is used only if its token is that of the log's header: a new one
+is drawn for every step, so what a step left behind that was never committed is recognised and not trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from transom.core.errors import CheckpointError
+from transom.pipeline.bucket import Bucket
+from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
+from transom.pipeline.cargo import Parcel
+from transom.state import codec
+
+LEAST_BYTES: Final = 1 << 16
+"""A log shorter than this is not worth a memory in its place."""
+
+PART_BYTES: Final = 32 << 20
+"""Longer entries are written in parts."""
+
+
+class Log(Protocol):
+    """Where the log lies. Everything written in a batch becomes valid together or not at all."""
+
+    def header(self) -> str | None: ...
+
+    def write_header(self, header: str) -> None: ...
+
+    def read(self, entry: int, part: int) -> bytes: ...
+
+    def write(self, entry: int, part: int, blob: bytes) -> None: ...
+
+    def remove(self, entry: int, part: int) -> None: ...
+
+
+class Warm(Protocol):
+    """Memory that is ready to use."""
+
+    def take(self, token: str) -> BucketState | None:
+        """The memory with this token, if it is here; from then on it counts as used up."""
+        ...
+
+    def put(self, token: str, state: BucketState) -> None: ...
+
+
+@dataclass
+class Header:
+    """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log."""
+
+    plan: str
+    token: str
+    first: int = 0
+    parts: list[int] = field(default_factory=list)
+    log_bytes: int = 0
+    memory: bool = False
+
+    def text(self) -> str:
+        return json.dumps([self.plan, self.token, self.first, self.parts, self.log_bytes, self.memory])
+
+    @staticmethod
+    def of(text: str) -> Header:
+        return Header(*json.loads(text))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a step gave, and what it cost to keep: bytes written, and whether the memory had to be made again."""
+
+    parcels: list[Parcel]
+    written: int
+    rebuilt: bool
+
+
+def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
+    """Take a step with the bucket's memory and keep what became of it."""
+    plan = bucket.layout.fingerprint
+    known = log.header()
+    header = Header(plan, "") if known is None else Header.of(known)
+    if header.plan != plan:
+        raise CheckpointError(
+            "the checkpoint was written by another query, or for another number of buckets",
+            remedy="run the query that wrote it, or start with an empty checkpoint folder",
+        )
+    state = warm.take(header.token) if header.token else None
+    rebuilt = state is None and bool(header.token)
+    bucket.state = state or _rebuilt(bucket, log, header)
+    parcels = bucket.step(blobs)
+    written = _append(bucket.state, log, header, blobs)
+    header.token = secrets.token_hex(8)
+    log.write_header(header.text())
+    warm.put(header.token, bucket.state)
+    return Kept(parcels, written, rebuilt)
+
+
+def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:
+    """The memory as of the header."""
+    bucket.state = bucket.start()
+    for i, count in enumerate(header.parts):
+        entry = header.first + i
+        data = b"".join(log.read(entry, part) for part in range(count))
+        if i == 0 and header.memory:
+            bucket.state = codec.decode(data, BUCKET_CLASSES)
+        else:
+            bucket.step(_apart(data))
+    return bucket.state
+
+
+def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes]) -> int:
+    size = sum(map(len, blobs))
+    entry = header.first + len(header.parts)
+    if header.log_bytes + size > max(codec.saved_bytes(state), LEAST_BYTES):
+        for i, count in enumerate(header.parts):
+            for part in range(count):
+                log.remove(header.first + i, part)
+        data = codec.encode(state)
+        header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
+    else:
+        data = _together(blobs)
+        header.log_bytes += len(data)
+    parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
+    for part, blob in enumerate(parts):
+        log.write(entry, part, blob)
+    header.parts.append(len(parts))
+    return len(data)
+
+
+def _together(blobs: Sequence[bytes]) -> bytes:
+    sizes = json.dumps([len(blob) for blob in blobs]).encode()
+    return b"".join([len(sizes).to_bytes(4, "little"), sizes, *blobs])
+
+
+def _apart(data: bytes) -> list[bytes]:
+    behind = 4 + int.from_bytes(data[:4], "little")
+    found = []
+    for size in json.loads(data[4:behind]):
+        found.append(data[behind : behind + size])
+        behind += size
+    return found
+
+
+class MemoryLog:
+    """A log in memory, for tests and for trying things out."""
+
+    def __init__(self) -> None:
+        self.text: str | None = None
+        self.entries: dict[tuple[int, int], bytes] = {}
+
+    def header(self) -> str | None:
+        return self.text
+
+    def write_header(self, header: str) -> None:
+        self.text = header
+
+    def read(self, entry: int, part: int) -> bytes:
+        return self.entries[entry, part]
+
+    def write(self, entry: int, part: int, blob: bytes) -> None:
+        self.entries[entry, part] = blob
+
+    def remove(self, entry: int, part: int) -> None:
+        del self.entries[entry, part]
+
+
+class MemoryWarm:
+    """Warm memory in the process itself."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[str, Any] | None = None
+
+    def take(self, token: str) -> BucketState | None:
+        kept, self._kept = self._kept, None
+        return kept[1] if kept is not None and kept[0] == token else None
+
+    def put(self, token: str, state: BucketState) -> None:
+        self._kept = token, state
