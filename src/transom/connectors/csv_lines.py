@@ -26,6 +26,8 @@ from transom.core.schema import VARCHAR, Schema
 _QUOTE = ord('"')
 _NEWLINE = ord("\n")
 _RETURN = ord("\r")
+_FEW_QUOTES = 16
+_MOST_VISITS = 64
 _OPEN = "has a quote that is opened and not closed"
 
 
@@ -36,30 +38,60 @@ def split_records(data: bytes, delimiter: str, last: bool) -> Cut:
     quotes = np.flatnonzero(buffer == _QUOTE)
     if not len(quotes):
         return Cut(feeds)
-    unclosed = len(quotes) % 2 == 1
-    if _well_formed(buffer, quotes, ord(delimiter)) and not (unclosed and last):
+    fit = _Fit(buffer, quotes, ord(delimiter))
+    in_order = len(quotes) % 2 == 0 or (fit.opens[-1] and not last)  # a field may be open where more will follow
+    if in_order and fit.pairs(0, len(quotes)) == len(quotes) // 2:
         return Cut(feeds[np.searchsorted(quotes, feeds) % 2 == 0])
-    return _split_in_turn(data, feeds, delimiter.encode(), last)
+    return _split_in_turn(data, feeds, fit, delimiter.encode(), last)
 
 
-def _well_formed(buffer: npt.NDArray[np.uint8], quotes: Int64s, delimiter: int) -> bool:
-    """Whether every first quote of a pair begins a field, and every second one ends it or is doubled."""
-    padded = np.concatenate([[_NEWLINE], buffer, [_NEWLINE]]).astype(np.uint8)
-    before, after = padded[quotes[0::2]], padded[quotes[1::2] + 2]
-    opens = (before == delimiter) | (before == _NEWLINE) | (before == _QUOTE)
-    closes = (after == delimiter) | (after == _NEWLINE) | (after == _QUOTE) | (after == _RETURN)
-    return bool(opens.all() and closes.all())
+class _Fit:
+    """Which quotes stand where a field begins, and which where one ends or as the first of a doubled one."""
+
+    def __init__(self, buffer: npt.NDArray[np.uint8], quotes: Int64s, delimiter: int) -> None:
+        opening, closing = np.zeros(256, dtype=bool), np.zeros(256, dtype=bool)
+        opening[[delimiter, _NEWLINE, _QUOTE]] = True
+        closing[[delimiter, _NEWLINE, _QUOTE, _RETURN]] = True
+        self.quotes = quotes
+        self.opens = opening[buffer[quotes - 1]]
+        self.opens[0] |= quotes[0] == 0
+        self.closes = closing[buffer[np.minimum(quotes + 1, len(buffer) - 1)]]  # the last byte is a quote, if it is met
+
+    def pairs(self, first: int, behind: int) -> int:
+        """How many pairs of the quotes [first, behind), one after the other from the first, are well-formed."""
+        whole = (behind - first) // 2
+        good = self.opens[first:behind:2][:whole] & self.closes[first + 1 : behind : 2]
+        return whole if good.all() else int(np.argmin(good))
 
 
-def _split_in_turn(data: bytes, feeds: Int64s, delimiter: bytes, last: bool) -> Cut:
-    """Only lines with quotes in them are visited; between them every line feed ends a record."""
+def _split_in_turn(data: bytes, feeds: Int64s, fit: _Fit, delimiter: bytes, last: bool) -> Cut:
+    """Records that have an ill-formed quote are visited one by one; those between them are still counted at once.
+
+    Counting is tried with more quotes at a time as long as it succeeds, and less often where it does not.
+    """
     ends: list[Int64s] = []
     broken: dict[int, str] = {}
-    at = 0
+    at, window, visits, patience = 0, _FEW_QUOTES, 0, 1
     while (quote := data.find(b'"', at)) >= 0:
+        if not visits:
+            first = int(np.searchsorted(fit.quotes, quote))
+            behind = min(first + window, len(fit.quotes))
+            pairs = fit.pairs(first, behind)
+            counted = _ends_outside(feeds, fit.quotes, at, first, first + 2 * pairs)
+            if len(counted):
+                ends.append(counted)
+                at = int(counted[-1]) + 1
+            if 2 * pairs >= window:
+                window *= 2
+                continue
+            window = _FEW_QUOTES
+            patience = 1 if len(counted) else min(2 * patience, _MOST_VISITS)
+            visits = patience
+            continue
+        visits -= 1
         start = max(data.rfind(b"\n", at, quote) + 1, at)
-        first, behind = np.searchsorted(feeds, (at, start))
-        ends.append(feeds[first:behind])
+        known, behind = np.searchsorted(feeds, (at, start))
+        ends.append(feeds[known:behind])
         line_end = data.find(b"\n", start)
         end, closed = _record_end(data, start, delimiter)
         if not closed:
@@ -74,6 +106,14 @@ def _split_in_turn(data: bytes, feeds: Int64s, delimiter: bytes, last: bool) -> 
         at = end + 1
     ends.append(feeds[np.searchsorted(feeds, at) :])
     return Cut(np.concatenate(ends), broken)
+
+
+def _ends_outside(feeds: Int64s, quotes: Int64s, at: int, first: int, behind: int) -> Int64s:
+    """The line feeds outside quotes from `at` on, where the quotes [first, behind) are well-formed, up to the next."""
+    stop = np.searchsorted(feeds, quotes[behind]) if behind < len(quotes) else len(feeds)
+    some = feeds[np.searchsorted(feeds, at) : stop]
+    outside: Int64s = some[np.searchsorted(quotes[first:behind], some) % 2 == 0]
+    return outside
 
 
 def _record_end(data: bytes, start: int, delimiter: bytes) -> tuple[int, bool]:

@@ -7,6 +7,7 @@ files: a later read goes on with them, wherever they sort. A position names what
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,11 +15,13 @@ import pyarrow as pa
 
 from transom.connectors.conform import Declared, conform, place_of, reject_rows
 from transom.connectors.lines import BLOCK_BYTES
-from transom.connectors.listing import Listed, list_files, show
-from transom.connectors.parquet_rows import ParquetRows, open_parquet
+from transom.connectors.listing import Listed, list_files, path_of, show
+from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, refuse_shorter
+from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import read_file_properties
 from transom.connectors.source import Chunk, Position, Rejected, SourceBatch, rejected_batch
-from transom.connectors.text_rows import read_text
+from transom.connectors.text_rows import read_text, read_text_piece
+from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import Schema
 
@@ -46,7 +49,10 @@ class FileSource:
         at = None if time_column is None else place_of(in_files, time_column)
         self._declared = Declared(in_files, at, self._properties.time_unit)
         self._known: dict[str, Listed] = {}
-        self._parquet: ParquetRows | None = None  # open where the last read stopped; only saves finding the place again
+        # These save finding things again, and nothing else.
+        self._parquet: ParquetRows | None = None  # open where the last read stopped
+        self._scan: TextScan | None = None  # the file in which the last reach stopped
+        self._footers = Footers(self._declared)
 
     def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
         """See `Source.read`. A batch may be shorter than asked for where rows are large."""
@@ -76,48 +82,116 @@ class FileSource:
         after: Position = {"files": files} if current is None else {"files": files, "current": current}
         return SourceBatch(self._rows(batches), rejected_batch(rejected), after, ended and current is None)
 
+    def reach(
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+    ) -> Reach:
+        """See `PiecewiseSource.reach`. A file counts towards `max_files` when something of it is read."""
+        if any(most is not None and most < 1 for most in (max_rows, max_files)):
+            raise ValueError("max_rows and max_files must be at least 1")
+        before: dict[str, Any] = position.get("files", {})
+        files, current = dict(before), position.get("current")
+        rows_left = sys.maxsize if max_rows is None else max_rows
+        files_left = sys.maxsize if max_files is None else max_files
+        pieces: list[Piece] = []
+        ended = True
+        for file in self._files_to_read(before, current, growing):
+            if not rows_left or not files_left:
+                ended = False
+                break
+            found, at, finished = self._reach_in(file, before.get(file.name), rows_left, growing)
+            if at is not None:
+                files[file.name] = at
+            pieces += found
+            rows_left -= sum(piece.rows for piece in found)
+            files_left -= bool(found)
+            current = None if finished else file.name
+            if not finished:  # nothing else is looked at before the rest of it
+                break
+        after: Position = {"files": files} if current is None else {"files": files, "current": current}
+        return Reach(after, tuple(pieces), ended and current is None)
+
+    def _reach_in(self, file: Listed, at: Any, max_rows: int, growing: bool) -> tuple[list[Piece], Any, bool]:
+        """The next pieces of a file, what has been read of it then, and whether that is all there is now."""
+        if self._format_of(file.name) == "parquet":
+            footer = self._footers.of(file)
+            start: int = at or 0
+            refuse_shorter(file, footer.rows, start)
+            stop = min(start + max_rows, footer.rows)
+            if stop == footer.rows:
+                self._footers.forget(file)
+            parts = cut_at_groups(footer, start, stop)
+            pieces = [Piece(file.name, first, behind - first) for first, behind in parts]
+            return pieces, stop, stop == footer.rows
+        if self._scan is None or self._scan.file.path != file.path:
+            self._scan = TextScan(file, self._declared, self._properties)
+        found = self._scan.reach(at, max_rows, growing)
+        return found.pieces, found.at, found.finished
+
+    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
+        """See `PiecewiseSource.read_piece`."""
+        file = Listed(piece.file, path_of(self._properties.path, piece.file), 0)
+        if self._format_of(piece.file) != "parquet":
+            chunk = read_text_piece(file, piece.at, piece.rows, self._declared, self._properties)
+            yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
+            return
+        at: int = piece.at
+        stop = at + piece.rows
+        while at < stop:
+            chunk = self._read_parquet(file, at, stop - at, max(stop - at, PIECE_RECORDS))
+            refuse_shorter(file, chunk.at, stop if chunk.finished else 0)
+            yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
+            at = chunk.at
+
     def _files_to_read(self, files: dict[str, Any], current: str | None, growing: bool) -> Iterator[Listed]:
         """The file that is not finished, then by name those of which something is unread."""
         if current is not None:
             if current not in self._known:
-                self._list(files, growing)
+                self._list(files, current, growing)
             if current not in self._known:
                 raise SourceError(
                     f"file '{show(current)}' has been read in part, and now it is not there",
                     remedy="put it back, or start the query anew",
                 )
             yield self._known[current]
-        for file in self._list(files, growing):
+        for file in self._list(files, current, growing):
             if file.name == current or not file.size:
                 continue
             at = files.get(file.name)
             if at is None or (isinstance(at, list) and at[0] != file.size):
                 yield file
 
-    def _list(self, files: dict[str, Any], growing: bool) -> list[Listed]:
-        listed = list_files(self._properties.path, may_be_empty=growing or bool(files))
+    def _list(self, files: dict[str, Any], current: str | None, growing: bool) -> list[Listed]:
+        # A Parquet file that has been read does not grow, so nobody need look at it again.
+        settled = {name for name, at in files.items() if isinstance(at, int) and name != current}
+        listed = list_files(self._properties.path, may_be_empty=growing or bool(files), settled=settled)
         self._known = {file.name: file for file in listed}
         return listed
 
     def _read_chunk(self, file: Listed, at: Any, max_rows: int, growing: bool) -> Chunk:
-        file_format = self._properties.format_of(file.name)
-        if file_format is None:
-            raise SourceError(
-                f"the name of file '{show(file.name)}' does not tell its format",
-                remedy="write format = 'parquet', 'csv' or 'jsonl'",
-            )
+        file_format = self._format_of(file.name)
         if file_format != "parquet":
             return read_text(file, at, max_rows, self._declared, self._properties, growing)
-        start = at or 0
+        return self._read_parquet(file, at or 0, max_rows, max_rows)
+
+    def _read_parquet(self, file: Listed, start: int, max_rows: int, batch_rows: int) -> Chunk:
         rows = self._parquet
         if rows is None or rows.file.name != file.name or rows.at != start:
-            rows = self._parquet = open_parquet(file, start, max_rows, self._declared)
+            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared)
         piece = rows.take(max_rows)
         good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
         rejected = [] if piece is None else reject_rows(piece, wrong, self._declared, show(file.name), start)
         if rows.at == rows.count:
             self._parquet = None
         return Chunk(good, rejected, rows.at, rows.at == rows.count)
+
+    def _format_of(self, name: str) -> str:
+        file_format = self._properties.format_of(name)
+        if file_format is None:
+            raise SourceError(
+                f"the name of file '{show(name)}' does not tell its format",
+                remedy="write format = 'parquet', 'csv' or 'jsonl'",
+            )
+        return file_format
 
     def _rows(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         whole = [batch for batch in batches if len(batch)]

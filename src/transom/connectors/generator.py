@@ -17,6 +17,7 @@ more than the bound of the WATERMARK makes no row late; a longer one makes some 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Final
@@ -27,6 +28,7 @@ import pyarrow as pa
 from transom.connectors.column_rules import ColumnRule, random_below, read_rule
 from transom.connectors.conform import fold, place_of
 from transom.connectors.fit import fit
+from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import refuse_unknown
 from transom.connectors.source import Position, SourceBatch, rejected_batch
 from transom.core.delta import Int64s
@@ -37,6 +39,7 @@ from transom.core.time import FOREVER, SECOND, parse_duration
 _COLUMN: Final = "column."
 _KNOWN: Final = ("connector", "rows", "rate", "seed", "start", "disorder", "live")
 _MOST_ROWS: Final = 1 << 40
+_SOME_ROWS: Final = 1 << 20
 _WAIT: Final = 0.2
 _DISORDER: Final = 0x5DEECE66D
 """Keeps the draws of disorder apart from those of the columns."""
@@ -72,11 +75,35 @@ class GeneratorSource:
         # The last instant there is ends the endless, too.
         room = int((FOREVER - 1 - self._start) * self._rate / SECOND)
         self._rows = min(_whole("rows", properties.get("rows", str(_MOST_ROWS)), 0, _MOST_ROWS), room)
+        self._bounded = "rows" in properties
         self._rules = _rules(columns, rules, (self._time, None if stamped is None else place_of(columns, stamped)))
 
     def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
         if max_rows < 1:
             raise ValueError("max_rows must be at least 1")
+        at, after = self._next(position, max_rows, growing)
+        rows = self._make(np.arange(at, after["rows"], dtype=np.int64))
+        return SourceBatch(rows, rejected_batch([]), after, *self._ends(at, after["rows"], growing))
+
+    def reach(
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+    ) -> Reach:
+        """See `PiecewiseSource.reach`; there are no files. Of endless rows, some are as many as there are."""
+        if max_rows is not None and max_rows < 1:
+            raise ValueError("max_rows must be at least 1")
+        some = _SOME_ROWS if self._rows > _SOME_ROWS and not self._bounded else self._rows
+        at, after = self._next(position, some if max_rows is None else max_rows, growing)
+        pieces = (Piece("generator", at, after["rows"] - at),) if after["rows"] > at else ()
+        return Reach(after, pieces, *self._ends(at, after["rows"], growing))
+
+    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
+        """See `PiecewiseSource.read_piece`."""
+        for start in range(piece.at, piece.at + piece.rows, PIECE_RECORDS):
+            stop = min(start + PIECE_RECORDS, piece.at + piece.rows)
+            yield PieceRows(self._make(np.arange(start, stop, dtype=np.int64)))
+
+    def _next(self, position: Position, max_rows: int, growing: bool) -> tuple[int, Position]:
+        """The number of the next row, and the position behind the next rows."""
         at = int(position.get("rows", 0))
         after: Position = {}
         stop = min(at + max_rows, self._rows)
@@ -88,9 +115,11 @@ class GeneratorSource:
                 time.sleep(min(_WAIT, float(SECOND / self._rate) / SECOND))
                 stop = min(max(at, self._due(began)), at + max_rows, self._rows)
             stop = max(stop, at)
-        rows = self._make(np.arange(at, stop, dtype=np.int64))
+        return at, {"rows": stop, **after}
+
+    def _ends(self, at: int, stop: int, growing: bool) -> tuple[bool, bool]:
         over = stop >= self._rows
-        return SourceBatch(rows, rejected_batch([]), {"rows": stop, **after}, over or (growing and stop == at), over)
+        return over or (growing and stop == at), over
 
     def _due(self, began: int) -> int:
         """How many rows are there by the wall clock; the first one at once."""

@@ -113,28 +113,29 @@ def read_stretch(
                 continue
             cut = split(whole, True)  # what has been open for so long is taken for a slip
             if not len(cut.ends):
-                raise SourceError(
-                    f"line {at.line + 1} of file '{name}' is longer than {LONGEST_RECORD // 1024 // 1024} MiB",
-                    remedy="break the file into lines, one row each",
-                )
+                raise too_long(name, at)
         return _stretch(
             whole, cut, at, max_rows, take_rest=ended and not growing, ended=ended, blank_is_row=blank_is_row
         )
+
+
+def too_long(name: str, at: Place) -> SourceError:
+    return SourceError(
+        f"line {at.line + 1} of file '{name}' is longer than {LONGEST_RECORD // 1024 // 1024} MiB",
+        remedy="break the file into lines, one row each",
+    )
+
+
+def stretch_of(data: bytes, at: Place, split: Split, *, blank_is_row: bool) -> Stretch:
+    """All of some bytes that begin and end where records do; the last one may lack its line end."""
+    return _stretch(data, split(data, True), at, len(data) + 1, take_rest=True, ended=True, blank_is_row=blank_is_row)
 
 
 def _stretch(
     data: bytes, cut: Cut, at: Place, max_rows: int, *, take_rest: bool, ended: bool, blank_is_row: bool
 ) -> Stretch:
     buffer = np.frombuffer(data, np.uint8)
-    rest = int(cut.ends[-1]) + 1 if len(cut.ends) else 0
-    ends = np.append(cut.ends, len(data)) if take_rest and rest < len(data) else cut.ends
-    behind = np.minimum(ends + 1, len(data))
-    starts = np.append(0, behind[:-1]) if len(ends) else ends
-    ends = ends - ((ends > starts) & (buffer[ends - 1] == _RETURN))
-    if not blank_is_row:
-        written = ends > starts
-        starts, ends, behind = starts[written], ends[written], behind[written]
-    complete = len(data) if take_rest else rest
+    starts, ends, behind, complete = bounds(buffer, cut, take_rest=take_rest, blank_is_row=blank_is_row)
     consumed = int(behind[max_rows - 1]) if len(starts) >= max_rows else complete
     starts, ends = starts[:max_rows], ends[:max_rows]
     feeds = np.flatnonzero(buffer[:consumed] == _NEWLINE)
@@ -147,6 +148,27 @@ def _stretch(
         after=Place(at.offset + consumed, at.line + len(feeds)),
         finished=ended and consumed == complete,
     )
+
+
+def bounds(
+    buffer: npt.NDArray[np.uint8], cut: Cut, *, take_rest: bool, blank_is_row: bool
+) -> tuple[Int64s, Int64s, Int64s, int]:
+    """Where records start, end, and have their line ends behind them; and how many bytes hold complete records."""
+    rest = int(cut.ends[-1]) + 1 if len(cut.ends) else 0
+    ends = np.append(cut.ends, len(buffer)) if take_rest and rest < len(buffer) else cut.ends
+    behind = np.minimum(ends + 1, len(buffer))
+    starts = np.append(0, behind[:-1]) if len(ends) else ends
+    ends = ends - ((ends > starts) & (buffer[ends - 1] == _RETURN))
+    if not blank_is_row:
+        written = ends > starts
+        if not written.all():
+            starts, ends, behind = starts[written], ends[written], behind[written]
+    return starts, ends, behind, len(buffer) if take_rest else rest
+
+
+def count_feeds(data: bytes, first: int, behind: int) -> int:
+    """The line feeds in data[first:behind]."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8)[first:behind] == _NEWLINE))
 
 
 def records_at(stretch: Stretch, places: Int64s) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Container
 from dataclasses import dataclass
 
 from transom.core.errors import SourceError
@@ -19,34 +20,40 @@ class Listed:
     size: int
 
 
-def list_files(path: str, *, may_be_empty: bool) -> list[Listed]:
+def list_files(path: str, *, may_be_empty: bool, settled: Container[str] = ()) -> list[Listed]:
     """The files of a path, by name. Hidden ones (a leading dot or underscore) are somebody's unfinished business.
 
     A folder means the files in it, not those of folders below. Nothing but the pattern is expanded: no `~`, no `$X`.
+    Files with `settled` names are left out, and not looked at.
     """
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return _matching(path, may_be_empty=may_be_empty)
+        return _matching(path, settled, may_be_empty=may_be_empty)
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from None
     if stat.S_ISREG(mode):
-        return _present([(path, path)])
+        return _present([(path, path)] if path not in settled else [])
     if not stat.S_ISDIR(mode):
         raise SourceError(f"'{show(path)}' is neither a file nor a folder", remedy="write the path of one")
     try:
         names = os.listdir(path)
     except OSError as error:
         raise cannot_read(path, error) from None
-    return _present([(name, os.path.join(path, name)) for name in sorted(names) if not _hidden(name)])
+    wanted = sorted(name for name in names if name not in settled and not _hidden(name))
+    return _present([(name, os.path.join(path, name)) for name in wanted])
 
 
-def _matching(path: str, *, may_be_empty: bool) -> list[Listed]:
+def path_of(path: str, name: str) -> str:
+    """Where the file lies that `list_files` gave this name."""
+    return os.path.join(path, name) if os.path.isdir(path) else name
+
+
+def _matching(path: str, settled: Container[str], *, may_be_empty: bool) -> list[Listed]:
     if not glob.has_magic(path):
         raise SourceError(f"there is no file or folder '{show(path)}'", remedy="correct the path of the source")
-    found = _present(
-        [(name, name) for name in sorted(glob.glob(path, recursive=True)) if not _hidden(os.path.basename(name))]
-    )
+    names = sorted(name for name in glob.glob(path, recursive=True) if not _hidden(os.path.basename(name)))
+    found = _present([(name, name) for name in names if name not in settled])
     if not found and not may_be_empty:
         raise SourceError(f"no file matches '{show(path)}'", remedy="correct the path of the source, or name a folder")
     return found

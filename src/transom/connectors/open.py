@@ -11,6 +11,7 @@ from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink, read_sink_properties
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.pieces import PiecewiseSource
 from transom.connectors.properties import refuse_unknown
 from transom.connectors.screen import Screen
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
@@ -44,6 +45,17 @@ def open_source(definition: StreamDefinition | TableDefinition) -> FileSource | 
         )
     refuse_unknown(properties, ["connector"], "connector 'memory'")
     return MemorySource(definition.columns, time_column=time_column, stamped=stamped)
+
+
+def open_piecewise(definition: StreamDefinition | TableDefinition) -> PiecewiseSource:
+    """The same source for many tasks, in this process and in others."""
+    source = open_source(definition)
+    if isinstance(source, MemorySource):
+        raise OptionError(
+            f"the rows of '{definition.name}' are in the memory of one process, and others cannot read them there",
+            remedy="write connector = 'files' and a path, or hand the rows over by session.stream(..)",
+        )
+    return source
 
 
 def open_sink(

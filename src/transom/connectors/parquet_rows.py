@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +14,7 @@ import pyarrow.parquet
 from transom.connectors.conform import Declared, Piece, find_columns
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
+from transom.connectors.pieces import PIECE_RECORDS
 from transom.core.errors import SourceError
 
 
@@ -44,28 +47,90 @@ class ParquetRows:
         return Piece(np.arange(len(batch)), [batch.column(name) for name in self.wanted])
 
 
+@dataclass(frozen=True)
+class Footer:
+    """How many rows a file has, and the numbers of the rows behind its row groups."""
+
+    rows: int
+    groups: tuple[int, ...]
+
+
+class Footers:
+    """The footers of files, each read once as long as the file stays the same by its size and its time."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+        self._known: dict[str, tuple[tuple[int, int], Footer]] = {}
+
+    def of(self, file: Listed) -> Footer:
+        try:
+            status = os.stat(file.path)
+        except OSError as error:
+            raise cannot_read(file.path, error) from None
+        key = (status.st_size, status.st_mtime_ns)
+        known = self._known.get(file.name)
+        if known is None or known[0] != key:
+            known = self._known[file.name] = (key, _read_footer(file, self._declared))
+        return known[1]
+
+    def forget(self, file: Listed) -> None:
+        """The file has been read to its end: nobody will ask for its footer again."""
+        self._known.pop(file.name, None)
+
+
+def _read_footer(file: Listed, declared: Declared) -> Footer:
+    with _open(file) as parquet:
+        _wanted(parquet, file, declared)
+        metadata = parquet.metadata
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        return Footer(metadata.num_rows, tuple(itertools.accumulate(sizes)))
+
+
+def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]]:
+    """The rows [start, stop) in parts that end where row groups do: a group is best read by one task."""
+    parts = []
+    for behind in (*footer.groups, footer.rows):
+        if start < min(behind, stop) and (behind - start >= PIECE_RECORDS or behind >= stop):
+            parts.append((start, min(behind, stop)))
+            start = min(behind, stop)
+    return parts
+
+
 def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared) -> ParquetRows:
     """The file from row `at` (counted from 0) on."""
+    parquet = _open(file)
+    wanted = _wanted(parquet, file, declared)
+    count = parquet.metadata.num_rows
+    refuse_shorter(file, count, at)
+    sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups)]
+    heavy = max(1, BLOCK_BYTES * count // max(1, sum(sizes)))  # so many rows are about a block, by their average size
+    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+
+
+def refuse_shorter(file: Listed, count: int, read: int) -> None:
+    if read > count:
+        raise SourceError(
+            f"file '{show(file.name)}' has {count} rows, and {read} of it have been read before",
+            remedy="files may be added, but not rewritten; start the query anew",
+        )
+
+
+def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
     try:
         # Buffered, not pre-fetched: a column of a row group is not held in memory as a whole.
-        parquet = pyarrow.parquet.ParquetFile(
+        return pyarrow.parquet.ParquetFile(
             file.path, buffer_size=1024 * 1024, pre_buffer=False, coerce_int96_timestamp_unit="us"
         )
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise cannot_read(file.path, error) from None
     except (OSError, pa.ArrowException) as error:
         raise _broken(file, str(error)) from None
+
+
+def _wanted(parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: Declared) -> list[str]:
+    """The names in the file of the declared columns."""
     present = parquet.schema_arrow.names
-    wanted = [present[place] for place in find_columns(declared.columns, present, show(file.name))]
-    count = parquet.metadata.num_rows
-    if at > count:
-        raise SourceError(
-            f"file '{show(file.name)}' has {count} rows, and {at} of it have been read before",
-            remedy="files may be added, but not rewritten; start the query anew",
-        )
-    sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups)]
-    heavy = max(1, BLOCK_BYTES * count // max(1, sum(sizes)))  # so many rows are about a block, by their average size
-    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+    return [present[place] for place in find_columns(declared.columns, present, show(file.name))]
 
 
 def _batches_from(

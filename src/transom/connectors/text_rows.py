@@ -10,7 +10,16 @@ from typing import BinaryIO, Final, Protocol
 from transom.connectors.conform import Declared, Piece, conform, find_columns
 from transom.connectors.csv_lines import CsvLines, header_fields, split_records
 from transom.connectors.json_lines import JsonLines
-from transom.connectors.lines import BYTE_ORDER_MARK, Cut, Place, Stretch, not_utf8, read_stretch, split_lines
+from transom.connectors.lines import (
+    BYTE_ORDER_MARK,
+    Cut,
+    Place,
+    Stretch,
+    not_utf8,
+    read_stretch,
+    split_lines,
+    stretch_of,
+)
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
 from transom.connectors.source import Chunk, Rejected
@@ -37,12 +46,7 @@ def read_text(
     place = Place(*at) if at else Place()
     try:
         with open(file.path, "rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
-            if size < place.offset:
-                raise SourceError(
-                    f"file '{show(file.name)}' has {size} bytes, and {place.offset} of it have been read before",
-                    remedy="lines may be added to a file, but not taken away; start the query anew",
-                )
+            refuse_shrunk(handle, file, place.offset)
             return _read(handle, file, place, max_rows, declared, properties, growing)
     except OSError as error:
         raise cannot_read(file.path, error) from None
@@ -57,26 +61,75 @@ def _read(
     properties: FileProperties,
     growing: bool,
 ) -> Chunk:
-    lines: Lines = JsonLines(declared)
-    beginning = Place(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else Place()
-    if properties.format_of(file.name) == "csv":
-        header = _read_header(handle, file, beginning, declared, properties, growing)
-        if header is None:
-            return Chunk(conform([], declared, file.name)[0], [], None, finished=True)
-        lines, beginning = header
-    if place.offset <= beginning.offset:
-        place = beginning
-    elif not _ends_line(handle, place):
-        place, continued = _skip_line_end(handle, place)
-        if continued:
-            rest = read_stretch(handle, show(file.name), place, 1, split_lines, growing=growing)
-            return _chunk(rest, [], dict.fromkeys(range(len(rest)), _CONTINUED), file, declared)
+    format_ = open_lines(handle, file, declared, properties, growing)
+    if format_ is None:
+        return Chunk(conform([], declared, file.name)[0], [], None, finished=True)
+    lines, beginning = format_
+    place, continued = go_on(handle, place, beginning)
+    if continued:
+        rest = read_stretch(handle, show(file.name), place, 1, split_lines, growing=growing)
+        return _chunk_continued(rest, file, declared)
     stretch = read_stretch(
         handle, show(file.name), place, max_rows, lines.split, growing=growing, blank_is_row=lines.blank_is_row
     )
-    stretch.broken.update(not_utf8(stretch))
-    pieces, wrong = lines.pieces(stretch)
-    return _chunk(stretch, pieces, wrong, file, declared)
+    return _chunk_of(stretch, lines, file, declared)
+
+
+def read_text_piece(
+    file: Listed, at: Sequence[int], rows: int, declared: Declared, properties: FileProperties
+) -> Chunk:
+    """The records of a piece: `at` is [first byte, line feeds before it, byte behind its last record].
+
+    Nothing behind that byte is looked at: what has been added to the file meanwhile is no part of the piece.
+    """
+    start, line, stop = at
+    try:
+        with open(file.path, "rb") as handle:
+            refuse_shrunk(handle, file, stop)
+            format_ = open_lines(handle, file, declared, properties, growing=False)
+            if format_ is None:
+                raise _changed(file)
+            lines, beginning = format_
+            continued = start > beginning.offset and not _ends_line(handle, Place(start))
+            handle.seek(start)
+            data = handle.read(stop - start)
+    except OSError as error:
+        raise cannot_read(file.path, error) from None
+    if continued and data != b"\r":  # see go_on
+        stretch = stretch_of(data, Place(start, line), split_lines, blank_is_row=False)
+        chunk = _chunk_continued(stretch, file, declared)
+    else:
+        stretch = stretch_of(data, Place(start, line), lines.split, blank_is_row=lines.blank_is_row)
+        chunk = _chunk_of(stretch, lines, file, declared)
+    if len(stretch) != rows:
+        raise _changed(file)
+    return chunk
+
+
+def refuse_shrunk(handle: BinaryIO, file: Listed, read: int) -> None:
+    size = os.fstat(handle.fileno()).st_size
+    if size < read:
+        raise SourceError(
+            f"file '{show(file.name)}' has {size} bytes, and {read} of it have been read before",
+            remedy="lines may be added to a file, but not taken away; start the query anew",
+        )
+
+
+def _changed(file: Listed) -> SourceError:
+    return SourceError(
+        f"file '{show(file.name)}' is not what it was when its reading was planned",
+        remedy="lines may be added to a file, but not changed; start the query anew",
+    )
+
+
+def open_lines(
+    handle: BinaryIO, file: Listed, declared: Declared, properties: FileProperties, growing: bool
+) -> tuple[Lines, Place] | None:
+    """How the lines of a file are read and where they begin; None while it has no header, but needs one."""
+    beginning = Place(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else Place()
+    if properties.format_of(file.name) == "csv":
+        return _read_header(handle, file, beginning, declared, properties, growing)
+    return JsonLines(declared), beginning
 
 
 def _read_header(
@@ -100,6 +153,13 @@ def _read_header(
     return CsvLines(names, wanted, declared.columns, delimiter, properties.null), header.after
 
 
+def go_on(handle: BinaryIO, place: Place, beginning: Place) -> tuple[Place, bool]:
+    """Where reading goes on that stopped at `place`; and whether the rest of a line stands there that has been read."""
+    if place.offset <= beginning.offset:
+        return beginning, False
+    return (place, False) if _ends_line(handle, place) else _skip_line_end(handle, place)
+
+
 def _ends_line(handle: BinaryIO, place: Place) -> bool:
     handle.seek(place.offset - 1)
     return handle.read(1) == b"\n"
@@ -113,6 +173,16 @@ def _skip_line_end(handle: BinaryIO, place: Place) -> tuple[Place, bool]:
         if following.startswith(end):
             return Place(place.offset + len(end), place.line + 1), False
     return place, following not in (b"", b"\r")
+
+
+def _chunk_of(stretch: Stretch, lines: Lines, file: Listed, declared: Declared) -> Chunk:
+    stretch.broken.update(not_utf8(stretch))
+    pieces, wrong = lines.pieces(stretch)
+    return _chunk(stretch, pieces, wrong, file, declared)
+
+
+def _chunk_continued(rest: Stretch, file: Listed, declared: Declared) -> Chunk:
+    return _chunk(rest, [], dict.fromkeys(range(len(rest)), _CONTINUED), file, declared)
 
 
 def _chunk(stretch: Stretch, pieces: list[Piece], wrong: dict[int, str], file: Listed, declared: Declared) -> Chunk:

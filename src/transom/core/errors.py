@@ -15,7 +15,10 @@ class Place:
 
 
 class TransomError(Exception):
-    """Something a user can act on. `what` is one sentence, `remedy` says what to write or do instead."""
+    """Something a user can act on. `what` is one sentence, `remedy` says what to write or do instead.
+
+    Of an error that comes from afar `operator` and `query` tell where it came up.
+    """
 
     def __init__(
         self, what: str, *, remedy: str | None = None, place: Place | None = None, text: str | None = None
@@ -25,6 +28,8 @@ class TransomError(Exception):
         self.remedy = remedy
         self.place = place
         self.text = text
+        self.operator: str | None = None
+        self.query: str | None = None
 
     def __str__(self) -> str:
         """Where, what, the quoted place, and the remedy, as it is shown to a person."""
@@ -41,9 +46,18 @@ class TransomError(Exception):
                 at = self.place.column - 1 - start
                 lines.append(f"  {quoted}")
                 lines.append("  " + " " * at + "^" * max(1, min(self.place.length, len(quoted) - at)))
+        if self.operator:
+            lines.append(f"  in {self.operator}")
+        if self.query:
+            lines.append(f"  of {_short(self.query)}")
         if self.remedy:
             lines.append(f"  {self.remedy}")
         return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else line[:199] + "…"
 
 
 class QueryError(TransomError):
@@ -76,3 +90,7 @@ class EvaluationError(TransomError):
 
 class CheckpointError(TransomError):
     """A checkpoint is damaged, of another query, or of a version that this one cannot read."""
+
+
+class SparkError(TransomError):
+    """Spark cannot be used as it is: no Java that fits, a session without the settings that a query needs."""

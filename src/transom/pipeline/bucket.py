@@ -37,7 +37,6 @@ from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
 
-
 _JUDGED = ("rows", "unwanted", "unfit")
 
 

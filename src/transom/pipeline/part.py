@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.table import ChangesTable
@@ -21,6 +22,7 @@ from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
+from transom.planner.describe import describe
 from transom.planner.operator import Operator
 from transom.state.holders import HolderPool
 
@@ -85,7 +87,11 @@ class Part:
             at = step
             if step.upto == FOREVER and isinstance(operator.node, ToStream) and slide_windows_below(operator):
                 at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
-            delta = self._run(i, state, inputs, at, refused)
+            try:
+                delta = self._run(i, state, inputs, at, refused)
+            except TransomError as error:
+                error.operator = f"{operator.tactic.name}: {describe(operator)}"
+                raise
             if i in self._changing:
                 last_used = max(last_used, self._last_matched(i, inputs[0], refused))
             deltas.append(delta)

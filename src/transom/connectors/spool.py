@@ -1,0 +1,240 @@
+"""Rows of this process laid out for others: a folder of Arrow files that grows by one with every batch appended.
+
+It carries tables in memory, and rows that a program makes while they are read. A file is shown whole or not at all, and
+its name tells which rows it holds, so planning opens none. Readers map files into memory and copy nothing. The rows lie
+as they were handed over; whether they fit the declared columns is found where they are read. The position is how many
+records have been read, as that of the memory and iterable sources.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.connectors import conform
+from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
+from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
+from transom.core.errors import SourceError
+from transom.core.schema import Schema
+
+_NAME: Final = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
+_CLOSED: Final = "closed"
+_CHUNK_ROWS: Final = 4 * PIECE_RECORDS
+_WAIT: Final = 0.02
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file by its number; `first` is the number of its first record: `rows`, and then `rejected` ones."""
+
+    number: int
+    first: int
+    rows: int
+    rejected: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:08}-{self.first:012}-{self.rows}-{self.rejected}.arrow"
+
+    @property
+    def behind(self) -> int:
+        return self.first + self.rows + self.rejected
+
+
+def _listed(folder: str) -> list[_File]:
+    """The files of a spool in order, which is that of their names."""
+    found = map(_file_of, sorted(os.listdir(folder)))
+    return [file for file in found if file is not None]
+
+
+@lru_cache(maxsize=1 << 16)
+def _file_of(name: str) -> _File | None:
+    match = _NAME.fullmatch(name)
+    return None if match is None else _File(*(int(digits) for digits in match.groups()))
+
+
+def _given(columns: Schema, stamped: str | None) -> Schema:
+    """The columns that rows are handed over with; a column to be stamped is not among them."""
+    at = None if stamped is None else conform.place_of(columns, stamped)
+    return Schema(tuple(column for place, column in enumerate(columns) if place != at))
+
+
+class Spool:
+    """The writing end; one at a time. On a folder that has rows already it goes on behind them."""
+
+    def __init__(self, folder: str, columns: Schema, *, stamped: str | None = None) -> None:
+        self._folder = folder
+        self._given = _given(columns, stamped)
+        os.makedirs(folder, exist_ok=True)
+        last = _listed(folder)[-1:]
+        self._number = last[0].number + 1 if last else 0
+        self.rows = last[0].behind if last else 0
+        """How many records have been appended, rejected ones included."""
+        self._closed = os.path.exists(os.path.join(folder, _CLOSED))
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def append(self, batch: pa.RecordBatch, rejected: pa.RecordBatch | None = None) -> None:
+        """More rows; columns are found by name. `rejected` (see REJECTED) were found among them before."""
+        if self._closed:
+            raise ValueError("the spool has been closed")
+        refused = 0 if rejected is None else len(rejected)
+        if not len(batch) and not refused:
+            return
+        places = conform.find_columns(self._given, batch.schema.names, "memory")
+        rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], self._given.names)
+        file = _File(self._number, self.rows, len(batch), refused)
+        if rejected is not None and refused:
+            self._write(f"{file.name}.rejected", rejected)
+        self._write(file.name, rows)
+        self._number += 1
+        self.rows = file.behind
+
+    def close(self) -> None:
+        """No rows will follow."""
+        self._write(_CLOSED, None)
+        self._closed = True
+
+    def forget(self, position: Position) -> None:
+        """Nobody will read again what lies before a position, so its room is given back."""
+        for file in _listed(self._folder)[:-1]:  # by the last one a spool knows where to go on
+            if file.behind <= int(position.get("rows", 0)):
+                os.unlink(os.path.join(self._folder, file.name))
+                if file.rejected:
+                    os.unlink(os.path.join(self._folder, f"{file.name}.rejected"))
+
+    def _write(self, name: str, batch: pa.RecordBatch | None) -> None:
+        hidden, path = os.path.join(self._folder, f".{name}"), os.path.join(self._folder, name)
+        try:
+            with pa.OSFile(hidden, "wb") as file:
+                if batch is not None:
+                    with pa.ipc.new_file(file, batch.schema) as writer:
+                        writer.write_batch(batch)
+            os.replace(hidden, path)
+        except OSError as error:
+            raise SourceError(
+                f"rows cannot be laid out for other processes in '{self._folder}': {error}",
+                remedy="see that the folder can be written to and has room",
+            ) from None
+
+
+class SpoolSource:
+    """The reading end, in any process. `name` is what the rows are called in messages.
+
+    `time_column` holds the instant of a row; `stamped` is a column that was not handed over, and is NULL here.
+    """
+
+    def __init__(
+        self,
+        columns: Schema,
+        folder: str,
+        *,
+        time_column: str | None = None,
+        stamped: str | None = None,
+        name: str = "memory",
+    ) -> None:
+        self._columns = columns
+        self._folder = folder
+        self._stamped = None if stamped is None else conform.place_of(columns, stamped)
+        self._declared = conform.Declared(
+            columns, None if time_column is None else conform.place_of(columns, time_column)
+        )
+        self._name = name
+        self._mapped: tuple[str, pa.RecordBatch] | None = None  # the file that was read last
+
+    def reach(
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+    ) -> Reach:
+        """See `PiecewiseSource.reach`. While the spool is open only one that follows it is told that it has ended."""
+        if any(most is not None and most < 1 for most in (max_rows, max_files)):
+            raise ValueError("max_rows and max_files must be at least 1")
+        at = int(position.get("rows", 0))
+        closed, files = self._look()
+        if not closed and not growing and (not files or files[-1].behind <= at):
+            time.sleep(_WAIT)  # nobody will look again later, so the waiting is done here
+            closed, files = self._look()
+        self._check(at, closed, files)
+        stop = max(at, files[-1].behind if files else 0)
+        total, stop = stop, stop if max_rows is None else min(stop, at + max_rows)
+        pieces: list[Piece] = []
+        for file in files:
+            if file.behind > at and file.first < stop and (max_files is None or len(pieces) < max_files):
+                start = max(at, file.first)
+                pieces.append(Piece(file.name, start - file.first, min(stop, file.behind) - start))
+        after = at + sum(piece.rows for piece in pieces)
+        ended = after == total and (closed or growing)
+        return Reach({"rows": after}, tuple(pieces), ended, ended and closed)
+
+    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
+        """See `PiecewiseSource.read_piece`. The rows stay where they are, in the mapped file."""
+        file = _file_of(piece.file)
+        if file is None:
+            raise ValueError(f"'{piece.file}' is no file of a spool")
+        at, stop = piece.at, min(piece.at + piece.rows, file.rows)
+        while at < stop:
+            count = min(stop - at, _CHUNK_ROWS)
+            yield self._conform(self._map(file.name).slice(at, count), file.first + at)
+            at += count
+        refused = piece.at + piece.rows - max(at, file.rows)
+        if refused > 0:
+            known = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, refused)
+            rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in known.to_pylist()]
+            yield PieceRows(pa.RecordBatch.from_pylist([], self._columns.arrow()), rejected)
+
+    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+        """See `Source.read`."""
+        reach = self.reach(position, max_rows=max_rows, growing=growing)
+        chunks = [chunk for piece in reach.pieces for chunk in self.read_piece(piece)]
+        rows = pa.concat_batches([pa.RecordBatch.from_pylist([], self._columns.arrow()), *(c.rows for c in chunks)])
+        rejected = rejected_batch([row for chunk in chunks for row in chunk.rejected])
+        return SourceBatch(rows, rejected, reach.position, reach.ended, reach.over)
+
+    def _look(self) -> tuple[bool, list[_File]]:
+        """Whether the spool was closed before these files were listed: then they are all."""
+        try:
+            return os.path.exists(os.path.join(self._folder, _CLOSED)), _listed(self._folder)
+        except OSError as error:
+            raise self._gone(str(error)) from None
+
+    def _check(self, at: int, closed: bool, files: list[_File]) -> None:
+        total = files[-1].behind if files else 0
+        if closed and at > total:
+            raise SourceError(
+                f"'{self._name}' has {total} rows, and {at} had been read of it before",
+                remedy="hand over the same rows again, or start the query anew",
+            )
+        if files and at < files[0].first:
+            raise self._gone(f"those before row {files[0].first + 1} have been given up")
+
+    def _conform(self, rows: pa.RecordBatch, start: int) -> PieceRows:
+        columns = rows.columns
+        if self._stamped is not None:
+            columns.insert(self._stamped, pa.nulls(len(rows), self._columns[self._stamped].type))
+        part = conform.Piece(np.arange(len(rows)), columns)
+        good, wrong = conform.conform([part], self._declared, self._name)
+        return PieceRows(good, conform.reject_rows(part, wrong, self._declared, self._name, start))
+
+    def _map(self, name: str) -> pa.RecordBatch:
+        if self._mapped is None or self._mapped[0] != name:
+            try:
+                with pa.memory_map(os.path.join(self._folder, name)) as file:
+                    self._mapped = (name, pa.ipc.open_file(file).get_batch(0))
+            except (OSError, pa.ArrowException) as error:
+                raise self._gone(str(error)) from None
+        return self._mapped[1]
+
+    def _gone(self, why: str) -> SourceError:
+        return SourceError(
+            f"the rows of '{self._name}' are not there any more: {why}",
+            remedy="hand them over again and start the query anew",
+        )

@@ -1,0 +1,194 @@
+"""Where the records of a text file end, found without parsing them: a file is looked through once, block by block.
+
+The last block is kept with its record ends, so that a batch that ends in the middle of it costs the next one nothing.
+The file itself is not kept open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from transom.connectors.conform import Declared
+from transom.connectors.lines import (
+    BLOCK_BYTES,
+    LONGEST_RECORD,
+    Cut,
+    Place,
+    bounds,
+    count_feeds,
+    read_stretch,
+    split_lines,
+    too_long,
+)
+from transom.connectors.listing import Listed, cannot_read, show
+from transom.connectors.pieces import PIECE_RECORDS, Piece
+from transom.connectors.properties import FileProperties
+from transom.connectors.text_rows import Lines, go_on, open_lines, refuse_shrunk
+from transom.core.delta import Int64s
+
+_BLOCK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TextReach:
+    """The next pieces of a file and its position behind them, [bytes, line feeds] (None: it has not begun yet)."""
+
+    pieces: list[Piece]
+    at: list[int] | None
+    finished: bool
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Bytes that begin with a record, and where its records have their line ends behind them.
+
+    `complete` bytes hold complete records and blank lines. What was found at the end of the file holds for a `state` of
+    it alone, (size, time, growing); None holds for good, as lines can only be added.
+    """
+
+    offset: int
+    data: bytes
+    behind: Int64s
+    complete: int
+    state: tuple[int, int, bool] | None
+
+    def records_before(self, offset: int) -> int | None:
+        """How many records end at or before a place, if a record begins there."""
+        found = int(np.searchsorted(self.behind, offset - self.offset, side="right"))
+        begins = offset == self.offset or (found > 0 and self.behind[found - 1] == offset - self.offset)
+        return found if begins else None
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A piece in the making. `finished`: nothing is left behind it now."""
+
+    start: Place
+    after: Place
+    rows: int = 0
+    finished: bool = False
+
+    def closed(self, name: str) -> Piece:
+        return Piece(name, [self.start.offset, self.start.line, self.after.offset], self.rows)
+
+
+class TextScan:
+    """One file, looked through from any place that `read_text` or `reach` stopped at."""
+
+    def __init__(self, file: Listed, declared: Declared, properties: FileProperties) -> None:
+        self.file = file
+        self._declared = declared
+        self._properties = properties
+        self._lines: tuple[Lines, Place] | None = None
+        self._block: _Block | None = None
+        self._inode = 0
+
+    def reach(self, at: Sequence[int] | None, max_rows: int, growing: bool) -> TextReach:
+        """As far as `max_rows` records go from `at`; exactly as `read_text` would go."""
+        place = Place(*at) if at else Place()
+        try:
+            with open(self.file.path, "rb") as handle:
+                refuse_shrunk(handle, self.file, place.offset)
+                return self._reach(handle, place, max_rows, growing)
+        except OSError as error:
+            raise cannot_read(self.file.path, error) from None
+
+    def _reach(self, handle: BinaryIO, place: Place, max_rows: int, growing: bool) -> TextReach:
+        status = os.fstat(handle.fileno())
+        if status.st_ino != self._inode:  # another file of this name
+            self._inode, self._lines, self._block = status.st_ino, None, None
+        found = self._lines or open_lines(handle, self.file, self._declared, self._properties, growing)
+        if found is None:
+            return TextReach([], None, finished=True)
+        lines, beginning = found
+        if status.st_size > beginning.offset + 3:  # until then it may be half a header, or half a mark
+            self._lines = found
+        pieces: list[Piece] = []
+        place, continued = go_on(handle, place, beginning)
+        if continued:
+            rest = read_stretch(handle, show(self.file.name), place, 1, split_lines, growing=growing)
+            if len(rest):
+                pieces.append(_Open(place, rest.after, 1).closed(self.file.name))
+                max_rows -= 1
+            place = rest.after
+            if rest.finished or not max_rows:
+                return TextReach(pieces, [place.offset, place.line], rest.finished)
+        finished = False
+        for open_piece in self._pieces(handle, place, max_rows, lines, growing):
+            place, finished = open_piece.after, open_piece.finished
+            if open_piece.rows:
+                pieces.append(open_piece.closed(self.file.name))
+        return TextReach(pieces, [place.offset, place.line], finished)
+
+    def _pieces(self, handle: BinaryIO, place: Place, left: int, lines: Lines, growing: bool) -> Iterator[_Open]:
+        """The next pieces; the last one may be empty."""
+        piece = _Open(place, place)
+        while True:
+            block = self._block_at(handle, piece.after, lines, growing)
+            taken = block.records_before(piece.after.offset) or 0
+            while taken < len(block.behind) and left:
+                longest = int(np.searchsorted(block.behind, piece.start.offset + BLOCK_BYTES - block.offset, "right"))
+                stop = min(taken + left, taken + PIECE_RECORDS - piece.rows, len(block.behind), longest)
+                if stop > taken:
+                    after = _on(block, piece.after, int(block.behind[stop - 1]))
+                    piece = replace(piece, after=after, rows=piece.rows + stop - taken)
+                    left, taken = left - (stop - taken), stop
+                elif not piece.rows:  # a record that is longer than a piece should be
+                    piece = replace(piece, after=_on(block, piece.after, int(block.behind[taken])), rows=1)
+                    left, taken = left - 1, taken + 1
+                if left and (stop == longest or piece.rows == PIECE_RECORDS) and taken < len(block.behind):
+                    yield piece
+                    piece = _Open(piece.after, piece.after)
+            if left:  # all of the block has been taken, and the blank lines at its end, too
+                piece = replace(piece, after=_on(block, piece.after, block.complete))
+            if not left and taken == len(block.behind):  # whether anything is left is for the next block to tell
+                block = self._block_at(handle, piece.after, lines, growing)
+            if not left or block.state is not None:
+                rest = block.offset + block.complete - piece.after.offset
+                yield replace(piece, finished=block.state is not None and not rest)
+                return
+
+    def _block_at(self, handle: BinaryIO, place: Place, lines: Lines, growing: bool) -> _Block:
+        """The block at hand if it has a record at this place or after it, else one that begins there."""
+        status = os.fstat(handle.fileno())
+        state = (status.st_size, status.st_mtime_ns, growing)
+        block = self._block
+        if block is not None and block.state in (None, state):
+            taken = block.records_before(place.offset)
+            if taken is not None and (taken < len(block.behind) or block.state is not None):
+                return block
+        self._block = _read_block(handle, place, lines, state, show(self.file.name))
+        return self._block
+
+
+def _on(block: _Block, place: Place, behind: int) -> Place:
+    """The place `behind` bytes into a block, counted on from one in it."""
+    return Place(block.offset + behind, place.line + count_feeds(block.data, place.offset - block.offset, behind))
+
+
+def _read_block(handle: BinaryIO, place: Place, lines: Lines, state: tuple[int, int, bool], name: str) -> _Block:
+    """The block that begins at a place: longer than others where a record is."""
+    size, _, growing = state
+    wanted = _BLOCK
+    while True:
+        data = os.pread(handle.fileno(), min(wanted, size - place.offset), place.offset)
+        ended = place.offset + len(data) >= size
+        last = ended and not growing
+        cut = lines.split(data, last)
+        if not len(cut.ends) and not ended:
+            if len(data) < LONGEST_RECORD:
+                wanted = 2 * len(data)
+                continue
+            cut = lines.split(data, True)  # what has been open for so long is taken for a slip
+            if not len(cut.ends):
+                raise too_long(name, place)
+            cut = Cut(cut.ends[:1])  # the others may only look open because the block ends in them
+        _, _, behind, complete = bounds(
+            np.frombuffer(data, np.uint8), cut, take_rest=last, blank_is_row=lines.blank_is_row
+        )
+        return _Block(place.offset, data, behind, complete, state if ended else None)

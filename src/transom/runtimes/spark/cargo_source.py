@@ -1,0 +1,185 @@
+"""Our own sources as one streaming source of Spark that yields packed cargo.
+
+The driver plans how far a batch goes (`reach`) and which pieces its tasks read; the plan is part of the offset that
+Spark logs, so a batch that is run again reads the very same records, whatever has come to the folders since then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from transom.connectors.open import open_piecewise
+from transom.connectors.pieces import Piece, PiecewiseSource, split
+from transom.connectors.source import rejected_batch
+from transom.connectors.spool import SpoolSource
+from transom.pipeline.cargo import Parcel
+from transom.pipeline.layout import Layout
+from transom.pipeline.packer import Packer
+from transom.plan.catalogue import StreamDefinition
+from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
+from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.worker_errors import told_to_the_driver
+
+LEAST_ROWS: Final = 1 << 16
+"""A task that reads less than so many rows is not worth its start."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the source reads and how: spooled inputs from these folders, the others as they are declared."""
+
+    layout: Layout
+    names: tuple[str, ...]
+    spools: dict[str, str]
+    tasks: int
+    max_rows: int | None
+    max_files: int | None
+    follow: bool
+    first_sender: int = 0
+
+    def open(self, name: str) -> PiecewiseSource:
+        definition = self.layout.sources[name]
+        if name not in self.spools:
+            return open_piecewise(definition)
+        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+        time_column = None if definition.time is None else definition.time.column
+        times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
+        return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
+
+    @property
+    def wants_time(self) -> bool:
+        """Whether the clock on the wall matters to any input."""
+        return any(
+            d.idle is not None or (isinstance(d, StreamDefinition) and d.arrival_time)
+            for d in self.layout.sources.values()
+        )
+
+
+def cargo_source(name: str, reading: Reading) -> type[DataSource]:
+    """A source of this name for this query: Spark takes classes, not objects."""
+    return type("CargoSource", (_CargoSource,), {"called": name, "reading": reading, "__module__": "__transom__"})
+
+
+class _CargoSource(DataSource):
+    called: str
+    reading: Reading
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.called
+
+    def schema(self) -> StructType:
+        return CARGO_FIELDS
+
+    def streamReader(self, schema: StructType) -> CargoReader:
+        return CargoReader(self.reading)
+
+
+@dataclass
+class Stretch(InputPartition):
+    """What one task reads: pieces of inputs in order, and the inputs that end with this batch."""
+
+    sender: int
+    now: int | None
+    pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
+    ended: tuple[str, ...]
+
+
+class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._opened: dict[str, PiecewiseSource] = {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"batch": 0, "at": {}, "ended": []}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What has an end is read to its end; that is all such a run asks for."""
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._reading.max_rows or 2**62)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """As far as the limits allow, with the pieces that lead there."""
+        with told_to_the_driver():
+            return self._latest(start)
+
+    def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        reading = self._reading
+        at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
+        for name in reading.names:
+            if name in ended:
+                continue
+            static = reading.layout.sources[name].time is None
+            reach = self._source(name).reach(
+                at.get(name, {}),
+                max_rows=None if static else reading.max_rows,
+                max_files=None if static else reading.max_files,
+                growing=reading.follow and not static,
+            )
+            at[name] = reach.position
+            if reach.pieces:
+                pieces[name] = [piece.packed() for piece in reach.pieces]
+            if reach.over or (reach.ended and (static or not reading.follow)):
+                ended.append(name)
+        ticks = reading.follow and reading.wants_time
+        if not pieces and ended == start["ended"] and not ticks:
+            return start
+        now = time.time_ns() // 1000 if reading.wants_time else None
+        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        reading = self._reading
+        pieces = {name: [Piece.unpacked(p) for p in packed] for name, packed in end.get("pieces", {}).items()}
+        ended = tuple(name for name in end["ended"] if name not in start["ended"])
+        share = max(1, reading.tasks // max(1, len(pieces)))
+        groups: list[tuple[str, tuple[Piece, ...]]] = []
+        for name, mine in pieces.items():
+            groups += [(name, tuple(group)) for group in split(mine, share, LEAST_ROWS)]
+        # Small inputs share a task; the stretches of one input stay in order, as their senders are.
+        stretches = [[group] for group in groups]
+        while len(stretches) > reading.tasks:
+            stretches[-2:] = [stretches[-2] + stretches[-1]]
+        first = reading.first_sender
+        now = end.get("now")
+        found = [Stretch(first + i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
+        last = tuple(stretches[-1]) if stretches else ()
+        return [*found, Stretch(first + len(found), now, last, ended)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        with told_to_the_driver():
+            labels = Labels(self._reading.layout)
+            for parcel in self._parcels(partition):
+                yield cargo_batch([parcel], labels, 1)
+
+    def _parcels(self, stretch: Stretch) -> Iterator[Parcel]:
+        packer = Packer(self._reading.layout, stretch.sender, stretch.now)
+        for name, pieces in stretch.pieces:
+            source = self._source(name)
+            for piece in pieces:
+                for part in source.read_piece(piece):
+                    if part.rejected:
+                        yield from packer.reject(name, rejected_batch(part.rejected))
+                    if len(part.rows):
+                        yield from packer.take(name, part.rows)
+        for name in stretch.ended:
+            packer.end(name)
+        yield from packer.finish()
+
+    def commit(self, end: dict[str, Any]) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def _source(self, name: str) -> PiecewiseSource:
+        if name not in self._opened:
+            self._opened[name] = self._reading.open(name)
+        return self._opened[name]

@@ -1,0 +1,91 @@
+"""A level of the plan as a stateful stage of Spark: every group of cargo is a bucket, whose memory Spark keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from transom.pipeline import keeper
+from transom.pipeline.bucket import Bucket
+from transom.pipeline.cargo import STATUS, CargoPart, Parcel, pack
+from transom.pipeline.layout import SINK, Layout
+from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
+from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.worker_errors import told_to_the_driver
+
+_BUCKETS: dict[tuple[str, int, int], tuple[Bucket, keeper.Warm]] = {}
+"""Buckets that this process has hosted, by run, fragment and number: their kernels need not be built again."""
+
+
+class Host(StatefulProcessor):
+    """`run` names the run of the query, so that a worker does not confuse one with another."""
+
+    def __init__(self, layout: Layout, level: int, run: str) -> None:
+        self._layout = layout
+        self._level = level
+        self._run = run
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._log = SparkLog(handle)
+        self._labels = Labels(self._layout)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        fragment, number = self._labels.place(self._level, int(key[0]))
+        if fragment == SINK:
+            for frame in rows:
+                parcels = [
+                    Parcel(*row) for row in frame[["fragment", "bucket", "kind", "blob"]].itertuples(index=False)
+                ]
+                yield self._frame(parcels)
+            return
+        with told_to_the_driver():
+            bucket, warm = self._bucket(fragment, number)
+            blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
+            kept = keeper.step(bucket, self._log, warm, blobs)
+        cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
+        told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
+        yield self._frame([*kept.parcels, told])
+
+    def close(self) -> None:
+        pass
+
+    def _bucket(self, fragment: int, number: int) -> tuple[Bucket, keeper.Warm]:
+        place = self._run, fragment, number
+        if place not in _BUCKETS:
+            for other in [known for known in _BUCKETS if known[0] != self._run]:
+                del _BUCKETS[other]
+            _BUCKETS[place] = Bucket(self._layout, fragment, number), keeper.MemoryWarm()
+        return _BUCKETS[place]
+
+    def _frame(self, parcels: list[Parcel]) -> pd.DataFrame:
+        batch = cargo_batch(parcels, self._labels, self._level + 1)
+        return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
+
+
+class SparkLog:
+    """The log of the bucket at hand, in Spark's state."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._header = handle.getValueState("header", "text string")
+        self._entries = handle.getMapState("log", "entry long, part int", "blob binary")
+
+    def header(self) -> str | None:
+        found = self._header.get()
+        return None if found is None else str(found[0])
+
+    def write_header(self, header: str) -> None:
+        self._header.update((header,))
+
+    def read(self, entry: int, part: int) -> bytes:
+        found = self._entries.getValue((entry, part))
+        assert found is not None
+        return bytes(found[0])
+
+    def write(self, entry: int, part: int, blob: bytes) -> None:
+        self._entries.updateValue((entry, part), (blob,))
+
+    def remove(self, entry: int, part: int) -> None:
+        self._entries.removeKey((entry, part))

@@ -1,0 +1,61 @@
+"""Rows of this process, laid out where tasks can read them: what a program hands over, and what it makes as it goes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from transom.connectors.iterable import IterableSource
+from transom.connectors.source import Source
+from transom.connectors.spool import Spool
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+
+_ROWS: Final = 1 << 16
+_SECONDS: Final = 0.1
+
+
+class Pump:
+    """Reads a source into a spool: at once if all its rows are here, otherwise in a thread of its own.
+
+    Where a folder has rows already, from before a restart, it goes on behind them.
+    """
+
+    def __init__(
+        self, source: Source, folder: str, definition: StreamDefinition | TableDefinition, growing: bool
+    ) -> None:
+        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+        assert definition.time is not None or not stamped
+        column = definition.time.column if stamped and definition.time is not None else None
+        self._spool = Spool(folder, definition.columns, stamped=column)
+        self._source = source
+        self._growing = growing and definition.time is not None
+        self._stopped = threading.Event()
+        self._position = {"rows": self._spool.rows}
+        self.error: BaseException | None = None
+        """What went wrong in the thread: the program's own rows may raise anything."""
+        if self._spool.closed:
+            return
+        if self._growing or isinstance(source, IterableSource):
+            threading.Thread(target=self._try, name="transom-pump", daemon=True).start()
+        else:
+            self._work()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _try(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self.error = error
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            batch = self._source.read(self._position, _ROWS, growing=self._growing)
+            self._spool.append(batch.rows, batch.rejected)
+            self._position = batch.position
+            if batch.over or (batch.ended and not self._growing):
+                self._spool.close()
+                return
+            if batch.ended:
+                self._stopped.wait(_SECONDS)

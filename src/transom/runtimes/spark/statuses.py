@@ -1,0 +1,102 @@
+"""How the buckets of a query are doing, put together: what each of them told last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from transom.core.time import BEGINNING, FOREVER
+from transom.pipeline.cargo import CargoPart
+from transom.pipeline.layout import Layout
+from transom.program.status import InputStatus, OperatorStatus, Status
+
+
+class Statuses:
+    """Ledgers add up over the buckets; what tasks counted is told by one of them."""
+
+    def __init__(self, layout: Layout, name: str) -> None:
+        self._layout = layout
+        self._name = name
+        self._buckets: dict[tuple[int, int], dict[str, Any]] = {}
+        self.batches = 0
+        self.written = 0
+        """Bytes of state that the last batch wrote."""
+        self.rebuilt = 0
+        """How often memory had to be made again from its log."""
+
+    def take(self, parts: Iterable[CargoPart]) -> None:
+        """What the buckets told in a batch."""
+        self.batches += 1
+        self.written = 0
+        for part in parts:
+            if part.kind == "kept":
+                self.written += part.about["kept"]["written"]
+                self.rebuilt += part.about["kept"]["rebuilt"]
+            else:
+                told = json.loads(part.about["status"])
+                self._buckets[told["fragment"], told["bucket"]] = told
+
+    def status(self) -> Status:
+        inputs = tuple(self._input(name) for name in self._layout.sources)
+        progress = min((told["progress"] for told in self._buckets.values()), default=BEGINNING)
+        waits = [one for one in inputs if one.watermark is not None]
+        ended = all(one.ended for one in inputs)
+        return Status(
+            name=self._name,
+            inputs=inputs,
+            operators=tuple(self._operator(i) for i in range(len(self._layout.operators))),
+            progress=progress,
+            held_back_by=None if ended or not waits else min(waits, key=lambda one: one.watermark or BEGINNING).name,
+            rows_out=sum(told["rows_out"] for told in self._buckets.values()),
+            steps=self.batches,
+            finished=ended and progress == FOREVER,
+        )
+
+    def _input(self, name: str) -> InputStatus:
+        definition = self._layout.sources[name]
+        rows_in, late, rejected, ended = 0, 0, 0, False
+        used = 0
+        reasons: dict[str, int] = {}
+        watermark = BEGINNING
+        for told in self._buckets.values():
+            seen = told["seen"].get(name)
+            if seen is not None:
+                rows_in, late, rejected, ended = rows_in + seen[0], late + seen[1], rejected + seen[2], bool(seen[3])
+            mine = told["inputs"].get(name, [0, 0, 0])
+            used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
+            for reason, count in told["reasons"].get(name, {}).items():
+                reasons[reason] = reasons.get(reason, 0) + count
+            watermark = max(watermark, told["watermarks"].get(name, BEGINNING))
+        static = definition.time is None
+        if static:
+            used = rows_in - rejected
+        return InputStatus(
+            name=definition.name,
+            rows_in=rows_in,
+            used=used,
+            late=late,
+            rejected=rejected,
+            waiting=rows_in - used - late - rejected,
+            watermark=None if static else watermark,
+            ended=ended,
+            reasons=reasons,
+        )
+
+    def _operator(self, i: int) -> OperatorStatus:
+        operator = self._layout.operators[i]
+        totals = [0, 0, 0, 0.0, 0]
+        for told in self._buckets.values():
+            for place, value in enumerate(told["operators"].get(str(i), ())):
+                totals[place] += value
+        rows_in, rows_out, ends, seconds, kept = totals
+        return OperatorStatus(
+            number=i + 1,
+            operator=operator.kind,
+            tactic=operator.tactic.name,
+            rows_in=int(rows_in),
+            rows_out=int(rows_out),
+            ends=int(ends),
+            state_bytes=int(kept),
+            seconds=seconds,
+        )

@@ -1,0 +1,316 @@
+"""Files and made-up rows read in pieces: the same rows, rejects and positions as read in one."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.connectors.reading_pieces import agree, of_batch, of_reach
+from transom.connectors import lines, parquet_rows, text_scan
+from transom.connectors.files import FileSource
+from transom.connectors.generator import GeneratorSource
+from transom.connectors.listing import Listed
+from transom.connectors.open import open_piecewise
+from transom.connectors.pieces import PIECE_RECORDS, Piece, split
+from transom.core.errors import OptionError, SourceError
+from transom.core.schema import BIGINT, INTEGER, TIMESTAMP, VARCHAR, Schema
+from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
+
+COLUMNS = Schema.of(("id", INTEGER), ("name", VARCHAR))
+CUTS = (1, 2, 7, 1000)
+
+
+def source(path: Path | str, columns: Schema = COLUMNS, **properties: str) -> FileSource:
+    return FileSource(columns, {"path": str(path), **properties}, time_column=None)
+
+
+def ids(path: Path | str, pieces: list[Piece]) -> list[int]:
+    reader = source(path, Schema.of(("id", INTEGER)))
+    return [id for piece in pieces for chunk in reader.read_piece(piece) for id in chunk.rows.column(0).to_pylist()]
+
+
+TEXTS = {
+    "plain.csv": b"id,name\n1,a\n2,b\n3,c\n",
+    "windows.csv": b"\xef\xbb\xbfid,name\r\n1,a\r\n\r\n2,b\r\n\r\n",
+    "quoted.csv": b'name,id\n"a\nb",1\n"c ""d"" \r\n",2\n"\n\n",3\n',
+    "slips.csv": b'id,name\n1,"open\n2,b\n3,"c"d\n4,x,y\n5\n6,5" disk\nx,"y"\n7,"end',
+    "two_lines_of_header.csv": b'"id","na\nme",name\n1,a,b\n2,c,"d\n\ne"\n',
+    "not_utf8.csv": b"id,name\n1,\xff\n2,b",
+    "header.csv": b"id,name\n",
+    "no_end.csv": b"id,name",
+    "blank.csv": b"id,name\n\n\n1,a\n\n\n2,b\n\n\n",
+    "return.csv": b"id,name\n1,a\rb\n2,c\r",
+    "plain.jsonl": b'{"id": 1, "name": "a\\nb"}\n\n{"id": "x"}\n{"id": 2}\r\n{"id": 3, "name": "\xff"}\n[]\n{"id": 4}',
+    "mark.jsonl": b'\xef\xbb\xbf{"id": 1}\n{"id": 2}\n',
+    "blank.jsonl": b"\n\r\n\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("growing", [False, True])
+def test_texts_in_blocks_of_any_size(tmp_path: Path, name: str, growing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / name
+    path.write_bytes(TEXTS[name])
+    for block, records, max_rows in itertools.product((1, 5, 1 << 20), (2, PIECE_RECORDS), CUTS):
+        monkeypatch.setattr(text_scan, "_BLOCK", block)
+        monkeypatch.setattr(text_scan, "PIECE_RECORDS", records)
+        agree(lambda: source(path), max_rows, {}, growing=growing)
+
+
+def test_one_column_whose_empty_lines_are_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_bytes(b"id\n1\n\n\r\n2\n\n")
+    monkeypatch.setattr(text_scan, "_BLOCK", 2)
+    for max_rows in CUTS:
+        found = agree(lambda: source(tmp_path, Schema.of(("id", INTEGER))), max_rows, {})
+        assert [row["id"] for row in found.rows] == [1, None, None, 2, None]
+
+
+def test_a_folder_of_all_formats(tmp_path: Path) -> None:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_bytes(text)
+    rows = {"id": list(range(20)), "name": [str(n) for n in range(20)]}
+    pq.write_table(pa.table(rows), tmp_path / "m.parquet", row_group_size=6)
+    pq.write_table(pa.table(rows).slice(0, 0), tmp_path / "n.parquet")
+    whole = [agree(lambda: source(tmp_path), max_rows, {}) for max_rows in CUTS]
+    assert whole[0].rows == whole[-1].rows
+    assert len(whole[0].rejected) == len(whole[-1].rejected) > 5
+    everything = source(tmp_path).reach({}, max_rows=None)
+    assert everything.ended and everything.rows == len(whole[0].rows) + len(whole[0].rejected)
+    assert of_reach(everything, source(tmp_path)) == whole[-1]
+
+
+def test_rejected_parquet_rows_say_where_they_stand(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["1", "x", "3", "y"], "name": list("abcd")}), tmp_path / "a.parquet")
+    for max_rows in CUTS:
+        found = agree(lambda: source(tmp_path), max_rows, {})
+        assert [row["position"] for row in found.rejected] == ["a.parquet, row 2", "a.parquet, row 4"]
+
+
+def test_some_files_at_a_time(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.csv").write_text(f"id\n{number}\n")
+    (tmp_path / "0a.csv").write_text("id\n")  # has no row, so it does not count
+    (tmp_path / "0b.csv").write_text("id\n7")  # the row waits, and does not keep the others waiting
+    planning = source(tmp_path, Schema.of(("id", INTEGER)))
+    first = planning.reach({}, max_rows=None, max_files=2, growing=True)
+    assert ids(tmp_path, list(first.pieces)) == [0, 1] and not first.ended
+    second = planning.reach(first.position, max_rows=1, max_files=2, growing=True)
+    assert ids(tmp_path, list(second.pieces)) == [2] and not second.ended
+    third = planning.reach(second.position, max_rows=None, max_files=2, growing=True)
+    assert ids(tmp_path, list(third.pieces)) == [3, 4] and third.ended and not third.over
+    for wrong in ({"max_rows": 0}, {"max_rows": None, "max_files": 0}):
+        with pytest.raises(ValueError, match="at least 1"):
+            planning.reach({}, **wrong)
+
+
+def test_long_texts_are_cut_every_so_many_records_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id\n" + "".join(f"{number}\n" for number in range(200_000)))
+    pieces = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=150_000).pieces
+    assert [piece.rows for piece in pieces] == [65_536, 65_536, 18_928]
+    assert ids(path, list(pieces)) == list(range(150_000))
+    path.write_text("id\n" + "".join(f"{number:09}\n" for number in range(20)) + "1" + " " * 80 + "\n2\n")
+    monkeypatch.setattr(text_scan, "BLOCK_BYTES", 50)
+    pieces = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=None).pieces
+    assert [piece.rows for piece in pieces] == [5, 5, 5, 5, 1, 1]
+
+
+def test_row_groups_are_not_cut_without_need(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(300_000), pa.int32())})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=40_000)
+    pieces = source(tmp_path, Schema.of(("id", INTEGER))).reach({}, max_rows=290_000).pieces
+    assert [piece.at for piece in pieces] == [0, 80_000, 160_000, 240_000]
+    first, second = split(pieces, 2, 1)
+    assert second == [Piece("a.parquet", 160_000, 80_000), Piece("a.parquet", 240_000, 50_000)]
+    assert ids(tmp_path, first + second) == list(range(290_000))
+
+
+def test_a_footer_is_read_once_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    really = parquet_rows._open
+
+    def count(file: Listed) -> Any:
+        opened.append(file.name)
+        return really(file)
+
+    monkeypatch.setattr(parquet_rows, "_open", count)
+    for name in "abcdef":
+        pq.write_table(pa.table({"id": [1, 2, 3, 4, 5]}), tmp_path / f"{name}.parquet")
+    planning = source(tmp_path, Schema.of(("id", INTEGER)))
+    position: dict[str, Any] = {}
+    for _ in range(6):
+        position = planning.reach(position, max_rows=2, growing=True).position
+    assert opened == ["a.parquet", "b.parquet", "c.parquet"]
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "c.parquet")
+    with pytest.raises(SourceError, match="has 1 rows, and 2 of it have been read before"):
+        planning.reach(position, max_rows=2, growing=True)
+
+
+def test_a_batch_that_ends_within_a_block_costs_the_next_one_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    really = text_scan._read_block
+
+    def count(handle: Any, place: lines.Place, *rest: Any) -> Any:
+        looks.append(place.offset)
+        return really(handle, place, *rest)
+
+    monkeypatch.setattr(text_scan, "_read_block", count)
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"id": {number}}}\n' for number in range(100)))
+    planning = source(path, Schema.of(("id", INTEGER)))
+    position: dict[str, Any] = {}
+    for _ in range(20):
+        position = planning.reach(position, max_rows=3).position
+    assert looks == [0]
+    path.write_text(path.read_text() + '{"id": 100}\n')
+    assert ids(path, list(planning.reach(position, max_rows=None).pieces)) == list(range(60, 101))
+    assert len(looks) == 2
+
+
+# --- what happens between planning and reading -----------------------------------------------------------------------
+
+
+def test_lines_added_after_planning_are_no_part_of_a_piece(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id\n1\n2")
+    reach = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=None)
+    path.write_text('id\n1\n23\n"4\n')
+    assert ids(path, list(reach.pieces)) == [1, 2]
+
+
+def test_a_line_that_goes_on_after_it_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for more in (b"5\n2,b\n", b"\n2,b\n", b"\r\n2,b", b"\r", b'"x\n"', b"5"):
+        path.write_bytes(b"id,name\n0,a\n1,b")
+        position = source(path).read({}, 100).position
+        with path.open("ab") as file:
+            file.write(more)
+        for max_rows, growing in itertools.product(CUTS, (False, True)):
+            agree(lambda: source(path), max_rows, position, growing=growing)
+
+
+def test_an_unfinished_line_waits(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("i")
+    planning = source(path, Schema.of(("id", INTEGER)))
+    position: dict[str, Any] = {}
+    for text, expected in (("", []), ("d\n1\n2", [1]), ("3", []), ("\n4\n", [23, 4]), ("", [])):
+        with path.open("a") as file:
+            file.write(text)
+        reach = planning.reach(position, max_rows=100, growing=True)
+        assert reach.ended
+        assert ids(path, list(reach.pieces)) == expected
+        position = reach.position
+
+
+def test_a_file_that_is_not_what_was_planned(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1}\n{"id": 2}\n')
+    (piece,) = source(path).reach({}, max_rows=None).pieces
+    path.write_text('{"id": 1,\n"x": 2}\n\n\n\n')
+    assert of_reach(source(path).reach({}, max_rows=None), source(path)).rejected
+    path.write_text('{"id": 1}          \n')
+    with pytest.raises(SourceError, match="not what it was when its reading was planned"):
+        list(source(path).read_piece(piece))
+    path.write_text('{"id": 1}\n')
+    with pytest.raises(SourceError, match="has 10 bytes, and 20 of it"):
+        list(source(path).read_piece(piece))
+    path.unlink()
+    with pytest.raises(SourceError, match="cannot be read"):
+        list(source(path).read_piece(piece))
+
+
+def test_another_file_of_the_same_name_is_looked_at_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id\n1\n2\n3\n")
+    planning = source(path, Schema.of(("id", INTEGER)))
+    planning.reach({}, max_rows=1)
+    (tmp_path / "b").write_text("x,id\n0,4444\n")
+    (tmp_path / "b").replace(path)
+    assert ids(path, list(planning.reach({}, max_rows=None).pieces)) == [4444]
+
+
+def test_a_parquet_file_that_got_shorter(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "a.parquet")
+    (piece,) = source(tmp_path, Schema.of(("id", INTEGER))).reach({}, max_rows=None).pieces
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match="has 2 rows, and 3 of it"):
+        ids(tmp_path, [piece])
+
+
+def test_a_quote_open_for_too_long_spoils_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_scan, "_BLOCK", 8)
+    monkeypatch.setattr(text_scan, "LONGEST_RECORD", 64)
+    path = tmp_path / "a.csv"
+    path.write_text('id,name\n1,"a\n' + "".join(f"{number},b\n" for number in range(2, 60)))
+    for max_rows in CUTS:
+        found = agree(lambda: source(path), max_rows, {})
+        assert len(found.rows) == 58
+        assert [row["position"] for row in found.rejected] == [f"{path}, line 2"]
+    path.write_text("id,name\n1," + "x" * 200)
+    with pytest.raises(SourceError, match=r"line 2 of file .* is longer than"):
+        source(path).reach({}, max_rows=1)
+    assert lines.LONGEST_RECORD > 1 << 20
+
+
+# --- other sources ---------------------------------------------------------------------------------------------------
+
+
+def test_made_up_rows_by_their_numbers() -> None:
+    columns = Schema.of(("ts", TIMESTAMP), ("n", BIGINT))
+    properties = {"rows": "100000", "rate": "1000", "disorder": "2 seconds"}
+
+    def make() -> GeneratorSource:
+        return GeneratorSource(columns, properties, time_column="ts")
+
+    agree(make, 30_000, {})
+    whole = make().reach({}, max_rows=None)
+    assert whole.ended and whole.over and whole.position == {"rows": 100_000}
+    cut = [piece for group in split(whole.pieces, 3, 1) for piece in group]
+    assert len(cut) == 3
+    assert of_reach(whole, make(), cut) == of_batch(make().read({}, 100_000))
+    endless = GeneratorSource(columns, {}, time_column="ts").reach({"rows": 5}, max_rows=None)
+    assert 0 < endless.rows < 10_000_000 and not endless.ended
+
+
+def test_which_sources_can_be_read_in_pieces(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    columns = Schema.of(("id", INTEGER))
+    files = TableDefinition("t", columns, properties={"connector": "files", "path": str(tmp_path)})
+    assert open_piecewise(files).reach({}, max_rows=None).rows == 1
+    time = Schema.of(("ts", TIMESTAMP))
+    made = StreamDefinition("s", time, TimeColumn("ts", 0), properties={"connector": "generator", "rows": "3"})
+    assert open_piecewise(made).reach({}, max_rows=None).rows == 3
+    memory = StreamDefinition("m", time, TimeColumn("ts", 0), properties={"connector": "memory"})
+    with pytest.raises(OptionError, match="in the memory of one process"):
+        open_piecewise(memory)
+
+
+# --- sharing pieces out ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divisible", [True, False])
+def test_pieces_are_shared_out_in_order_and_about_evenly(divisible: bool) -> None:
+    for sizes, parts, least in itertools.product(
+        ([], [5], [100], [1, 99], [50, 50], [10] * 10, [1] * 7, [30, 1, 1, 68]), (1, 2, 3, 8), (0, 1, 10, 60)
+    ):
+        pieces = [Piece(str(at), 0 if divisible else [0, 0, 9], rows) for at, rows in enumerate(sizes)]
+        groups = split(pieces, parts, least)
+        shares = [sum(piece.rows for piece in group) for group in groups]
+        assert len(groups) <= parts and sum(shares) == sum(sizes)
+        assert len(groups) < 2 or min(shares) >= max(1, least)
+        records = [
+            (p.file, (p.at if divisible else 0) + row) for group in groups for p in group for row in range(p.rows)
+        ]
+        assert records == [(str(at), row) for at, rows in enumerate(sizes) for row in range(rows)]
+        if divisible and sum(sizes) >= parts * max(1, least) * 2:
+            assert len(groups) == parts and max(shares) <= 1.3 * sum(sizes) / parts + 1
+        if not divisible:
+            assert [piece for group in groups for piece in group] == pieces

@@ -1,0 +1,55 @@
+"""The Spark runtime as a test drives it: a real streaming query over rows that lie in a spool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.run_locally import Answer, Rows, batch_of
+from transom.connectors.memory import MemorySink, MemorySource
+from transom.core.time import FOREVER
+from transom.plan.algebra import Node, Stream
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
+from transom.planner.plan import plan
+from transom.program.planned import Planned
+from transom.runtimes.reference.history import History
+from transom.runtimes.spark.query import SparkQuery
+
+
+def run_on_spark(
+    spark: SparkSession,
+    query: Node,
+    catalogue: Catalogue,
+    inputs: dict[str, Rows],
+    *,
+    emit: str = "changes",
+    batch_rows: int = 1 << 20,
+    statement: Any = None,
+) -> History:
+    options = {**catalogue.options, "batch_rows": batch_rows}
+    known = Catalogue(catalogue.relations, catalogue.sinks, options)
+
+    def open_source(definition: StreamDefinition | TableDefinition) -> MemorySource:
+        time_column = None if definition.time is None else definition.time.column
+        source = MemorySource(definition.columns, time_column=time_column)
+        rows = inputs.get(definition.name.lower(), [])
+        if rows:
+            source.append(batch_of(definition.columns, rows))
+        return source
+
+    planned = Planned(statement or QueryStatement("", None, query), known, plan(query, known))  # type: ignore[arg-type]
+    running = SparkQuery(planned, spark, open_source, lambda schema, parts: MemorySink(schema), emit=emit)
+    running.run()
+    answer = Answer(isinstance(query, Stream), emit)
+    for batch in running.table().to_batches():
+        answer.add(batch)
+    status = running.status()
+    assert status.progress == FOREVER
+    timed = {one.name.lower(): one for one in status.inputs if one.watermark is not None}
+    for name, one in timed.items():
+        assert one.waiting == 0 and one.rows_in == len(inputs.get(name, [])), one
+    return answer.history(
+        late={name: one.late for name, one in timed.items()},
+        rejected={name: one.rejected for name, one in timed.items()},
+    )
