@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from transom.core.errors import SinkError
 
@@ -11,6 +12,30 @@ Points = Sequence[tuple[float, float]]
 
 def write_chart(path: str, title: str, x: str, y: str, lines: Mapping[str, Points]) -> None:
     """Lines over a logarithmic x axis, as a file of the kind that the name says (.svg, .png, .pdf)."""
+    figure, axes = _figure(title, y)
+    for name, points in lines.items():
+        axes.plot([point[0] for point in points], [point[1] for point in points], marker="o", label=name)
+    axes.set_xscale("log")
+    axes.set_xlabel(x)
+    _save(figure, axes, path)
+
+
+def write_bars(
+    path: str, title: str, y: str, groups: Sequence[str], bars: Mapping[str, Sequence[float | None]]
+) -> None:
+    """Bars side by side in named groups, each with its number on top; None leaves a gap."""
+    figure, axes = _figure(title, y)
+    width = 0.8 / max(1, len(bars))
+    for place, (name, heights) in enumerate(bars.items()):
+        shown = [(group, height) for group, height in enumerate(heights) if height is not None]
+        middles = [group + (place - (len(bars) - 1) / 2) * width for group, _ in shown]
+        drawn = axes.bar(middles, [height for _, height in shown], width, label=name)
+        axes.bar_label(drawn, fmt="%.3g", fontsize=8)
+    axes.set_xticks(range(len(groups)), groups)
+    _save(figure, axes, path)
+
+
+def _figure(title: str, y: str) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -19,13 +44,13 @@ def write_chart(path: str, title: str, x: str, y: str, lines: Mapping[str, Point
         ) from error
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    for name, points in lines.items():
-        axes.plot([point[0] for point in points], [point[1] for point in points], marker="o", label=name)
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
     axes.set_title(title)
-    axes.set_xlabel(x)
     axes.set_ylabel(y)
+    return figure, axes
+
+
+def _save(figure: Any, axes: Any, path: str) -> None:
+    axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend()
     try:

@@ -126,13 +126,14 @@ class Input:
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
         return own if state.raised is None else max(own, state.raised)
 
-    def look(self, batch: pa.RecordBatch, greatest: int | None = None) -> Looked:
+    def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
         """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
         times, codes = self._times(batch)
         timed = np.flatnonzero(codes == FIT)
         t = times[timed]
-        late = self._late_among(t, BEGINNING if greatest is None else greatest)
-        codes[timed[late]] = LATE
+        if ordered:
+            late = self._late_among(t, BEGINNING if greatest is None else greatest)
+            codes[timed[late]] = LATE
         greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
         return Looked(batch, times, codes, greatest)

@@ -7,28 +7,31 @@ to the buckets of the next fragments, and from the last fragment to the sink.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, StreamDelta, no_int64s
+from transom.core.delta import StreamDelta, no_int64s
+from transom.core.errors import SourceError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused, refuse_used
 from transom.pipeline.bucket_state import BucketState
-from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, CargoPart, Parcel, pack, unpack
+from transom.pipeline.bucket_status import bucket_status
+from transom.pipeline.cargo import CargoPart, Parcel, unpack
 from transom.pipeline.doors import Doors
 from transom.pipeline.emit import LifetimesEmit, emit_of
-from transom.pipeline.feed import FeedState, received, received_stream, sent
-from transom.pipeline.layout import SINK, Layout, Port
-from transom.pipeline.memory import state_bytes
+from transom.pipeline.feed import FeedState, received, received_stream
+from transom.pipeline.layout import Layout, Port
+from transom.pipeline.merge import value_ranks
+from transom.pipeline.outgoing import Outgoing
 from transom.pipeline.part import Brought, Part
 from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.way import pass_way
@@ -38,6 +41,10 @@ from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
 
 _JUDGED = ("rows", "unwanted", "unfit")
+
+
+SLICE_ROWS: Final = 1 << 15
+"""So many rows of an input are taken in one step, if there is no reason to take more."""
 
 
 class Bucket:
@@ -51,11 +58,11 @@ class Bucket:
         self.ports = {port.name: port for port in layout.ports_into(fragment)}
         ports = {(id(p.exchange.into), p.exchange.place): name for name, p in self.ports.items()}
         self.part = Part(self.fragment.operators, ports, layout.catalogue, layout.tick)
-        self._numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
+        self.numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
         self._tells = any(o is layout.root for o in self.fragment.operators) and not layout.ports_from(fragment)
         self._tells = self._tells or any(p.exchange.place == ANSWER for p in self.ports.values())
         self._emit = emit_of(layout.emit_name, layout.root.schema)
-        self._source_of: dict[str, str] = {}
+        self.source_of: dict[str, str] = {}
         inputs: dict[str, Input] = {}
         for source, definition in layout.sources.items():
             if definition.time is None:
@@ -64,7 +71,7 @@ class Bucket:
             mine = [p.name for p in layout.ports_of(source) if p.fragment == fragment] or [source]
             for name in mine:
                 inputs[name] = Input(definition, layout.tick, layout.origin)
-                self._source_of[name] = source
+                self.source_of[name] = source
         self.doors = Doors(inputs, layout.tick, layout.origin)
         self.state = self.start()
 
@@ -79,10 +86,10 @@ class Bucket:
 
     def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
         """Everything that came for this bucket in a batch; what goes on from here."""
-        parts = [part for blob in blobs for part in unpack(blob)]
+        parts = sorted((part for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
         self.state.steps += 1
-        out = _Outgoing(self)
+        out = Outgoing(self.layout, self.bucket, self.level)
         self._admit(parts, out)
         self._pass_on(parts, out)
         found = self.doors.next_step()
@@ -91,20 +98,21 @@ class Bucket:
                 self._refuse(name, refused, out)
         else:
             self._advance(*found, parts, out)
-        out.status(self._status())
+        out.status(bucket_status(self))
         return out.parcels()
 
     # --- what came ---------------------------------------------------------------------------------------------------
 
-    def _admit(self, parts: Sequence[CargoPart], out: _Outgoing) -> None:
+    def _admit(self, parts: Sequence[CargoPart], out: Outgoing) -> None:
         """Stretch by stretch, in the order of the source."""
         rows: dict[tuple[str, int], list[CargoPart]] = defaultdict(list)
-        for part in sorted((p for p in parts if p.kind in _JUDGED), key=lambda p: p.about["number"]):
-            rows[part.about["port"], part.about["sender"]].append(part)
-        seen = sorted((p for p in parts if p.kind == "seen"), key=lambda p: p.about["sender"])
+        for part in parts:
+            if part.kind in _JUDGED:
+                rows[part.about["port"], part.about["sender"]].append(part)
+        seen = [part for part in parts if part.kind == "seen"]
         stamps: dict[tuple[str, int], int] = {}
         for name in self.doors.inputs:
-            for about, firsts in ((p.about, p.rows) for p in seen if p.about["source"] == self._source_of[name]):
+            for about, firsts in ((p.about, p.rows) for p in seen if p.about["source"] == self.source_of[name]):
                 sender = about["sender"]
                 if self.doors.stamped(name):
                     first = self._stamp(name, about, stamps)
@@ -113,7 +121,13 @@ class Bucket:
                     continue
                 for part in rows[name, sender]:
                     self._admit_rows(name, part, out)
-                self._see(name, about, firsts)
+                self._begin(name, about, firsts)
+                if self.source_of[name] not in self.layout.unordered:
+                    self._see(name, about)
+        for name in self.doors.inputs:
+            for part in seen:
+                if part.about["source"] == self.source_of[name] and self.source_of[name] in self.layout.unordered:
+                    self._see(name, part.about)
         for port in self.state.static:
             self.state.static[port] += [self._whole(port, p.rows)[0] for p in parts if p.about.get("port") == port]
         self._note_time(seen)
@@ -121,17 +135,27 @@ class Bucket:
             for part in seen:
                 self._account(part.about)
 
-    def _see(self, name: str, about: dict[str, Any], firsts: pa.RecordBatch | None) -> None:
+    def _begin(self, name: str, about: dict[str, Any], firsts: pa.RecordBatch | None) -> None:
+        """The query may begin with the earliest of these times that is not late."""
+        if firsts is None or self.doors.state.origin is not None:
+            return
         state = self.doors.state.inputs[name]
-        if firsts is not None and self.doors.state.origin is None:
-            times = firsts.column(0).to_numpy()
-            admitted = times[times >= self.doors.inputs[name].watermark(state)]
-            if len(admitted):
-                state.begin(int(admitted.min()))
+        times = firsts.column(0).to_numpy()
+        admitted = times[times >= self.doors.inputs[name].watermark(state)]
+        if len(admitted):
+            state.begin(int(admitted.min()))
+        elif about["more"]:
+            raise SourceError(
+                f"'{self.source_of[name]}' brings so many late rows that nobody can tell where time begins",
+                remedy="SET origin = '..', or allow more disorder in WATERMARK FOR",
+            )
+
+    def _see(self, name: str, about: dict[str, Any]) -> None:
+        state = self.doors.state.inputs[name]
         state.see(about["greatest"])
         state.ended = state.ended or about["ended"]
 
-    def _admit_rows(self, name: str, part: CargoPart, out: _Outgoing) -> None:
+    def _admit_rows(self, name: str, part: CargoPart, out: Outgoing) -> None:
         """Rows that a filter took away on their way, and unfit ones, are here to be judged, not to be kept."""
         values, t = self._whole(name, part.rows)
         codes: Codes = np.full(len(t), FIT, dtype=np.uint8)
@@ -152,7 +176,7 @@ class Bucket:
 
     def _stamp(self, name: str, about: dict[str, Any], stamps: dict[tuple[str, int], int]) -> int:
         """The first stamp of a stretch, the same for all doors of its stream."""
-        source, state = self._source_of[name], self.doors.state.inputs[name]
+        source, state = self.source_of[name], self.doors.state.inputs[name]
         state.ended = state.ended or about["ended"]
         if (source, about["sender"]) not in stamps:
             stamps[source, about["sender"]] = self.doors.stamp(about["rows_in"], about["now"] or 0)
@@ -190,15 +214,15 @@ class Bucket:
         if now is None:
             return
         spoke = self.doors.state.spoke
-        for source in {self._source_of[name] for name in self.doors.inputs}:
+        for source in {self.source_of[name] for name in self.doors.inputs}:
             came = any(p.about["rows_in"] for p in seen if p.about["source"] == source)
             if came or source not in spoke:
                 spoke[source] = now
         for name, entry in self.doors.inputs.items():
             idle = entry.definition.idle
-            if idle is not None and now - spoke[self._source_of[name]] >= idle:
+            if idle is not None and now - spoke[self.source_of[name]] >= idle:
                 self.doors.fall_idle(
-                    name, [other for other, of in self._source_of.items() if of == self._source_of[name]]
+                    name, [other for other, of in self.source_of.items() if of == self.source_of[name]]
                 )
 
     def _account(self, about: dict[str, Any]) -> None:
@@ -210,20 +234,41 @@ class Bucket:
         for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
             totals[i] += int(about[what])
 
-    def _refuse(self, name: str, refused: Refused, out: _Outgoing) -> None:
+    def _refuse(self, name: str, refused: Refused, out: Outgoing) -> None:
         if not self.ports[name].accounts:
             return
-        source = self._source_of[name]
+        source = self.source_of[name]
         definition = self.layout.sources[source]
         count_reasons(self.state.reasons.setdefault(source, {}), refused.reasons)
         out.side(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
-    def _advance(self, before: int, upto: int, origin: int, parts: Sequence[CargoPart], out: _Outgoing) -> None:
-        state = self.state
-        step = Step(before, upto, origin, state.part.holders)
-        released = {name: self.doors.release(name, upto) for name in self.doors.inputs if name in self.ports}
+    def _advance(self, before: int, upto: int, origin: int, parts: Sequence[CargoPart], out: Outgoing) -> None:
+        """In several steps where a batch is large: what is alive at a time stays small, and near the processor."""
+        for at in self._stops(before, upto):
+            self._step(Step(before, at, origin, self.state.part.holders), parts, out)
+            before = at
+
+    def _stops(self, before: int, upto: int) -> list[int]:
+        """Where to step to. What others send is for one step, and so is what others are told under a holder."""
+        if not self._in_slices:
+            return [upto]
+        waiting = [t[t < upto] for s in self.state.doors.inputs.values() for t in (part.t for part in s.waiting)]
+        times = max(waiting, key=len, default=no_int64s())
+        stops = [int(t) for t in times[SLICE_ROWS::SLICE_ROWS] if t > before]
+        return [*sorted(set(stops)), upto]
+
+    @cached_property
+    def _in_slices(self) -> bool:
+        if self.layout.emit_name == "latest":
+            return False  # told once a batch
+        sources = all(port.exchange.fragment is None for port in self.ports.values())
+        return sources and not any(_sent_by(port).open_ends for port in self.layout.ports_from(self.fragment.number))
+
+    def _step(self, step: Step, parts: Sequence[CargoPart], out: Outgoing) -> None:
+        state, upto = self.state, step.upto
+        released = {name: self._released(name, upto) for name in self.doors.inputs if name in self.ports}
         brought: dict[str, Brought] = {n: pass_way(self.ports[n].exchange.way, rows) for n, rows in released.items()}
         for name, port in self.ports.items():
             if port.exchange.fragment is not None:
@@ -240,7 +285,7 @@ class Bucket:
                     values = delta.values.take(pa.array(rows))
                     self._refuse(name, refuse_used(state.doors.inputs[name].ledger, values), out)
         for port in self.layout.ports_from(self.fragment.number):
-            out.send(port, deltas[self.part.number[id(_sent_by(port))]])
+            out.send(port, deltas[self.part.number[id(_sent_by(port))]], self.slides())
         if self._tells:
             told = (
                 deltas[self.part.number[id(self.layout.root)]] if self.part.operators else next(iter(brought.values()))
@@ -248,6 +293,13 @@ class Bucket:
             self._tell(told, step, out)
         state.part.holders.finish_step()
         state.doors.upto = upto
+
+    def _released(self, name: str, upto: int) -> StreamDelta:
+        rows = self.doors.release(name, upto)
+        if not self.layout.by_value(self.source_of[name]) or len(rows) < 2:
+            return rows
+        order = np.lexsort((value_ranks(rows.values.columns, len(rows)), rows.t))
+        return StreamDelta(rows.values.take(pa.array(order)), rows.t[order], upto)
 
     def _last_used(self) -> int:
         """Of streams what was seen anywhere counts; it is asked for when all of it has been used."""
@@ -274,7 +326,7 @@ class Bucket:
             return given
         return StaticTable().step(None, (given,), step)
 
-    def _tell(self, told: Brought, step: Step, out: _Outgoing) -> None:
+    def _tell(self, told: Brought, step: Step, out: Outgoing) -> None:
         rows = self._emit.write(self.state.emit, told, step)  # type: ignore[arg-type]
         if step.upto == FOREVER and isinstance(self._emit, LifetimesEmit):
             rows = pa.concat_batches([rows, self._emit.remaining(self.state.emit)])
@@ -284,7 +336,7 @@ class Bucket:
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 
-    def _pass_on(self, parts: Sequence[CargoPart], out: _Outgoing) -> None:
+    def _pass_on(self, parts: Sequence[CargoPart], out: Outgoing) -> None:
         """The next level hears of the inputs through one bucket, and of sliding windows through every one."""
         for part in parts:
             if part.kind == "slides":
@@ -295,7 +347,7 @@ class Bucket:
             out.to_all_above([part for part in parts if part.kind == "seen"])
 
     def slides(self) -> dict[str, int]:
-        own = {str(self._numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+        own = {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
         return {**self.state.slides, **own}
 
     def _source(self, port: str) -> str:
@@ -307,36 +359,11 @@ class Bucket:
         source = port.exchange.source
         return source is not None and self.layout.sources[source.lower()].time is None
 
-    def _status(self) -> dict[str, Any]:
-        state = self.state
-        inputs = {}
-        for name in self.doors.inputs:
-            if name in self.ports and self.ports[name].accounts:
-                ledger = state.doors.inputs[name].ledger
-                inputs[self._source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
-        operators = {}
-        for operator, counters, memory in zip(
-            self.part.operators, state.part.counters, state.part.operators, strict=True
-        ):
-            operators[self._numbers[id(operator)]] = [
-                counters.rows_in,
-                counters.rows_out,
-                counters.ends_out,
-                counters.seconds,
-                state_bytes(memory),
-            ]
-        return {
-            "fragment": self.fragment.number,
-            "bucket": self.bucket,
-            "inputs": inputs,
-            "seen": state.doors.seen,
-            "reasons": state.reasons,
-            "operators": operators,
-            "watermarks": {self._source_of[name]: self.doors.watermark(name) for name in self.doors.inputs},
-            "progress": self.doors.progress,
-            "upto": state.doors.upto,
-            "rows_out": state.rows_out,
-        }
+
+def _place(part: CargoPart) -> tuple[int, int, str, str]:
+    """Parts may come in any order; what a bucket makes of them does not depend on it."""
+    about = part.about
+    return about.get("sender", 0), about.get("number", 0), about.get("port", about.get("source", "")), part.kind
 
 
 def _sent_by(port: Port) -> Operator:
@@ -345,47 +372,3 @@ def _sent_by(port: Port) -> Operator:
     if exchange.place == ANSWER:
         return exchange.into
     return exchange.way[0].inputs[0] if exchange.way else exchange.into.inputs[exchange.place]
-
-
-class _Outgoing:
-    """Parts by their place, and what goes to the sink."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._bucket = bucket
-        self._layout = bucket.layout
-        self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
-        self._told: list[Parcel] = []
-
-    def send(self, port: Port, delta: Delta | StreamDelta) -> None:
-        for to, part in sent(port, delta, self._bucket.bucket, self._layout.buckets_of(port.fragment)):
-            self._parts[port.fragment, to].append(part)
-        last = self._bucket.slides()
-        if last:
-            for to in range(self._layout.buckets_of(port.fragment)):
-                self._parts[port.fragment, to].append(CargoPart({"kind": "slides", "last": last}))
-
-    def to_all_above(self, parts: list[CargoPart]) -> None:
-        for number, level in self._layout.level.items():
-            if level == self._bucket.level + 1:
-                for to in range(self._layout.buckets_of(number)):
-                    self._parts[number, to] += parts
-
-    def answer(self, rows: pa.RecordBatch) -> None:
-        self._to_sink(OUT, CargoPart({"kind": "out"}, rows))
-
-    def side(self, rows: pa.RecordBatch) -> None:
-        if len(rows):
-            self._to_sink(SIDE_ROWS, CargoPart({"kind": "side"}, rows))
-
-    def status(self, status: dict[str, Any]) -> None:
-        self._to_sink(STATUS, CargoPart({"kind": "status", "status": json.dumps(status)}))
-
-    def _to_sink(self, kind: int, part: CargoPart) -> None:
-        self._told.append(Parcel(SINK, self._bucket.bucket, kind, pack([part])))
-
-    def parcels(self) -> list[Parcel]:
-        return [*self._told, *self._packed()]
-
-    def _packed(self) -> Iterator[Parcel]:
-        for place, parts in self._parts.items():
-            yield Parcel(*place, CARGO, pack(parts))

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-CARGO, OUT, SIDE_ROWS, STATUS = range(4)
-"""What a parcel holds: parts for a bucket; rows of the answer; refused rows; how a bucket is doing."""
+CARGO, OUT, SIDE_ROWS, STATUS, FILES = range(5)
+"""What a parcel holds: parts for a bucket; rows of the answer; refused rows; how a bucket is doing; files with rows."""
 
 _HEAD: Final = struct.Struct("<IQ")
 

@@ -50,6 +50,9 @@ def sent(port: Port, delta: Delta | StreamDelta, bucket: int, buckets: int) -> l
         if len(positions):
             found.append((to, CargoPart({**about, "kind": "delta"}, _some(rows, positions))))
     holder, te = delta.ends.arrays()
+    if len(delta.ends.chunks) > 1:  # both inputs of a union may be the same: it brings their ends twice
+        holder, first = np.unique(holder, return_index=True)
+        te = te[first]
     if len(holder):
         ends = CargoPart({**about, "kind": "ends"}, pa.record_batch({"holder": holder, "te": te}))
         found += [(to, ends) for to in range(buckets)]

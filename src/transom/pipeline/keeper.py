@@ -100,6 +100,7 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
     header.token = secrets.token_hex(8)
     log.write_header(header.text())
     warm.put(header.token, bucket.state)
+    bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
     return Kept(parcels, written, rebuilt)
 
 
@@ -155,6 +156,11 @@ class MemoryLog:
     def __init__(self) -> None:
         self.text: str | None = None
         self.entries: dict[tuple[int, int], bytes] = {}
+
+    def copy(self) -> MemoryLog:
+        found = MemoryLog()
+        found.text, found.entries = self.text, dict(self.entries)
+        return found
 
     def header(self) -> str | None:
         return self.text

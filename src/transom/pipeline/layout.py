@@ -15,7 +15,7 @@ import pyarrow as pa
 from transom.pipeline import registry
 from transom.pipeline.driver import scanned, time_settings
 from transom.pipeline.emit import output_schema
-from transom.plan.algebra import Stream, StreamScan, TableScan
+from transom.plan.algebra import Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import columns_read
 from transom.planner.fragments import Exchange, Fragment, fragments
@@ -40,12 +40,17 @@ class Port:
 
 @dataclass(frozen=True)
 class Layout:
-    """A query over `buckets` buckets. Equal layouts lay out the same query in the same way."""
+    """A query over `buckets` buckets. Equal layouts lay out the same query in the same way.
+
+    Rows of the sources in `unordered` come in no order: they are late by what the batches before have brought, and rows
+    of one instant count in the order of their values.
+    """
 
     root: Operator
     catalogue: Catalogue
     emit: str
     buckets: int
+    unordered: frozenset[str] = frozenset()
 
     @cached_property
     def emit_name(self) -> str:
@@ -131,11 +136,20 @@ class Layout:
     @cached_property
     def fingerprint(self) -> str:
         """Names the plan and its layout; state of another one is refused."""
-        return registry.fingerprint(self.operators, self.emit_name, self.tick, self.origin, self.buckets)
+        settings = (self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered))
+        return registry.fingerprint(self.operators, *settings)
+
+    def by_value(self, source: str) -> bool:
+        """Whether the order of rows of one instant has to be made: somebody counts them, and they have none."""
+        return source in self.unordered and self._rows_are_counted
+
+    @cached_property
+    def _rows_are_counted(self) -> bool:
+        return any(isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
 
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where a late row may have to be shown."""
         definition = self.sources[source]
-        if definition.late == "side" or isinstance(definition, TableDefinition):
+        if definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
             return tuple(range(len(definition.columns)))
         return tuple(columns_read(self.root, source))

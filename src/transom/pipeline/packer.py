@@ -24,6 +24,9 @@ from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.pipeline.way import places
 from transom.plan.catalogue import StreamDefinition
 
+MOST_FIRSTS: Final = 1 << 12
+"""So many of the earliest times are told for a query to begin at. If all of them are late, nobody can tell."""
+
 MOST_BYTES: Final = 16 << 20
 """A blob is sent on when it has grown so large."""
 
@@ -44,11 +47,10 @@ class Stretch:
 class Packer:
     """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch."""
 
-    def __init__(self, layout: Layout, sender: int, now: int | None = None, begun: bool = False) -> None:
+    def __init__(self, layout: Layout, sender: int, now: int | None = None) -> None:
         self._layout = layout
         self._sender = sender
         self._now = now
-        self._begun = begun  # the origin is known: nobody asks any more at which times the query might begin
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
@@ -59,8 +61,12 @@ class Packer:
             if definition.time is not None
         }
 
-    def take(self, name: str, batch: pa.RecordBatch) -> Iterator[Parcel]:
-        """Rows of a source, in its order and its declared columns."""
+    def hear_of(self, name: str) -> None:
+        """Tell of a source even if no row of it comes."""
+        self._stretches.setdefault(name, Stretch())
+
+    def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Parcel]:
+        """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
         stretch = self._stretches.setdefault(name, Stretch())
         first = stretch.rows_in
         stretch.rows_in += len(batch)
@@ -73,7 +79,7 @@ class Packer:
             yield from self._send(name, batch, np.arange(first, stretch.rows_in, dtype=np.int64))
             return
         door = self._doors[name]
-        looked = door.look(batch, stretch.greatest)
+        looked = door.look(batch, stretch.greatest, ordered=name not in self._layout.unordered)
         if looked.greatest is not None:
             stretch.greatest = (
                 max(stretch.greatest, looked.greatest) if stretch.greatest is not None else looked.greatest
@@ -84,9 +90,13 @@ class Packer:
             yield from self._refuse(name, door, batch, codes, looked.times, stretch)
             fit = np.flatnonzero(codes == FIT)
             kept, t = batch.take(pa.array(fit)), looked.times[fit]
+            wanted = None if wanted is None else wanted.take(pa.array(fit))
         else:
             kept, t = batch, looked.times
-        self._note_firsts(door, kept, t, stretch)
+        self._note_firsts(name, door, kept, t, stretch)
+        if wanted is not None and wanted.true_count < len(wanted):
+            yield from self._send_unwanted(name, t[~wanted.to_numpy(zero_copy_only=False)])
+            kept, t = kept.filter(wanted), t[wanted.to_numpy(zero_copy_only=False)]
         yield from self._send(name, kept, t)
 
     def reject(self, name: str, rejected: pa.RecordBatch) -> Iterator[Parcel]:
@@ -127,20 +137,29 @@ class Packer:
             "reasons": stretch.reasons,
         }
         firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)
+        about["more"] = sum(len(part) >= MOST_FIRSTS for part in stretch.firsts) > 0
         rows = pa.record_batch({"t": pa.array(firsts, pa.int64())}) if len(firsts) else None
         return CargoPart(about, rows)
 
-    def _note_firsts(self, door: Input, kept: pa.RecordBatch, t: Int64s, stretch: Stretch) -> None:
-        """All times at which the query might begin: which of them are late is known to the buckets alone."""
-        if self._begun or door.origin is not None or not len(t):
+    def _send_unwanted(self, name: str, t: Int64s) -> Iterator[Parcel]:
+        (port,) = [port for port in self._layout.ports_of(name) if port.accounts]
+        rows = pa.RecordBatch.from_arrays([pa.array(t, pa.int64())], [""])
+        yield from self._add(port, 0, "unwanted", rows, np.arange(len(t), dtype=np.int64))
+
+    def _note_firsts(self, name: str, door: Input, kept: pa.RecordBatch, t: Int64s, stretch: Stretch) -> None:
+        """Times at which the query might begin: which of them are late is known to the buckets alone."""
+        if door.origin is not None or not len(t):
             return
         beginning = door.begins(kept, np.arange(len(t)))
         if not len(beginning):
             return
         times = t[beginning]
         assert door.definition.time is not None
-        if door.definition.time.bound == 0 and isinstance(door.definition, StreamDefinition):
+        in_order = name not in self._layout.unordered
+        if door.definition.time.bound == 0 and in_order and isinstance(door.definition, StreamDefinition):
             times = times[:1]  # no admitted row is older than the first, and that one is admitted
+        if len(times) > MOST_FIRSTS:
+            times = np.partition(times, MOST_FIRSTS)[:MOST_FIRSTS]
         stretch.firsts.append(np.unique(times))
 
     def _refuse(

@@ -3,8 +3,8 @@
 A state is written as an IPC stream of one batch: a row per array, with a JSON description of the tree in the schema's
 metadata, and a digest of the stream behind it: a flipped bit is damage, never another state. Nothing read back is ever
 executed: a dataclass is rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may
-carry `STATE_VERSION`; another version is refused, not guessed at. One with a method `compacted` is written as that gives
-it, without the room that it keeps for more.
+carry `STATE_VERSION`; another version is refused, not guessed at. One with a method `compacted` is written as that
+gives it, without the room that it keeps for more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -20,23 +20,46 @@ import pyarrow as pa
 
 from transom.core.errors import CheckpointError
 
-FORMAT: Final = "transom-state-1"
+FORMAT: Final = "transom-state-2"
 
 _DIGEST_BYTES: Final = 16
 
 
 def encode(state: Any) -> bytes:
     """The state as bytes."""
-    blobs: list[bytes | memoryview] = []
-    tree = _describe(state, blobs)
+    blobs: list[Any] = []
+
+    def put(blob: Any) -> int:
+        blobs.append(blob)
+        return len(blobs) - 1
+
+    tree = describe(state, put)
     schema = pa.schema(
         [pa.field("blob", pa.large_binary())], metadata={b"format": FORMAT.encode(), b"tree": json.dumps(tree).encode()}
     )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch([pa.array(blobs, pa.large_binary())], schema=schema))
-    stream: bytes = sink.getvalue().to_pybytes()
-    return stream + _digest(stream)
+        writer.write_batch(pa.record_batch([_laid_together(blobs)], schema=schema))
+    stream = memoryview(sink.getvalue())
+    return b"".join((stream, _digest(stream)))
+
+
+def _laid_together(blobs: list[Any]) -> pa.Array:
+    """One array of all blobs; each byte is copied once."""
+    raw = [_bytes_of(blob) for blob in blobs]
+    offsets = np.zeros(len(raw) + 1, dtype=np.int64)
+    np.cumsum([len(blob) for blob in raw], out=offsets[1:])
+    data = np.empty(int(offsets[-1]), dtype=np.uint8)
+    for at, blob in zip(offsets, raw, strict=False):
+        data[at : at + len(blob)] = blob
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(raw), buffers)
+
+
+def _bytes_of(blob: Any) -> Any:
+    if isinstance(blob, np.ndarray):
+        return np.ascontiguousarray(blob).reshape(-1).view(np.uint8)
+    return np.frombuffer(blob, dtype=np.uint8)
 
 
 def decode(data: bytes, classes: Iterable[type]) -> Any:
@@ -50,7 +73,12 @@ def decode(data: bytes, classes: Iterable[type]) -> Any:
             blobs = [b for batch in reader for b in _checked(batch).column(0)]
         if metadata.get(b"format") != FORMAT.encode():
             raise CheckpointError("this is not a saved state", remedy="point at a checkpoint written by this program")
-        return _rebuild(json.loads(metadata[b"tree"]), blobs, {cls.__name__: cls for cls in classes})
+
+        def get(tree: dict[str, Any]) -> Any:
+            buffer = blobs[tree["at"]].as_buffer()
+            return buffer if "batch" in tree else array_of(tree, buffer).copy()
+
+        return rebuild(json.loads(metadata[b"tree"]), get, classes)
     except _UNREADABLE as error:
         raise _damaged() from error
 
@@ -106,49 +134,58 @@ def _version(cls: type) -> int:
     return int(getattr(cls, "STATE_VERSION", 1))
 
 
-def _describe(value: Any, blobs: list[bytes | memoryview]) -> Any:
+def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
+    """A tree that JSON can hold. `put` takes arrays and buffers, and tells where they are. `whole`: not compacted."""
     if value is None or isinstance(value, bool | int | float | str):
         return {"v": value}
     if isinstance(value, np.integer):
         return {"v": int(value)}
     if isinstance(value, np.ndarray):
-        blobs.append(np.ascontiguousarray(value).tobytes())
-        return {"array": len(blobs) - 1, "dtype": np.lib.format.dtype_to_descr(value.dtype), "shape": list(value.shape)}
+        descr = np.lib.format.dtype_to_descr(value.dtype)
+        return {"array": descr, "shape": list(value.shape), "at": put(value)}
     if isinstance(value, pa.RecordBatch):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
             writer.write_batch(value)
-        blobs.append(sink.getvalue().to_pybytes())
-        return {"batch": len(blobs) - 1}
+        return {"batch": True, "at": put(sink.getvalue())}
     if isinstance(value, list | tuple):
-        return {"list": [_describe(item, blobs) for item in value], "tuple": isinstance(value, tuple)}
+        return {"list": [describe(item, put, whole) for item in value], "tuple": isinstance(value, tuple)}
     if isinstance(value, dict):
-        return {"dict": [[key, _describe(item, blobs)] for key, item in value.items()]}
+        return {"dict": [[key, describe(item, put, whole)] for key, item in value.items()]}
     if dataclasses.is_dataclass(value):
-        value = value.compacted() if hasattr(value, "compacted") else value
-        fields = {f.name: _describe(getattr(value, f.name), blobs) for f in dataclasses.fields(value)}
+        if not whole and hasattr(value, "compacted"):
+            value = value.compacted()
+        fields = {f.name: describe(getattr(value, f.name), put, whole) for f in dataclasses.fields(value)}
         return {"class": type(value).__name__, "version": _version(type(value)), "fields": fields}
     raise TypeError(f"a state cannot hold a {type(value).__name__}")
 
 
-def _rebuild(tree: Any, blobs: list[Any], classes: dict[str, type]) -> Any:
+def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type]) -> Any:
+    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree tells of."""
+    return _rebuild(tree, get, {cls.__name__: cls for cls in classes})
+
+
+def array_of(tree: dict[str, Any], buffer: Any) -> Any:
+    """The array that a buffer holds, by its description."""
+    described = tree["array"]
+    if isinstance(described, list):  # JSON has no tuples
+        described = [tuple(field) for field in described]
+    return np.frombuffer(buffer, dtype=np.lib.format.descr_to_dtype(described)).reshape(tree["shape"])
+
+
+def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str, type]) -> Any:
     if "v" in tree:
         return tree["v"]
     if "array" in tree:
-        described = tree["dtype"]
-        if isinstance(described, list):  # JSON has no tuples
-            described = [tuple(field) for field in described]
-        dtype = np.lib.format.descr_to_dtype(described)
-        data = np.frombuffer(blobs[tree["array"]].as_buffer(), dtype=dtype)
-        return data.reshape(tree["shape"]).copy()
+        return get(tree)
     if "batch" in tree:
-        with pa.ipc.open_stream(blobs[tree["batch"]].as_buffer()) as reader:
+        with pa.ipc.open_stream(get(tree)) as reader:
             return _checked(next(iter(reader)))
     if "list" in tree:
-        items = [_rebuild(item, blobs, classes) for item in tree["list"]]
+        items = [_rebuild(item, get, classes) for item in tree["list"]]
         return tuple(items) if tree["tuple"] else items
     if "dict" in tree:
-        return {key: _rebuild(item, blobs, classes) for key, item in tree["dict"]}
+        return {key: _rebuild(item, get, classes) for key, item in tree["dict"]}
     cls = classes.get(tree["class"])
     if cls is None:
         raise CheckpointError(f"a saved state holds '{tree['class']}', which this query does not have")
@@ -157,5 +194,5 @@ def _rebuild(tree: Any, blobs: list[Any], classes: dict[str, type]) -> Any:
             f"the saved state of '{tree['class']}' has version {tree['version']}, this program reads {_version(cls)}",
             remedy="go on with the version of the program that wrote it, or start without the checkpoint",
         )
-    fields = {name: _rebuild(item, blobs, classes) for name, item in tree["fields"].items()}
+    fields = {name: _rebuild(item, get, classes) for name, item in tree["fields"].items()}
     return cls(**fields)

@@ -44,6 +44,8 @@ class Reading:
     max_files: int | None
     follow: bool
     first_sender: int = 0
+    ending: tuple[str, ...] = ()
+    """Inputs that others read, and that have nothing more to come."""
 
     def open(self, name: str) -> PiecewiseSource:
         definition = self.layout.sources[name]
@@ -130,6 +132,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 pieces[name] = [piece.packed() for piece in reach.pieces]
             if reach.over or (reach.ended and (static or not reading.follow)):
                 ended.append(name)
+        ended += [name for name in reading.ending if name not in ended]
         ticks = reading.follow and reading.wants_time
         if not pieces and ended == start["ended"] and not ticks:
             return start

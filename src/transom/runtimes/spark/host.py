@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,23 +12,30 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
+from transom.pipeline.bucket_state import BUCKET_CLASSES
 from transom.pipeline.cargo import STATUS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
+from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
+from transom.state.arena import Arena
 
 _BUCKETS: dict[tuple[str, int, int], tuple[Bucket, keeper.Warm]] = {}
 """Buckets that this process has hosted, by run, fragment and number: their kernels need not be built again."""
 
 
 class Host(StatefulProcessor):
-    """`run` names the run of the query, so that a worker does not confuse one with another."""
+    """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    def __init__(self, layout: Layout, level: int, run: str) -> None:
+    With `files` the rows of the answer are written here, and only the names of the files go on.
+    """
+
+    def __init__(self, layout: Layout, level: int, run: str, files: PartFiles | None = None) -> None:
         self._layout = layout
         self._level = level
         self._run = run
+        self._files = files
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._log = SparkLog(handle)
@@ -45,9 +54,10 @@ class Host(StatefulProcessor):
             bucket, warm = self._bucket(fragment, number)
             blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
             kept = keeper.step(bucket, self._log, warm, blobs)
+            parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
-        yield self._frame([*kept.parcels, told])
+        yield self._frame([*parcels, told])
 
     def close(self) -> None:
         pass
@@ -57,12 +67,19 @@ class Host(StatefulProcessor):
         if place not in _BUCKETS:
             for other in [known for known in _BUCKETS if known[0] != self._run]:
                 del _BUCKETS[other]
-            _BUCKETS[place] = Bucket(self._layout, fragment, number), keeper.MemoryWarm()
+            warm = Arena(os.path.join(warm_folder(), self._run, f"{fragment}-{number}"), BUCKET_CLASSES)
+            _BUCKETS[place] = Bucket(self._layout, fragment, number), warm
         return _BUCKETS[place]
 
     def _frame(self, parcels: list[Parcel]) -> pd.DataFrame:
         batch = cargo_batch(parcels, self._labels, self._level + 1)
         return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
+
+
+def warm_folder() -> str:
+    """Where the workers of this executor keep their working memory; Spark removes it with the executor."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    return os.path.join(folders[0] or tempfile.gettempdir(), "transom")
 
 
 class SparkLog:

@@ -8,18 +8,20 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from transom.connectors.files_sink import OpenFiles
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
 from transom.connectors.source import Source
 from transom.core.errors import SparkError, TransomError
-from transom.pipeline.cargo import OUT, SIDE_ROWS, CargoPart, unpack
+from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
@@ -27,11 +29,16 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.program.planned import Planned
 from transom.program.status import Status
+from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, OnBatch, PlainSink
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
 from transom.runtimes.spark.cargo_source import Reading, cargo_source
+from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
+from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
+from transom.runtimes.spark.frame_source import packed
 from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.statuses import Statuses
+from transom.runtimes.spark.types import spark_schema
 from transom.runtimes.spark.worker_errors import read_back
 
 Definition = StreamDefinition | TableDefinition
@@ -46,7 +53,8 @@ _LOOK: Final = 0.05
 class SparkQuery:
     """A query that can be run, asked how it is doing, and taken further as a streaming DataFrame.
 
-    `frames` are the inputs that are DataFrames; `open_source` opens those whose rows are in this process.
+    `frames` are the inputs that are DataFrames; `open_source` opens those whose rows are in this process. File sinks
+    are written by the tasks (`file_parts.py`); with `on_batch` the answer goes to that function and to no sink.
     """
 
     def __init__(
@@ -63,23 +71,23 @@ class SparkQuery:
         checkpoint: str | None = None,
         name: str = "query",
         max_files: int | None = None,
+        on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
     ) -> None:
         assert planned.root is not None
         self.name = name
         self.spark = spark
         self.follow = follow
-        buckets = int(spark.conf.get("spark.sql.shuffle.partitions") or "2")
-        self.layout = Layout(planned.root, planned.catalogue, emit, buckets)
-        self.schema = self.layout.output_schema
-        self._planned = planned
-        self._frames = dict(frames or {})
-        self._open_source = open_source
-        self._open_sink, self._open_side = open_sink, open_side
-        self._sink: Sink | None = None
-        self._side: Sink | None = None
         self._checkpoint = checkpoint
         self._scratch: str | None = None
+        buckets = self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
+        self._frames = {each.lower(): frame for each, frame in (frames or {}).items()}
+        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames))
+        self.schema = self.layout.output_schema
+        self._planned = planned
+        self._open_source = open_source
+        self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
+        self._opened: list[BatchSink] = []
         self._max_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self._max_files = max_files
         self._statuses = Statuses(self.layout, name)
@@ -88,14 +96,17 @@ class SparkQuery:
         self._started: StreamingQuery | None = None
         self._error: BaseException | None = None
         self._lock = threading.Lock()
+        self._ending = False
 
     # --- running -----------------------------------------------------------------------------------------------------
 
     def start(self) -> StreamingQuery:
         """Begin; the query goes on in the background."""
-        self._sinks()
-        writer = self.cargo().writeStream.foreachBatch(self._batch).queryName(self._run_name())
-        writer = writer.option("checkpointLocation", os.path.join(self._folder(), "spark")).outputMode("append")
+        checkpoint = QueryCheckpoint(self._folder())
+        checkpoint.claim(self.layout.fingerprint)
+        answer, *_ = self._sinks()
+        writer = self.cargo(answer.parts).writeStream.foreachBatch(self._batch).queryName(self._run_name())
+        writer = writer.option("checkpointLocation", checkpoint.spark).outputMode("append")
         trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
         self._started = writer.trigger(**trigger).start()
         return self._started
@@ -124,6 +135,11 @@ class SparkQuery:
         self.start()
         try:
             self.wait()
+            if self._frames:
+                # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
+                self._ending = True
+                self.start()
+                self.wait()
         except BaseException:
             self.abandon()
             raise
@@ -142,9 +158,8 @@ class SparkQuery:
 
     def abandon(self) -> None:
         self.stop()
-        for sink in (self._sink, self._side):
-            if sink is not None:
-                sink.abandon()
+        for sink in self._opened:
+            sink.abandon()
         self._tidy()
 
     @property
@@ -153,15 +168,16 @@ class SparkQuery:
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self._sinks()[0], MemorySink)
+        return isinstance(self.sink, MemorySink)
 
     @property
-    def sink(self) -> Sink:
-        return self._sinks()[0]
+    def sink(self) -> Sink | BatchSink:
+        answer, *_ = self._sinks()
+        return answer.sink if isinstance(answer, PlainSink) else answer
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        sink = self._sinks()[0]
+        sink = self.sink
         assert isinstance(sink, MemorySink)
         return sink.table()
 
@@ -179,14 +195,27 @@ class SparkQuery:
         """Spark's own progress events, the last hundred or so."""
         return [] if self._started is None else list(self._started.recentProgress)
 
+    def dataframe(self) -> DataFrame:
+        """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
+        schema = self.schema
+
+        def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for blob in batch.column(0):
+                    for part in unpack(blob.as_buffer()):
+                        assert part.rows is not None
+                        yield pa.RecordBatch.from_arrays(part.rows.columns, schema=schema)
+
+        return self.cargo().filter(F.col("kind") == OUT).select("blob").mapInArrow(rows, spark_schema(schema))
+
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self) -> DataFrame:
-        """What reaches the sink, packed."""
+    def cargo(self, files: PartFiles | None = None) -> DataFrame:
+        """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
         frame = self._sources()
         run = uuid.uuid4().hex
         for level in range(1, self.layout.levels + 1):
-            host = Host(self.layout, level, run)
+            host = Host(self.layout, level, run, files)
             frame = frame.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
         return frame
 
@@ -208,45 +237,72 @@ class SparkQuery:
             max_rows=self._max_rows,
             max_files=self._max_files,
             follow=self.follow,
+            ending=tuple(self._frames) if self._ending else (),
         )
         called = f"transom_{uuid.uuid4().hex}"
         self.spark.dataSource.register(cargo_source(called, reading))
-        return self.spark.readStream.format(called).load()
+        frame = self.spark.readStream.format(called).load()
+        for name in self.layout.sources:
+            if name in self._frames:
+                frame = frame.unionByName(packed(self._frames[name], name, self.layout))
+        return frame
 
     # --- a batch -----------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """What a batch brought to the sink."""
-        rows = frame.select("kind", "blob").toArrow()
-        told: list[pa.RecordBatch] = []
-        statuses: list[CargoPart] = []
-        sink, *side = self._sinks()
-        for kind, blob in zip(rows.column("kind").to_pylist(), rows.column("blob"), strict=True):
-            for part in unpack(blob.as_buffer()):
-                if kind == OUT:
-                    told.append(part.rows)
-                elif kind == SIDE_ROWS:
-                    for each in side:
-                        each.write(part.rows)
-                else:
-                    statuses.append(part)
-        with self._lock:
-            self._statuses.take(statuses)
-        if self.layout.emit_name == "latest":
-            sink.replace(merged(told, "latest", self.schema))
-        elif told:
-            sink.write(merged(told, self.layout.emit_name, self.schema))
-        for each in (sink, *side):
-            each.commit()
+        cargo = frame.select("kind", "blob").toArrow()
+        try:
+            self._take(cargo, number)
+        except BaseException as error:
+            self._error = error  # Spark would tell of it in a text of its own
+            raise
         self._watch(self)
+
+    def _take(self, cargo: pa.Table, number: int) -> None:
+        brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
+        for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
+            brought[kind] += unpack(blob.as_buffer())
+        with self._lock:
+            self._statuses.take(brought[STATUS])
+        answer, *side = self._sinks()
+        told = [part.rows for part in brought[OUT]]
+        if answer.parts is not None:
+            answer.show(number, ((part.about["bucket"], part.about["name"]) for part in brought[FILES]))
+        elif self.layout.emit_name == "latest":
+            answer.replace(number, merged(told, "latest", self.schema))
+        else:
+            answer.write(number, merged(told, self.layout.emit_name, self.schema))
+        for each in side:
+            refused = [part.rows for part in brought[SIDE_ROWS]]
+            each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _sinks(self) -> list[Sink]:
-        if self._sink is None:
-            self._sink = self._open_sink(self.schema, 0)
-            self._side = None if self._open_side is None else self._open_side(SIDE, 0)
-        return [self._sink] if self._side is None else [self._sink, self._side]
+    def _sinks(self) -> list[BatchSink]:
+        """Where the answer goes, and refused rows if they are wanted. To open a sink removes what is no part of it."""
+        if not self._opened:
+            snapshots = self.layout.emit_name == "latest"
+            if self._on_batch is not None:
+                self._opened = [FunctionSink(self._on_batch)]
+            else:
+                self._opened = [self._batch_sink(self._open_sink, self.schema, snapshots)]
+            if self._open_side is not None:
+                self._opened.append(self._batch_sink(self._open_side, SIDE))
+        return self._opened
+
+    def _batch_sink(
+        self, open_sink: Callable[[pa.Schema, int], Sink], schema: pa.Schema, snapshots: bool = False
+    ) -> BatchSink:
+        if isinstance(open_sink, OpenFiles):
+            reached = self._reached()
+            return BatchFiles(
+                open_sink.properties, schema, done=reached.done, planned=reached.planned, snapshots=snapshots
+            )
+        return PlainSink(open_sink(schema, 0))
+
+    def _reached(self) -> Reached:
+        return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()
 
     def _folder(self) -> str:
         if self._checkpoint is not None:
@@ -267,12 +323,16 @@ class SparkQuery:
 
     def _raise_what_went_wrong(self) -> None:
         assert self._started is not None
+        if self._error is not None:
+            raise self._error
         error = self._started.exception()
         if error is not None:
             raise self._told(error)
 
     def _told(self, error: Exception) -> TransomError:
         found = read_back(str(error))
+        if found is None and self._checkpoint is not None:
+            found = damage(str(error))
         if found is None:
             found = SparkError(f"Spark gave the query up: {str(error).splitlines()[0]}", remedy="the log tells more")
         found.query = self._planned.statement.text

@@ -80,6 +80,11 @@ def to_spark(type_: pa.DataType) -> T.DataType:
     return _SAME[type_]
 
 
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    """The columns of an answer, which have a type of ours each, as those of a DataFrame."""
+    return T.StructType([T.StructField(field.name, to_spark(field.type)) for field in schema])
+
+
 def schema_of(frame: DataFrame, name: str = "the DataFrame") -> pa.Schema:
     """The columns of a DataFrame in our types; raises SourceError, naming the column, where no type can hold it."""
     seen: set[str] = set()
@@ -156,4 +161,4 @@ def instant(column: Column) -> Column:
     return F.timestamp_add("MICROSECOND", F.unix_micros(column), epoch)
 
 
-__all__ = ["declared_columns", "instant", "reference", "schema_of", "to_spark"]
+__all__ = ["declared_columns", "instant", "reference", "schema_of", "spark_schema", "to_spark"]

@@ -1,0 +1,43 @@
+"""How a bucket is doing, told with every batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from transom.pipeline.memory import state_bytes
+
+if TYPE_CHECKING:
+    from transom.pipeline.bucket import Bucket
+
+
+def bucket_status(bucket: Bucket) -> dict[str, Any]:
+    """What the bucket has done since the query began, as JSON can hold it."""
+    state = bucket.state
+    inputs = {}
+    for name in bucket.doors.inputs:
+        if name in bucket.ports and bucket.ports[name].accounts:
+            ledger = state.doors.inputs[name].ledger
+            inputs[bucket.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+    operators = {}
+    for operator, counters, memory in zip(
+        bucket.part.operators, state.part.counters, state.part.operators, strict=True
+    ):
+        operators[bucket.numbers[id(operator)]] = [
+            counters.rows_in,
+            counters.rows_out,
+            counters.ends_out,
+            counters.seconds,
+            state_bytes(memory),
+        ]
+    return {
+        "fragment": bucket.fragment.number,
+        "bucket": bucket.bucket,
+        "inputs": inputs,
+        "seen": state.doors.seen,
+        "reasons": state.reasons,
+        "operators": operators,
+        "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
+        "progress": bucket.doors.progress,
+        "upto": state.doors.upto,
+        "rows_out": state.rows_out,
+    }

@@ -1,0 +1,63 @@
+"""What a bucket sends on: parts for the buckets of later fragments, and what goes to the sink."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from transom.core.delta import Delta, StreamDelta
+from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, CargoPart, Parcel, pack
+from transom.pipeline.feed import sent
+from transom.pipeline.layout import SINK, Layout, Port
+
+
+class Outgoing:
+    """Parts by their place, and what goes to the sink."""
+
+    def __init__(self, layout: Layout, bucket: int, level: int) -> None:
+        self._layout = layout
+        self._bucket = bucket
+        self._level = level
+        self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
+        self._told: list[Parcel] = []
+        self._answer: list[pa.RecordBatch] = []
+
+    def send(self, port: Port, delta: Delta | StreamDelta, slides: dict[str, int]) -> None:
+        for to, part in sent(port, delta, self._bucket, self._layout.buckets_of(port.fragment)):
+            self._parts[port.fragment, to].append(part)
+        if slides:
+            for to in range(self._layout.buckets_of(port.fragment)):
+                self._parts[port.fragment, to].append(CargoPart({"kind": "slides", "last": slides}))
+
+    def to_all_above(self, parts: list[CargoPart]) -> None:
+        for number, level in self._layout.level.items():
+            if level == self._level + 1:
+                for to in range(self._layout.buckets_of(number)):
+                    self._parts[number, to] += parts
+
+    def answer(self, rows: pa.RecordBatch) -> None:
+        """Rows of the answer, in the order of time."""
+        self._answer.append(rows)
+
+    def side(self, rows: pa.RecordBatch) -> None:
+        if len(rows):
+            self._to_sink(SIDE_ROWS, CargoPart({"kind": "side"}, rows))
+
+    def status(self, status: dict[str, Any]) -> None:
+        self._to_sink(STATUS, CargoPart({"kind": "status", "status": json.dumps(status)}))
+
+    def _to_sink(self, kind: int, part: CargoPart) -> None:
+        self._told.append(Parcel(SINK, self._bucket, kind, pack([part])))
+
+    def parcels(self) -> list[Parcel]:
+        if self._answer:
+            self._to_sink(OUT, CargoPart({"kind": "out"}, pa.concat_batches(self._answer)))
+        return [*self._told, *self._packed()]
+
+    def _packed(self) -> Iterator[Parcel]:
+        for place, parts in self._parts.items():
+            yield Parcel(*place, CARGO, pack(parts))

@@ -1,0 +1,97 @@
+"""A streaming DataFrame of the user's as cargo.
+
+Catalyst selects the columns that the query reads, and empties the rows that none of its filters would take, before
+anything leaves the JVM. Their times stay: the law takes watermarks and counts from all rows. A row without a proper
+time is kept whole, as it is going to be shown in the side table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transom.connectors.memory import MemorySource
+from transom.core.errors import SourceError
+from transom.core.schema import TIMESTAMP
+from transom.core.time import FOREVER, to_datetime
+from transom.pipeline.layout import Layout
+from transom.pipeline.packer import Packer
+from transom.plan.expression import Literal
+from transom.planner.columns_read import selections
+from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
+from transom.runtimes.spark.catalyst import literal, pushable_filter
+from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.types import declared_columns, reference
+from transom.runtimes.spark.worker_errors import told_to_the_driver
+
+
+def packed(frame: DataFrame, name: str, layout: Layout) -> DataFrame:
+    """The rows of stream `name`, packed for the buckets."""
+    definition = layout.sources[name]
+    if definition.time is None or not frame.isStreaming:
+        raise SourceError(
+            f"'{definition.name}' is not a streaming DataFrame with a time column",
+            remedy="read it with spark.readStream, and say time = '..'",
+        )
+    names = [column.name for column in definition.columns]
+    at = [n.lower() for n in names].index(definition.time.column.lower())
+    exact = declared_columns(frame, definition.columns, f"'{definition.name}'")
+    given = [column if column is not None else reference(n) for column, n in zip(exact, names, strict=True)]
+    read = set(layout.ports_of(name)[0].columns) | {at}
+    shown = _will_be_shown(exact[at], layout)
+    wanted = _wanted(layout, name, exact) if definition.late != "side" else None
+    chosen = []
+    for i, column in enumerate(given):
+        if i != at and i not in read:
+            column = F.when(shown, column)
+        elif i != at and wanted is not None:
+            column = F.when(wanted | shown, column)
+        chosen.append(column.alias(str(i)))
+    chosen.append((F.lit(True) if wanted is None else wanted | shown).alias("wanted"))
+    time_column = definition.time.column
+    columns = definition.columns
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        labels = Labels(layout)
+        packer = Packer(layout, context.partitionId())
+        packer.hear_of(name)
+        with told_to_the_driver():
+            for batch in batches:
+                if not len(batch):
+                    continue
+                source = MemorySource(columns, time_column=time_column)
+                source.append(pa.RecordBatch.from_arrays(batch.columns[:-1], names))
+                found = source.read({}, len(batch))
+                if len(found.rejected):
+                    yield cargo_batch(packer.reject(name, found.rejected), labels, 1)
+                flags = batch.column(len(names)) if wanted is not None and not len(found.rejected) else None
+                yield from (cargo_batch([parcel], labels, 1) for parcel in packer.take(name, found.rows, flags))
+            yield from (cargo_batch([parcel], labels, 1) for parcel in packer.finish())
+
+    return frame.select(*chosen).mapInArrow(pack, CARGO_FIELDS)
+
+
+def _will_be_shown(time: Column | None, layout: Layout) -> Column:
+    """Rows that are rejected for their time; all of them where Spark cannot tell."""
+    if time is None:
+        return F.lit(True)
+    bad = time.isNull() | (time >= literal(Literal(to_datetime(FOREVER), TIMESTAMP)))
+    if layout.origin is not None:
+        bad = bad | (time < literal(Literal(to_datetime(layout.origin), TIMESTAMP)))
+    return F.coalesce(bad, F.lit(True))
+
+
+def _wanted(layout: Layout, name: str, columns: list[Column | None]) -> Column | None:
+    """What a row must pass to be read by anybody, as far as Spark can tell."""
+    conditions = [pushable_filter(predicate, columns)[0] for predicate in selections(layout.root, name)]
+    known = [condition for condition in conditions if condition is not None]
+    if not conditions or len(known) < len(conditions):
+        return None
+    return F.coalesce(reduce(lambda a, b: a | b, known), F.lit(False))
