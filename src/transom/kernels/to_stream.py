@@ -61,18 +61,34 @@ class ToStreamKernel:
             sign = no_int64s()
         else:
             t, key, sign = self._differences(steps)
-        if len(t):
-            by = (state.tally.keys.ranks(key), sign, t) if len(sign) else (state.tally.keys.ranks(key), t)
-            order = np.lexsort(by)
+        order = self._order(state, t, key, sign)
+        if order is not None:
             t, key = t[order], key[order]
+            sign = sign[order] if len(sign) else sign
         arrays = state.tally.values.gather(key, self.schema.types)
         schema = self.schema
         if self.change == "changes":
-            texts = pa.DictionaryArray.from_arrays(pa.array(sign[order] if len(t) else sign), pa.array(["-", "+"]))
+            texts = pa.DictionaryArray.from_arrays(pa.array(sign), pa.array(["-", "+"]))
             arrays = [texts.cast(pa.string()), *arrays]
             schema = pa.schema([CHANGE_COLUMN, *self.schema])
         state.tally.forget_gone(steps)
         return StreamDelta(pa.RecordBatch.from_arrays(arrays, schema=schema), t, step.upto)
+
+    def _order(self, state: ToStreamState, t: Int64s, key: Int64s, sign: Int64s) -> Int64s | None:
+        """Rows of one instant by sign and value; None where no two rows share one. Time ascends already."""
+        same = t[1:] == t[:-1]
+        if not same.any():
+            return None
+        tied = np.zeros(len(t), dtype=np.bool_)
+        tied[1:] |= same
+        tied[:-1] |= same
+        places = np.flatnonzero(tied)
+        by = [state.tally.keys.ranks(key[places]), t[places]]
+        if len(sign):
+            by.insert(1, sign[places])
+        order = np.arange(len(t))
+        order[places] = places[np.lexsort(by)]
+        return order
 
     def _differences(self, steps: Steps) -> tuple[Int64s, Int64s, Int64s]:
         """Time, value and sign (0 left, 1 entered) of every row that changed."""

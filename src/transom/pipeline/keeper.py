@@ -100,7 +100,6 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
     header.token = secrets.token_hex(8)
     log.write_header(header.text())
     warm.put(header.token, bucket.state)
-    bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
     return Kept(parcels, written, rebuilt)
 
 

@@ -54,6 +54,7 @@ class Host(StatefulProcessor):
             bucket, warm = self._bucket(fragment, number)
             blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
             kept = keeper.step(bucket, self._log, warm, blobs)
+            bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
             parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
