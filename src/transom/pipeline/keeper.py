@@ -24,7 +24,7 @@ from transom.pipeline.cargo import Parcel
 from transom.state import codec
 
 LEAST_BYTES: Final = 1 << 16
-"""A log shorter than this is not worth a memory in its place."""
+"""An entry counts for so much at least: to take many small steps again takes time, too."""
 
 PART_BYTES: Final = 32 << 20
 """Longer entries are written in parts."""
@@ -119,7 +119,8 @@ def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:
 def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes]) -> int:
     size = sum(map(len, blobs))
     entry = header.first + len(header.parts)
-    if header.log_bytes + size > max(codec.saved_bytes(state), LEAST_BYTES):
+    size = max(size, LEAST_BYTES)
+    if header.log_bytes + size > codec.saved_bytes(state):
         for i, count in enumerate(header.parts):
             for part in range(count):
                 log.remove(header.first + i, part)
@@ -127,7 +128,7 @@ def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes]
         header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
     else:
         data = _together(blobs)
-        header.log_bytes += len(data)
+        header.log_bytes += size
     parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
     for part, blob in enumerate(parts):
         log.write(entry, part, blob)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from transom.pipeline.admission import Ledger
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.part import PartState
+from transom.state import codec
 
 
 @dataclass
@@ -28,12 +27,4 @@ class PipelineState:
 
 def state_bytes(state: Any) -> int:
     """Bytes of all arrays in a state."""
-    if isinstance(state, np.ndarray | pa.RecordBatch):
-        return int(state.nbytes)
-    if isinstance(state, list | tuple):
-        return sum(state_bytes(item) for item in state)
-    if isinstance(state, dict):
-        return sum(state_bytes(item) for item in state.values())
-    if dataclasses.is_dataclass(state):
-        return sum(state_bytes(getattr(state, f.name)) for f in dataclasses.fields(state))
-    return 0
+    return codec.saved_bytes(state, whole=True)

@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -83,19 +84,28 @@ def decode(data: bytes, classes: Iterable[type]) -> Any:
         raise _damaged() from error
 
 
-def saved_bytes(state: Any) -> int:
-    """About how many bytes `encode` would write."""
-    if isinstance(state, np.ndarray | pa.RecordBatch):
+def saved_bytes(state: Any, whole: bool = False) -> int:
+    """About how many bytes `encode` would write; with `whole` those of all arrays, the room for more included."""
+    kind = type(state)
+    if kind is np.ndarray or kind is pa.RecordBatch:
         return int(state.nbytes)
-    if isinstance(state, list | tuple):
-        return sum(saved_bytes(item) for item in state)
-    if isinstance(state, dict):
-        return sum(saved_bytes(item) for item in state.values())
-    if hasattr(state, "compacted_bytes"):
+    if kind in _PLAIN:
+        return 0
+    if kind is list or kind is tuple:
+        return sum(saved_bytes(item, whole) for item in state)
+    if kind is dict:
+        return sum(saved_bytes(item, whole) for item in state.values())
+    if not whole and hasattr(state, "compacted_bytes"):
         return int(state.compacted_bytes())
-    if dataclasses.is_dataclass(state):
-        return sum(saved_bytes(getattr(state, f.name)) for f in dataclasses.fields(state))
-    return 0
+    return sum(saved_bytes(getattr(state, name), whole) for name in _fields(kind))
+
+
+_PLAIN: Final = frozenset((type(None), bool, int, float, str))
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 # What reading bytes that lie may raise.
@@ -155,7 +165,7 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
     if dataclasses.is_dataclass(value):
         if not whole and hasattr(value, "compacted"):
             value = value.compacted()
-        fields = {f.name: describe(getattr(value, f.name), put, whole) for f in dataclasses.fields(value)}
+        fields = {name: describe(getattr(value, name), put, whole) for name in _fields(type(value))}
         return {"class": type(value).__name__, "version": _version(type(value)), "fields": fields}
     raise TypeError(f"a state cannot hold a {type(value).__name__}")
 
