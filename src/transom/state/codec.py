@@ -13,7 +13,6 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -92,20 +91,26 @@ def saved_bytes(state: Any, whole: bool = False) -> int:
     if kind in _PLAIN:
         return 0
     if kind is list or kind is tuple:
-        return sum(saved_bytes(item, whole) for item in state)
+        return sum([saved_bytes(item, whole) for item in state])
     if kind is dict:
-        return sum(saved_bytes(item, whole) for item in state.values())
+        return sum([saved_bytes(item, whole) for item in state.values()])
     if not whole and hasattr(state, "compacted_bytes"):
         return int(state.compacted_bytes())
-    return sum(saved_bytes(getattr(state, name), whole) for name in _fields(kind))
+    return sum([saved_bytes(getattr(state, name), whole) for name in _fields(kind)])
 
 
 _PLAIN: Final = frozenset((type(None), bool, int, float, str))
 
 
-@cache
-def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+_NAMES: Final[dict[Any, tuple[str, ...]]] = {}
+
+
+def _fields(kind: Any) -> tuple[str, ...]:
+    """The names of a dataclass's fields; asked for often."""
+    if kind not in _NAMES:
+        known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        _NAMES[kind] = tuple(field.name for field in known)
+    return _NAMES[kind]
 
 
 # What reading bytes that lie may raise.

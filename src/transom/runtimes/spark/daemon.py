@@ -33,7 +33,9 @@ FOR_TASKS: Final = (
     "pyspark.sql.streaming.value_state_client",
     "pyspark.sql.streaming.map_state_client",
     "pyspark.sql.streaming.list_state_client",
-    "transom.pipeline.driver",
+    "transom.runtimes.spark.cargo_source",
+    "transom.runtimes.spark.frame_source",
+    "transom.runtimes.spark.host",
     "transom.runtimes.spark.warm",
 )
 

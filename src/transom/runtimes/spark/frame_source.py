@@ -55,6 +55,7 @@ def packed(frame: DataFrame, name: str, layout: Layout) -> DataFrame:
     chosen.append((F.lit(True) if wanted is None else wanted | shown).alias("wanted"))
     time_column = definition.time.column
     columns = definition.columns
+    filtered = wanted is not None  # a Column cannot go to a worker
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -71,7 +72,7 @@ def packed(frame: DataFrame, name: str, layout: Layout) -> DataFrame:
                 found = source.read({}, len(batch))
                 if len(found.rejected):
                     yield cargo_batch(packer.reject(name, found.rejected), labels, 1)
-                flags = batch.column(len(names)) if wanted is not None and not len(found.rejected) else None
+                flags = batch.column(len(names)) if filtered and not len(found.rejected) else None
                 yield from (cargo_batch([parcel], labels, 1) for parcel in packer.take(name, found.rows, flags))
             yield from (cargo_batch([parcel], labels, 1) for parcel in packer.finish())
 

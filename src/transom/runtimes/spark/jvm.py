@@ -2,23 +2,22 @@
 
 `spark-submit` starts a first JVM that only writes the command line of the second, puts a compressed PySpark without
 byte code first on the workers' path, and asks for modules that streaming does not use; all of that costs seconds. Here
-the gateway that PySpark talks to is started at once. Classes are loaded from an archive that an earlier run left
-behind, which halves the work of a start.
+the gateway that PySpark talks to is started at once, and classes come out of an archive (`class_archive.py`).
 
 The JVM ends when this process does: it reads our end of a pipe.
 """
 
 from __future__ import annotations
 
-import hashlib
-import mmap
+import atexit
 import os
+import shutil
 import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,11 +25,12 @@ import pyspark
 from pyspark.java_gateway import launch_gateway
 
 from transom.core.errors import SparkError
-from transom.runtimes.spark.cache import cache_folder
+from transom.runtimes.spark.class_archive import archive_options, make_later
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java
 
 SPARK: Final = Path(pyspark.__file__).parent
+CLASS_PATH: Final = f"{SPARK}/jars/*"
 
 GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 SUBMIT: Final = "org.apache.spark.deploy.SparkSubmit"
@@ -48,7 +48,7 @@ OPENED: Final = (
 LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
 OPTIONS: Final = (
-    "-XX:+IgnoreUnrecognizedVMOptions",  # the last two are for Java 24
+    "-XX:+IgnoreUnrecognizedVMOptions",  # some of the following are for newer versions of Java
     *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED),
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
@@ -73,24 +73,18 @@ LASTING: Final = (
 )
 """The slow compiler waits ten times longer than usual, so that it does not get in the way of the start."""
 
-STATEFUL_STAGE: Final = b"TransformWithStateInPySparkExec"
-
-UNUSED_S: Final = 30 * 24 * 3600
-
-ABANDONED_S: Final = 3600
-"""A half-written archive that is older than this was left by a JVM that was killed."""
-
 
 def start_jvm(java: Java, log: Path, memory: str, options: Sequence[str], program: Sequence[str]) -> Any:
     """A gateway of PySpark to a new JVM that runs `program`; all that it says goes to the log."""
-    with tempfile.TemporaryDirectory(prefix="transom-") as folder:
+    with _folder() as folder:
         where = Path(folder) / "gateway"
+        archive = archive_options(java, SPARK / "jars", pyspark.__version__)
         command = [
             str(java.executable),
-            *("-cp", f"{SPARK}/jars/*"),
+            *("-cp", CLASS_PATH),
             f"-Xmx{memory}",
             *OPTIONS,
-            *_class_archive(java),
+            *archive,
             *options,
             *program,
         ]
@@ -112,7 +106,19 @@ def start_jvm(java: Java, log: Path, memory: str, options: Sequence[str], progra
     with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     gateway.proc = process
+    make_later(java, CLASS_PATH, archive, process.pid)
     return gateway
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """For a short while. A process that ends meanwhile removes it too, and has nothing to be warned of."""
+    folder = tempfile.mkdtemp(prefix="transom-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _connection(process: subprocess.Popen[bytes], where: Path, log: Path) -> tuple[int, str]:
@@ -132,42 +138,3 @@ def _connection(process: subprocess.Popen[bytes], where: Path, log: Path) -> tup
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), "it is empty")[:300]
-
-
-def _class_archive(java: Java) -> list[str]:
-    """Use the archive of loaded classes that an earlier JVM left behind, or have this one write it when it ends."""
-    jars = SPARK / "jars"
-    made_of = f"{java.executable} {java.version} {pyspark.__version__} {jars} {jars.stat().st_mtime_ns}"
-    name = hashlib.sha256(made_of.encode()).hexdigest()[:16]
-    folder = cache_folder("classes")
-    archive = folder / f"{name}.jsa"
-    for written in folder.glob(f"{name}-*.new"):
-        with suppress(FileNotFoundError):  # another process was quicker
-            if _complete(written) and _of_a_query(written):
-                os.replace(written, archive)
-                _forget_old(folder)
-            elif _complete(written) or time.time() - written.stat().st_mtime > ABANDONED_S:
-                written.unlink()
-    if archive.exists():
-        os.utime(archive)
-        return [f"-XX:SharedArchiveFile={archive}"]
-    return [f"-XX:ArchiveClassesAtExit={folder / f'{name}-{os.getpid()}-{time.time_ns()}.new'}"]
-
-
-def _forget_old(folder: Path) -> None:
-    """Archives of Java or Spark versions that are no longer used."""
-    for archive in folder.glob("*.jsa"):
-        if time.time() - archive.stat().st_mtime > UNUSED_S:
-            archive.unlink(missing_ok=True)
-
-
-def _complete(archive: Path) -> bool:
-    """Java writes the header last, over bytes that are zero until then."""
-    with archive.open("rb") as file:
-        return any(file.read(4))
-
-
-def _of_a_query(archive: Path) -> bool:
-    """Whether the run that left it had a stateful query, so that the classes of one are in it."""
-    with archive.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(STATEFUL_STAGE) >= 0

@@ -99,12 +99,14 @@ def _settings(cores: int | str, master: str | None, extra: Mapping[str, object])
 
 def _variables(java: Java) -> dict[str, str | None]:
     """What the JVM and the workers find in their environment; None is taken out of it."""
+    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return {
         "JAVA_HOME": str(java.home) if java.home else None,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": os.environ.get("SPARK_WORKER_DIR") or _folder(),  # else it is beside the installation
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, path)) if path else None,  # executors run in other folders
         "PYTHONDONTWRITEBYTECODE": None,  # workers would compile every module anew
     }
 

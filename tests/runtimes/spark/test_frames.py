@@ -1,0 +1,160 @@
+"""Streaming DataFrames of the user's own as inputs, and the answer as one."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from transom.connectors.memory import MemorySink, MemorySource
+from transom.core.errors import EvaluationError, SourceError
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.program.planned import Planned, read_program
+from transom.runtimes.spark.query import SparkQuery
+
+NOON = datetime(2024, 5, 1, 12)
+S = "CREATE STREAM s (ts TIMESTAMP, k INTEGER, a VARCHAR, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+COLUMNS = "ts timestamp_ntz, k int, a string, unread string"
+
+Row = tuple[int | None, int | None, str | None]
+
+
+def at(second: int | None) -> datetime | None:
+    return None if second is None else NOON + timedelta(seconds=second)
+
+
+def frame(spark: SparkSession, folder: Path, batches: list[list[Row]], kind: str = "timestamp_ntz") -> DataFrame:
+    """A stream that brings one list a batch."""
+    folder.mkdir()
+    for number, rows in enumerate(batches):
+        table = pa.table(
+            {
+                "ts": pa.array([at(second) for second, _, _ in rows], pa.timestamp("us")),
+                "k": pa.array([k for _, k, _ in rows], pa.int32()),
+                "a": pa.array([a for _, _, a in rows], pa.string()),
+                "unread": pa.array(["u"] * len(rows), pa.string()),
+            }
+        )
+        pq.write_table(table, folder / f"{number}.parquet")
+        os.utime(folder / f"{number}.parquet", (1_700_000_000 + number,) * 2)  # Spark takes the oldest file first
+    reader = spark.readStream.schema(COLUMNS.replace("timestamp_ntz", kind)).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def planned(declaration: str, query: str) -> Planned:
+    return read_program(f"{declaration} WITH (connector = 'memory'); {query}", Catalogue())[-1]
+
+
+def no_rows(definition: StreamDefinition | TableDefinition) -> MemorySource:
+    return MemorySource(definition.columns, time_column=None if definition.time is None else definition.time.column)
+
+
+def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[dict[str, Any]], SparkQuery, MemorySink]:
+    side: list[MemorySink] = []
+
+    def open_side(schema: pa.Schema, parts: int) -> MemorySink:
+        side.append(MemorySink(schema))
+        return side[-1]
+
+    query = SparkQuery(
+        one,
+        spark,
+        no_rows,
+        lambda schema, parts: MemorySink(schema),
+        frames=frames,
+        open_side=open_side,
+        emit="changes",
+    )
+    query.run()
+    return query.table().to_pylist(), query, side[-1]
+
+
+def test_a_frame_is_a_stream_and_its_rows_are_late_by_the_batches_before(spark: SparkSession, tmp_path: Path) -> None:
+    batches: list[list[Row]] = [
+        [(9, 1, "x"), (3, 1, "y"), (10, 2, "x")],  # 3 is not late: nothing came before this batch
+        [(7, 1, "late"), (8, 1, "just in time"), (12, None, "x"), (None, 1, "no time")],
+    ]
+    one = planned(S, "ISTREAM(SELECT k, a FROM s [NOW])")
+    rows, query, side = run(spark, one, s=frame(spark, tmp_path / "s", batches))
+    assert [(row["at"], row["k"], row["a"]) for row in rows] == [
+        (at(3), 1, "y"),
+        (at(8), 1, "just in time"),
+        (at(9), 1, "x"),
+        (at(10), 2, "x"),
+        (at(12), None, "x"),
+    ]
+    (status,) = query.status().inputs
+    assert (status.rows_in, status.used, status.late, status.rejected, status.waiting) == (7, 5, 1, 1, 0)
+    assert [row["row"] for row in side.table().to_pylist()] == ['{"ts": null, "k": "1", "a": "no time"}']
+
+
+def test_what_a_filter_drops_in_spark_still_moves_time_and_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+    batches: list[list[Row]] = [[(1, 1, "a"), (20, 7, "unwanted")], [(5, 7, "late and unwanted"), (4, 1, "late")]]
+    one = planned(S, "ISTREAM(SELECT a FROM s [RANGE 5 SECONDS] WHERE k = 1)")
+    rows, query, _ = run(spark, one, s=frame(spark, tmp_path / "s", batches))
+    assert [row["a"] for row in rows] == ["a"]
+    (status,) = query.status().inputs
+    assert (status.rows_in, status.used, status.late) == (4, 2, 2)
+
+
+@pytest.mark.parametrize("kind", ["timestamp_ntz", "timestamp"])
+def test_rows_of_one_instant_count_in_the_order_of_their_values(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    batches: list[list[Row]] = [[(1, 3, "c"), (1, 1, "b"), (1, 2, "a")], [(4, 9, "z")]]
+    one = planned(S, "SELECT k FROM s [ROWS 2]")
+    rows, _, _ = run(spark, one, s=frame(spark, tmp_path / "s", batches, kind))
+    assert [(row["change"], row["k"]) for row in rows] == [("+", 2), ("+", 3), ("-", 2), ("+", 9)]
+
+
+def test_a_frame_beside_rows_of_our_own(spark: SparkSession, tmp_path: Path) -> None:
+    batches: list[list[Row]] = [[(1, 1, "a"), (2, 2, "b")], [(3, 1, "c")]]
+    text = f"""{S} WITH (connector = 'memory'); CREATE TABLE names (k BIGINT, name VARCHAR) WITH (connector = 'memory');
+        ISTREAM(SELECT a, name FROM s [RANGE 5 SECONDS], names WHERE s.k = names.k)"""
+    one = read_program(text, Catalogue())[-1]
+
+    def names(definition: StreamDefinition | TableDefinition) -> MemorySource:
+        source = MemorySource(definition.columns, time_column=None)
+        source.append(pa.record_batch({"k": pa.array([1], pa.int64()), "name": ["one"]}))
+        return source
+
+    frames = {"s": frame(spark, tmp_path / "s", batches)}
+    query = SparkQuery(one, spark, names, lambda schema, parts: MemorySink(schema), frames=frames)
+    query.run()
+    assert [(row["a"], row["name"]) for row in query.table().to_pylist()] == [("a", "one"), ("c", "one")]
+
+
+def test_the_answer_is_a_streaming_frame_to_go_on_with(spark: SparkSession, tmp_path: Path) -> None:
+    batches: list[list[Row]] = [[(1, 1, "a"), (2, 2, "b")], [(9, 1, "c")], [(30, 5, "d")]]
+    one = planned(S, "ISTREAM(SELECT k, a FROM s [RANGE 5 SECONDS] WHERE k < 5)")
+    query = SparkQuery(
+        one,
+        spark,
+        no_rows,
+        lambda schema, parts: MemorySink(schema),
+        frames={"s": frame(spark, tmp_path / "s", batches)},
+    )
+    answer = query.dataframe()
+    assert answer.isStreaming and answer.columns == ["at", "k", "a"]
+    writer = answer.where("k = 1").writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "cp"))
+    writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    found = pq.read_table(tmp_path / "out").to_pylist()
+    assert sorted((row["k"], row["a"]) for row in found) == [(1, "a"), (1, "c")]
+
+
+def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    batches: list[list[Row]] = [[(1, 1, "7")], [(9, 1, "seven")]]
+    one = planned(S, "SELECT SUM(CAST(a AS INTEGER)) AS total FROM s [RANGE 5 SECONDS]")
+    with pytest.raises(EvaluationError, match="seven") as caught:
+        run(spark, one, s=frame(spark, tmp_path / "s", batches))
+    assert caught.value.query is not None and "SUM(CAST(a AS INTEGER))" in caught.value.query
+
+
+def test_a_frame_that_does_not_stream_is_refused(spark: SparkSession) -> None:
+    still = spark.createDataFrame([(NOON, 1, "a")], "ts timestamp_ntz, k int, a string")
+    with pytest.raises(SourceError, match="not a streaming DataFrame"):
+        run(spark, planned(S, "SELECT k FROM s"), s=still)

@@ -1,0 +1,86 @@
+"""What a session must have, what it should have, and what is said when it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom.core.errors import SparkError
+from transom.runtimes.spark import settings
+from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+@pytest.fixture
+def other(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session in the same JVM whose settings can be spoilt."""
+    yield spark.newSession()
+
+
+def test_our_own_session_lacks_nothing(spark: SparkSession) -> None:
+    assert missing(spark) == []
+    check(spark)
+
+
+def test_what_is_needed_is_an_error_with_the_line_to_write(other: SparkSession) -> None:
+    other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    other.conf.set(CHANGELOG, "false")
+    assert [(each.name, each.needed) for each in missing(other)] == [(PROVIDER, True), (CHANGELOG, False)]
+    with pytest.raises(SparkError, match="lacks what a query needs: spark") as raised:
+        check(other)
+    line = f'.config("{PROVIDER}", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")'
+    assert raised.value.remedy is not None and line in raised.value.remedy and CHANGELOG not in raised.value.remedy
+
+
+def test_what_is_wanted_is_only_reported(other: SparkSession) -> None:
+    other.conf.set(CHANGELOG, "false")
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    found = {each.name: (each.wanted, each.found) for each in missing(other)}
+    assert found == {CHANGELOG: ("true", "false"), "spark.sql.session.timeZone": ("UTC", "Asia/Tokyo")}
+    check(other)
+
+
+class Conf:
+    """The settings of a session that does not run."""
+
+    def __init__(self, **values: str) -> None:
+        self.values = {setting.name: setting.value for setting in (*NEEDED, *WANTED)} | values
+        self.conf = self
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self.values.get(name, default)
+
+
+@pytest.mark.parametrize(
+    ("master", "wanted"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[3, 2]", "local[3,4]"),
+        ("local[*,4]", None),
+        ("local[2,9]", None),
+        ("local-cluster[2,1,1024]", None),
+        ("spark://host:7077", None),
+    ],
+)
+def test_local_mode_has_to_try_again(master: str, wanted: str | None) -> None:
+    session = Conf(**{"spark.master": master})
+    found = missing(session)  # type: ignore[arg-type]
+    assert [(each.name, each.wanted) for each in found] == ([] if wanted is None else [("spark.master", wanted)])
+
+
+def test_a_cluster_that_does_not_try_again_is_reported() -> None:
+    session = Conf(**{"spark.master": "yarn", "spark.task.maxFailures": "1"})
+    found = missing(session)  # type: ignore[arg-type]
+    assert [(each.name, each.wanted, each.found) for each in found] == [("spark.task.maxFailures", "4", "1")]
+
+
+def test_every_setting_has_its_reason_and_stands_once() -> None:
+    names = [setting.name for setting in (*NEEDED, *WANTED)] + list(settings.LOCAL)
+    assert len(names) == len(set(names))
+    assert all(setting.why for setting in (*NEEDED, *WANTED))
