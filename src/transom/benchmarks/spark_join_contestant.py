@@ -78,7 +78,7 @@ def run(kind: str, settings: Mapping[str, str], jobs: Sequence[Job]) -> list[Mea
     if kind == RIVAL:
         return _run_rival(settings, jobs)
     source = SOURCES[kind]
-    return [run_transom(job.cell, source, job.source, job.scratch) for job in jobs]
+    return [run_transom(job.cell, source, job.source, job.scratch, settings) for job in jobs]
 
 
 def _run_rival(settings: Mapping[str, str], jobs: Sequence[Job]) -> list[Measured]:

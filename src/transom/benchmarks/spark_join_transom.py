@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
 from transom.benchmarks.spark_join_data import STREAMS, Cell, Measured
+from transom.runtimes.spark.query import SparkQuery
+from transom.session import Session
 
 SourceKind = Literal["files", "dataframe"]
 
@@ -32,6 +36,31 @@ def question(cell: Cell, scratch: Path) -> str:
     """
 
 
-def run_transom(cell: Cell, source_kind: SourceKind, folder: Path, scratch: Path) -> Measured:
+def run_transom(
+    cell: Cell, source_kind: SourceKind, folder: Path, scratch: Path, settings: Mapping[str, str]
+) -> Measured:
     """Runs the question to the end of the files of `folder`, one of each stream a batch; the answer is in `scratch`."""
-    raise NotImplementedError
+    from transom.runtimes.spark.bench_transom import file_stream, session_with
+
+    began = time.perf_counter()
+    spark = session_with(settings)
+    start_s = time.perf_counter() - began
+    with Session(spark=spark, batch_rows=cell.batch_rows) as session:
+        if source_kind == "files":
+            session.execute(streams(folder))
+        else:
+            for name in STREAMS:
+                session.stream(name, file_stream(spark, str(folder / name)), time="ts")
+        run = session.assemble(session.prepare(question(cell, scratch)), checkpoint=str(scratch / "checkpoint"))
+        run.run()
+        (query,) = run.queries
+        assert isinstance(query, SparkQuery)
+        seconds = {told["batchId"]: told["durationMs"]["triggerExecution"] / 1000 for told in query.progress}
+        batches = [(seconds[i], cost) for i, cost in enumerate(query.statuses.history) if cost.rows]
+    return Measured(
+        settings={**settings, "spark.sql.shuffle.partitions": str(query.layout.buckets)},
+        start_s=start_s,
+        batch_s=tuple(each for each, _ in batches),
+        batch_rows=tuple(cost.rows for _, cost in batches),
+        state_bytes=tuple(cost.written for _, cost in batches),
+    )

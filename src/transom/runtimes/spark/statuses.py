@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
 from transom.program.status import InputStatus, OperatorStatus, Status
+
+MOST_HISTORY: Final = 1000
+
+
+@dataclass(frozen=True)
+class BatchCost:
+    """Rows that a batch read, and bytes of state that it wrote."""
+
+    rows: int
+    written: int
 
 
 class Statuses:
@@ -20,8 +31,10 @@ class Statuses:
         self._name = name
         self._buckets: dict[tuple[int, int], dict[str, Any]] = {}
         self.batches = 0
+        self._rows = 0
         self.written = 0
         """Bytes of state that the last batch wrote."""
+        self.history: list[BatchCost] = []
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
 
@@ -36,6 +49,10 @@ class Statuses:
             else:
                 told = json.loads(part.about["status"])
                 self._buckets[told["fragment"], told["bucket"]] = told
+        rows = sum(self._input(name).rows_in for name in self._layout.sources)
+        self.history.append(BatchCost(rows - self._rows, self.written))
+        self._rows = rows
+        del self.history[:-MOST_HISTORY]
 
     def status(self) -> Status:
         inputs = tuple(self._input(name) for name in self._layout.sources)
