@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from transom.core.errors import CheckpointError
@@ -75,11 +77,15 @@ class Header:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a step gave, and what it cost to keep: bytes written, and whether the memory had to be made again."""
+    """What a step gave, and what it cost to keep: bytes written, and whether the memory had to be made again.
+
+    `seconds` are those of getting the memory, of the step, of writing the log, and of keeping the memory warm.
+    """
 
     parcels: list[Parcel]
     written: int
     rebuilt: bool
+    seconds: tuple[float, float, float, float]
 
 
 def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
@@ -92,15 +98,21 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
             "the checkpoint was written by another query, or for another number of buckets",
             remedy="run the query that wrote it, or start with an empty checkpoint folder",
         )
+    times = [time.perf_counter()]
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header)
+    times.append(time.perf_counter())
     parcels = bucket.step(blobs)
+    times.append(time.perf_counter())
     written = _append(bucket.state, log, header, blobs)
     header.token = secrets.token_hex(8)
     log.write_header(header.text())
+    times.append(time.perf_counter())
     warm.put(header.token, bucket.state)
-    return Kept(parcels, written, rebuilt)
+    times.append(time.perf_counter())
+    got, stepped, logged, warmed = (b - a for a, b in pairwise(times))
+    return Kept(parcels, written, rebuilt, (got, stepped, logged, warmed))
 
 
 def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -23,6 +23,9 @@ from transom.state.arena import Arena
 
 _BUCKETS: dict[tuple[str, int, int], tuple[Bucket, keeper.Warm]] = {}
 """Buckets that this process has hosted, by run, fragment and number: their kernels need not be built again."""
+
+
+MOST_BUCKETS: Final = 64
 
 
 class Host(StatefulProcessor):
@@ -56,7 +59,13 @@ class Host(StatefulProcessor):
             kept = keeper.step(bucket, self._log, warm, blobs)
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
             parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
-        cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
+        cost: dict[str, Any] = {
+            "fragment": fragment,
+            "bucket": number,
+            "written": kept.written,
+            "rebuilt": kept.rebuilt,
+        }
+        cost["seconds"] = [round(each, 4) for each in kept.seconds]
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
         yield self._frame([*parcels, told])
 
@@ -66,8 +75,8 @@ class Host(StatefulProcessor):
     def _bucket(self, fragment: int, number: int) -> tuple[Bucket, keeper.Warm]:
         place = self._run, fragment, number
         if place not in _BUCKETS:
-            for other in [known for known in _BUCKETS if known[0] != self._run]:
-                del _BUCKETS[other]
+            while len(_BUCKETS) >= MOST_BUCKETS:
+                del _BUCKETS[next(iter(_BUCKETS))]
             warm = Arena(os.path.join(warm_folder(), self._run, f"{fragment}-{number}"), BUCKET_CLASSES)
             _BUCKETS[place] = Bucket(self._layout, fragment, number), warm
         return _BUCKETS[place]
