@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A shell that starts the tests in the background has them ignore Ctrl-C; the runs that they interrupt must not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Commands that do not say where they run do so in this process, which is quick; those about Spark say it.
+os.environ["TRANSOM_RUNTIME"] = "local"
 
 pytest_plugins = ["tests.properties.occurrences"]
 
@@ -30,3 +39,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests of a test process, as Transom starts it for users: two cores, quick to start.
+
+    Each process of a parallel run has its own: ports and folders are never shared.
+    """
+    from transom.runtimes.spark import launch  # which takes long to import, for tests that need none of it
+
+    session = launch.start(2, lasting=False)
+    yield session
+    session.stop()

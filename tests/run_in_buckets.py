@@ -1,7 +1,9 @@
 """A query laid out over buckets, hosted in this process: any number of buckets, any cut of rows into batches and tasks.
 
 What a cluster does is done here by hand: cargo is packed by tasks, carried to the buckets of one level after the other,
-and what reaches the sink is read back. A restart writes and reads the memory of every bucket.
+and what reaches the sink is read back. A restart takes the warm memory away. With `disorder` there is also what happens
+on bad days: cargo comes in any order, some steps are taken twice because what came of the first was lost, and some
+buckets lose their memory.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 
 from tests.run_locally import Answer, Push, Rows, all_at_once, batch_of
 from transom.core.time import FOREVER
+from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES
 from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, Parcel, unpack
@@ -27,21 +31,63 @@ from transom.planner.plan import plan
 from transom.runtimes.reference.history import History
 from transom.state import codec
 
+Task = Sequence[Push]
+Batch = Sequence[Task]
+
+
+class Home:
+    """A bucket with its log and its warm memory."""
+
+    def __init__(self, layout: Layout, fragment: int, bucket: int) -> None:
+        self.bucket = Bucket(layout, fragment, bucket)
+        self.log = keeper.MemoryLog()
+        self.warm = keeper.MemoryWarm()
+
+    def step(self, blobs: list[bytes], disorder: Random | None) -> list[Parcel]:
+        if disorder is None or disorder.random() > 0.1:
+            return keeper.step(self.bucket, self.log, self.warm, blobs).parcels
+        before, first = self.log.copy(), self.log.header() is None
+        lost = keeper.step(self.bucket, self.log, self.warm, blobs).parcels
+        self.log = before
+        again = keeper.step(self.bucket, self.log, self.warm, disorder.sample(blobs, len(blobs)))
+        assert again.rebuilt or first, "what was not committed was trusted"
+        assert _sorted(again.parcels) == _sorted(lost), "a step depends on the order in which cargo came"
+        return again.parcels
+
+    def lose_memory(self) -> None:
+        self.bucket = Bucket(self.bucket.layout, self.bucket.fragment.number, self.bucket.bucket)
+        self.warm = keeper.MemoryWarm()
+
+    def save_and_read(self) -> None:
+        """The memory through the codec, and a fresh bucket."""
+        saved = codec.encode(self.bucket.state)
+        self.lose_memory()
+        self.warm.put(keeper.Header.of(str(self.log.text)).token, codec.decode(saved, BUCKET_CLASSES))
+
+
+def _sorted(parcels: list[Parcel]) -> list[Parcel]:
+    """What matters to others; a status tells of time spent."""
+    told = [parcel for parcel in parcels if parcel.kind != STATUS]
+    return sorted(told, key=lambda parcel: (parcel.fragment, parcel.bucket, parcel.kind, parcel.blob))
+
 
 class Cluster:
-    def __init__(self, layout: Layout) -> None:
+    """The buckets of a query. `disorder` makes the days bad."""
+
+    def __init__(self, layout: Layout, disorder: Random | None = None) -> None:
         self.layout = layout
-        self.buckets = {
-            (fragment.number, bucket): Bucket(layout, fragment.number, bucket)
+        self._disorder = disorder
+        self.homes = {
+            (fragment.number, bucket): Home(layout, fragment.number, bucket)
             for fragment in layout.fragments
             for bucket in range(layout.buckets_of(fragment.number))
         }
         self.statuses: dict[tuple[int, int], dict[str, Any]] = {}
         self.side: list[pa.RecordBatch] = []
 
-    def batch(self, tasks: Sequence[Sequence[Push]]) -> list[pa.RecordBatch]:
+    def batch(self, tasks: Batch, now: int | None = None) -> list[pa.RecordBatch]:
         """The rows of the answer that a batch of tasks brings."""
-        parcels = [parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes)]
+        parcels = [parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes, now)]
         told: list[pa.RecordBatch] = []
         for level in range(1, self.layout.levels + 1):
             here: dict[tuple[int, int], list[bytes]] = defaultdict(list)
@@ -51,9 +97,14 @@ class Cluster:
                     here[parcel.fragment, parcel.bucket].append(parcel.blob)
                 else:
                     later.append(parcel)
-            at_level = [place for place in self.buckets if self.layout.level[place[0]] == level]
+            if self._disorder is not None:
+                for blobs in here.values():
+                    self._disorder.shuffle(blobs)
+            at_level = [place for place in self.homes if self.layout.level[place[0]] == level]
             assert set(here) == set(at_level), "every bucket hears of every batch"
-            parcels = later + [parcel for place in at_level for parcel in self.buckets[place].step(here[place])]
+            for place in at_level:
+                later += self.homes[place].step(here[place], self._disorder)
+            parcels = later
         for parcel in parcels:
             assert parcel.fragment == SINK and parcel.kind != CARGO
             for part in unpack(parcel.blob):
@@ -69,14 +120,21 @@ class Cluster:
         return told
 
     def restart(self) -> None:
-        for place, bucket in list(self.buckets.items()):
-            saved = codec.encode(bucket.state)
-            fresh = Bucket(self.layout, *place)
-            fresh.state = codec.decode(saved, BUCKET_CLASSES)
-            self.buckets[place] = fresh
+        for home in self.homes.values():
+            if self._disorder is None:
+                home.save_and_read()
+            elif self._disorder.random() < 0.8:
+                home.lose_memory()
 
-    def _packed(self, sender: int, pushes: Sequence[Push]) -> list[Parcel]:
-        packer = Packer(self.layout, sender)
+    @property
+    def upto(self) -> int | None:
+        """How far all of the answer is out: all buckets agree on it."""
+        (upto,) = {status["upto"] for status in self.statuses.values()}
+        known: int | None = upto
+        return known
+
+    def _packed(self, sender: int, pushes: Task, now: int | None) -> list[Parcel]:
+        packer = Packer(self.layout, sender, now)
         found: list[Parcel] = []
         for push in pushes:
             if push.rows:
@@ -96,30 +154,37 @@ class Cluster:
         return found
 
 
+def one_by_one(pushes: Sequence[Push]) -> list[Batch]:
+    """A batch of one task for every push."""
+    return [[[push]] for push in pushes]
+
+
 def run_in_buckets(
     query: Node,
     catalogue: Catalogue,
     inputs: dict[str, Rows],
-    pushes: Sequence[Push] | None = None,
+    batches: Sequence[Batch] | None = None,
     *,
     buckets: int = 2,
     emit: str = "changes",
-    tasks: Callable[[Push], Sequence[Push]] = lambda push: [push],
     restart: Callable[[int], bool] = lambda i: False,
+    unordered: frozenset[str] = frozenset(),
+    disorder: Random | None = None,
+    watch: Callable[[Batch, Cluster, Answer], None] = lambda batch, cluster, answer: None,
 ) -> History:
-    """A batch for every push, whose rows are read by the tasks that `tasks` makes of it."""
-    layout = Layout(plan(query, catalogue), catalogue, emit, buckets)
-    cluster = Cluster(layout)
+    """Run the batches, then end all inputs; static tables come with the first batch, in a task of their own."""
+    layout = Layout(plan(query, catalogue), catalogue, emit, buckets, unordered)
+    cluster = Cluster(layout, disorder)
     answer = Answer(isinstance(query, Stream), emit)
-    todo = [push for push in (all_at_once(inputs) if pushes is None else pushes) if push.name in layout.sources]
     timed = [name for name, definition in layout.sources.items() if definition.time is not None]
-    todo = [push for push in todo if push.name in timed] + [Push(name, [], end=True) for name in timed]
     static = [Push(name, inputs.get(name, []), end=True) for name in layout.sources if name not in timed]
-    for i, push in enumerate(todo or [None]):
-        stretches = [] if push is None else [[part] for part in tasks(push)]
-        if i == 0:
-            stretches += [static]
-        answer.add(merged(cluster.batch(stretches), layout.emit_name, layout.output_schema))
+    given = one_by_one(all_at_once(inputs)) if batches is None else batches
+    todo = [[[push for push in task if push.name in timed] for task in batch] for batch in given]
+    todo += [[[Push(name, [], end=True)]] for name in timed]
+    todo = [[static, *todo[0]], *todo[1:]] if todo else [[static]]
+    for i, batch in enumerate(todo):
+        answer.add(merged(cluster.batch(batch), layout.emit_name, layout.output_schema))
+        watch(batch, cluster, answer)
         if restart(i):
             cluster.restart()
     assert all(status["progress"] == FOREVER for status in cluster.statuses.values())

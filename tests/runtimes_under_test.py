@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.run_in_buckets import run_in_buckets
+from tests.run_in_buckets import one_by_one, run_in_buckets
 from tests.run_locally import row_by_row, run_locally
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue
@@ -30,8 +30,8 @@ def in_five_buckets(query: Node, catalogue: Catalogue, inputs: Inputs) -> Histor
 
 def in_two_buckets_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     """Row by row, every row in a task of its own, saved and restored after every batch."""
-    pushes = row_by_row(inputs)
-    return run_in_buckets(query, catalogue, inputs, pushes, buckets=2, emit="lifetimes", restart=lambda i: True)
+    batches = one_by_one(row_by_row(inputs))
+    return run_in_buckets(query, catalogue, inputs, batches, buckets=2, emit="lifetimes", restart=lambda i: True)
 
 
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {

@@ -1,10 +1,11 @@
-"""The public face: a session knows streams, tables, views and sinks, and runs queries over them in this process."""
+"""The public face: a session knows streams, tables, views and sinks, and runs queries over them.
+
+Where they run is the business of a runtime: in this process, or on Spark.
+"""
 
 from __future__ import annotations
 
 import json as json_text
-import os
-import re
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -15,11 +16,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.connectors.callback import CallbackSink
-from transom.connectors.files_sink import FileSink
-from transom.connectors.memory import MemorySink
-from transom.connectors.open import open_sink
 from transom.connectors.screen import Screen
-from transom.connectors.sink import Sink
 from transom.core.errors import (
     CheckpointError,
     EvaluationError,
@@ -34,26 +31,30 @@ from transom.core.errors import (
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.program.clock import Clock
-from transom.runtimes.local.declare import Bound, Late
-from transom.runtimes.local.explained import Explained, explained, explained_all
-from transom.runtimes.local.inputs import Inputs
+from transom.program.declare import Bound, Late
+from transom.program.explained import Explained, explained, explained_all
+from transom.program.inputs import Inputs
+from transom.program.orders import Answer, Ordering
 from transom.program.planned import Planned, read_program
-from transom.runtimes.local.query import LocalQuery
-from transom.runtimes.local.result import Result, Results
-from transom.runtimes.local.run import EVERY, LocalRun
-from transom.runtimes.local.running import RunningQuery
+from transom.program.progress import Listener, Progress
+from transom.program.result import Result, Results
+from transom.program.run import EVERY, Query, Run, Runtime, Terms
+from transom.program.running import RunningQuery
 from transom.program.status import Status
+from transom.runtimes.local.query import LocalQuery
+from transom.runtimes.local.runtime import LocalRuntime
 
 Emit = OneOf["changes", "lifetimes", "latest"]
 
-_FORM_OF_EMIT = ("changes", "lifetimes", "latest")
-
 
 class Session:
-    """Standing queries over files and over rows in memory, in this process.
+    """Standing queries over files, rows in memory and DataFrames.
+
+    They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
+    `runtime="spark"` Transom starts one on this machine, with so many `cores`, when it is first needed.
 
     Options are those of SET: tick, origin, join, batch_rows. In a `with` block, the queries that it started are stopped
-    at the end.
+    at the end, and so is what it started of Spark.
 
     >>> session = Session(tick="1 second")
     >>> session.stream("trades", [
@@ -67,11 +68,25 @@ class Session:
      {'change': '-', 'at': datetime.datetime(2024, 5, 1, 10, 1, 1), 'symbol': 'A', 'high': 12}]
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        runtime: OneOf["local", "spark"] | None = None,
+        spark: Any = None,
+        cores: int | None = None,
+        **options: Any,
+    ) -> None:
         self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
         self._inputs = Inputs(self.catalogue)
+        self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
         self._running: weakref.WeakSet[RunningQuery] = weakref.WeakSet()
+        self._listeners: list[Listener] = []
         self.screen = Screen()
+
+    @property
+    def missing_settings(self) -> Sequence[object]:
+        """Settings that the SparkSession should have and has not; each one as text is the line to write."""
+        return self._runtime.missing_settings
 
     # --- input -------------------------------------------------------------------------------------------------------
 
@@ -83,7 +98,7 @@ class Session:
         >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
         [{'room': 'b'}]
         """
-        self._inputs.table(name, data)
+        self._inputs.table(name, self._runtime.adopt(name, data) if _of_spark(data) else data)
 
     def stream(
         self,
@@ -99,7 +114,8 @@ class Session:
 
         Rows that an iterator, a generator or an Arrow reader makes are read when a query wants them, and not kept: it
         may be endless, and one query can read it. A function that makes the iterable makes one for every query. The
-        columns are those of the first row, unless `columns` tells them.
+        columns are those of the first row, unless `columns` tells them. On Spark it may be a DataFrame, which is read
+        where it lives.
 
         `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
         how much older than the newest row a row may be ('2 seconds', or a timedelta), and `late` what becomes of a row
@@ -110,7 +126,8 @@ class Session:
         >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.side_table["row"].to_pylist()
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
-        self._inputs.stream(name, data, time, bound, late, columns)
+        rows = self._runtime.adopt(name, data) if _of_spark(data) else data
+        self._inputs.stream(name, rows, time, bound, late, columns)
 
     def append(self, name: str, data: Any) -> None:
         """More rows for a stream or table with connector 'memory'.
@@ -159,8 +176,11 @@ class Session:
         """As `sql`, for what the statements do."""
         self.sql(text)
 
-    def query(self, text: str, emit: Emit = "changes") -> LocalQuery:
-        """A query that is yours to step, run, save and restore; declarations may stand before it in the text.
+    def query(self, text: str, emit: Emit = "changes") -> Any:
+        """A query that is yours to run; declarations may stand before it in the text.
+
+        In this process it is a `LocalQuery`, which can be stepped, saved and restored. On Spark it is a `SparkQuery`,
+        which can be taken further as a streaming DataFrame.
 
         >>> session = Session(batch_rows=1)
         >>> session.stream("s", [{"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(3)], time="t")
@@ -174,9 +194,9 @@ class Session:
 
     def run(self, text: str, emit: Emit = "changes") -> pa.Table:
         """The answer of a query over the whole of its input, which must have an end."""
-        query = self.query(text, emit)
-        query.run()
-        return query.table()
+        run = self.assemble([self._only(text)], emit=emit)
+        run.run()
+        return run.queries[0].table()
 
     def start(
         self,
@@ -203,7 +223,7 @@ class Session:
         [7, 8]
         """
         one = self._only(text)
-        answer: Callable[[Planned, str, pa.Schema], Sink] | None = None
+        answer: Answer | None = None
         if on_rows is not None:
             if one.sink is not None:
                 raise OptionError(
@@ -221,10 +241,15 @@ class Session:
         self._running.add(query)
         return query
 
+    def on_progress(self, callback: Listener) -> None:
+        """Have a function told of every batch of the queries that begin from now on, in the thread that runs it."""
+        self._listeners.append(callback)
+
     def close(self) -> None:
-        """Stop the queries that `start` started."""
+        """Stop the queries that `start` started, and Spark if this session started it."""
         for query in list(self._running):
             query.stop()
+        self._runtime.close()
 
     def __enter__(self) -> Session:
         return self
@@ -247,12 +272,17 @@ class Session:
         fragment 1, any bucket: t any into #1
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
+        measure = self._runtime.measure if analyze else None
         if not json:
-            return explained_all(planned, self._inputs.open, analyze)
-        plans = [plan for one in planned for plan in explained(one, self._inputs.open, analyze).plans]
+            return explained_all(planned, measure)
+        plans = [plan for one in planned for plan in explained(one, measure).plans]
         return Explained(json_text.dumps({"queries": plans}, indent=2))
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
+
+    def begin(self, brief: bool = False) -> None:
+        """Start what takes long to start, while the caller goes on. `brief`: it is for a minute or so."""
+        self._runtime.begin(brief)
 
     def prepare(self, text: str, fixed: dict[str, Any] | None = None) -> list[Planned]:
         """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET."""
@@ -274,41 +304,26 @@ class Session:
         every: int = EVERY,
         side: str | None = None,
         keep_refused: bool = True,
-        answer: Callable[[Planned, str, pa.Schema], Sink] | None = None,
+        answer: Answer | None = None,
         clock: Clock | None = None,
-    ) -> LocalRun:
+        names: Sequence[str] = (),
+    ) -> Run:
         """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
 
         Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
         to memory. Refused rows go to files below the folder `side`, otherwise to the side table if they are to be kept.
+        A query is called by its sink or its number, unless `names` tell.
         """
-        if emit not in _FORM_OF_EMIT:
-            raise OptionError(f"emit cannot be '{emit}'", remedy="write changes, lifetimes or latest")
-        queries: list[LocalQuery] = []
-        for one in planned:
-            if not one.standing:
-                continue
-            name = _name(one, [query.name for query in queries])
-            queries.append(
-                LocalQuery(
-                    one,
-                    self._inputs.open,
-                    self._sink_maker(one, name, answer, follow),
-                    open_side=self._side_maker(name, side) if side is not None or keep_refused else None,
-                    emit=emit if one.sink is None else one.sink.emit,
-                    follow=follow,
-                    clock=clock,
-                    name=name,
-                )
-            )
-        run = LocalRun(queries, checkpoint=checkpoint, every=every, clock=clock)
-        run.resume()
+        refused = self._inputs.side if keep_refused else None
+        ordering = Ordering(self.screen, emit, follow, side, refused, answer)
+        run = self._runtime.assemble(ordering.orders(planned, names), Terms(follow, checkpoint, every, clock))
+        run.listeners += self._listeners
         return run
 
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
         assert isinstance(one.statement, ExplainStatement)
-        found = explained(one, self._inputs.open, one.statement.analyze)
+        found = explained(one, self._runtime.measure if one.statement.analyze else None)
         if not one.statement.json:
             return found
         plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
@@ -325,23 +340,7 @@ class Session:
             )
         return queries[0]
 
-    def _sink_maker(
-        self, one: Planned, name: str, answer: Callable[[Planned, str, pa.Schema], Sink] | None, follow: bool
-    ) -> Callable[[pa.Schema, int], Sink]:
-        sink = one.sink
-        if sink is not None:
-            return lambda schema, parts: open_sink(sink, schema, parts=parts, screen=self.screen, follow=follow)
-        if answer is not None:
-            return lambda schema, parts: answer(one, name, schema)
-        return lambda schema, parts: MemorySink(schema)
-
-    def _side_maker(self, name: str, side: str | None) -> Callable[[pa.Schema, int], Sink]:
-        if side is None:
-            return lambda schema, parts: self._inputs.side
-        path = os.path.join(side, name, "")
-        return lambda schema, parts: FileSink({"path": path, "format": "jsonl"}, schema, parts=parts)
-
-    def _result(self, one: Planned, query: LocalQuery | None) -> Result:
+    def _result(self, one: Planned, query: Query | None) -> Result:
         text = one.statement.text
         if isinstance(one.statement, ExplainStatement):
             return Result(text, text=self.explained(one))
@@ -350,10 +349,22 @@ class Session:
         return Result(text, query.table() if query.in_memory else None, status=query.status())
 
 
-def _name(one: Planned, taken: list[str]) -> str:
-    """What a query is called in messages and folders: its sink, or its number."""
-    name = "" if one.sink is None else one.sink.name
-    return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"
+def _runtime(name: str, inputs: Inputs, spark: Any, cores: int | None) -> Runtime:
+    """The only place that tells runtimes apart. PySpark takes long to import, so it is done only here."""
+    if name == "local":
+        if spark is not None:
+            raise OptionError("runtime='local' has no use for spark=..", remedy="leave one of the two out")
+        return LocalRuntime(inputs)
+    if name == "spark":
+        from transom.runtimes.spark.runtime import SparkRuntime
+
+        return SparkRuntime(inputs, spark, cores)
+    raise OptionError(f"runtime cannot be '{name}'", remedy="write local or spark")
+
+
+def _of_spark(data: Any) -> bool:
+    """Whether it is a DataFrame of Spark: told by its class, so that nobody has to import PySpark."""
+    return type(data).__module__.partition(".")[0] == "pyspark"
 
 
 __all__ = [
@@ -362,6 +373,7 @@ __all__ = [
     "LateRowError",
     "LocalQuery",
     "OptionError",
+    "Progress",
     "QueryError",
     "RefusedError",
     "Result",

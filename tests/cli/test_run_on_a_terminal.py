@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import ANSWER, QUERY_FILE, ROWS, write_project
 from tests.cli.terminal import CTRL_C, terminal
 from transom.cli.display import lines
-from transom.runtimes.local.status import InputStatus, OperatorStatus, Status
+from transom.program.status import InputStatus, OperatorStatus, Status
 
 ON_THE_TERMINAL = QUERY_FILE.replace("connector = 'files', path = 'answers/out.csv', ", "connector = 'terminal', ")
 

@@ -114,9 +114,9 @@ def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, mo
     assert out.commit() == 3
     with monkeypatch.context() as patch:
         if moment == "renamed":
-            patch.setattr("transom.connectors.files_sink._show", gone)
+            patch.setattr("transom.connectors.file_target.show_file", gone)
         else:
-            patch.setattr("transom.connectors.files_sink.shutil.rmtree", half if moment == "half removed" else gone)
+            patch.setattr("transom.connectors.file_target.shutil.rmtree", half if moment == "half removed" else gone)
         with pytest.raises(Gone):
             out.close()
     again = sink(path, parts=3)

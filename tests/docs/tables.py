@@ -168,9 +168,13 @@ def error_classes() -> list[type[errors.TransomError]]:
 
 def error_table() -> str:
     lines = ["| error | when |", "| --- | --- |"]
-    lines += [f"| `{kind.__name__}` | {(kind.__doc__ or '').strip()} |" for kind in error_classes()]
+    lines += [f"| `{kind.__name__}` | {_first_paragraph(kind)} |" for kind in error_classes()]
     return "\n".join(lines)
 
 
 PARTS: Final[dict[str, Callable[[], str]]] = {"functions": functions, "options": options, "errors": error_table}
 """What may stand in a made part, by its name."""
+
+
+def _first_paragraph(kind: type) -> str:
+    return (kind.__doc__ or "").strip().partition("\n\n")[0]

@@ -20,7 +20,7 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS
 from transom.plan.options import OPTIONS
 from transom.planner.join import TACTICS
-from transom.runtimes.local.program import read_program
+from transom.program.planned import read_program
 
 PAGES = {page.name: page for page in pages()}
 SOURCES = ROOT / "src" / "transom"

@@ -36,7 +36,7 @@ from transom.plan.catalogue import (
     TableDefinition,
 )
 from transom.planner.explain import explain_text
-from transom.runtimes.local.program import Planned, read_program
+from transom.program.planned import Planned, read_program
 from transom.runtimes.reference.history import Row, difference
 from transom.runtimes.reference.scans import scans
 

@@ -45,23 +45,23 @@ def test_the_tree_of_a_join() -> None:
         "      ├─ #3 window range: [RANGE 1 MINUTE]",
         "      │  │  keeps nothing; O(1) a row; fragment 1",
         "      │  └─ #2 project: k, a",
-        "      │     │  keeps nothing; O(1) a row; fragment 1",
+        "      │     │  keeps nothing; O(1) a row; on the way",
         "      │     └─ #1 scan: stream S",
         "      │           keeps rows waiting for progress; O(1) a row; source",
         "      └─ #6 window partition_rows: [PARTITION BY k ROWS 3]",
         "         │  keeps four numbers for each of 3 rows of every partition, and the partitions; "
         "O(1) a row; fragment 1",
         "         └─ #5 project: k, c",
-        "            │  keeps nothing; O(1) a row; fragment 1",
+        "            │  keeps nothing; O(1) a row; on the way",
         "            └─ #4 scan: stream T",
         "                  keeps rows waiting for progress; O(1) a row; source",
-        "fragment 1, by (k): S by (k) into #2; T by (k) into #5",
+        "fragment 1, by (k): S by (k) through #2 into #3; T by (k) through #5 into #6",
     ]
 
 
 def test_a_shared_operator_is_described_once() -> None:
     lines = explain_text(planned("SELECT x.a FROM S [NOW] AS x, S [NOW] AS y WHERE x.a = y.a")).splitlines()
-    windows = [line.strip("├└─ │") for line in lines if "#3" in line]
+    windows = [line.strip("├└─ │") for line in lines if "#3 window" in line]
     assert windows == ["#3 window range: [NOW] (shared)", "#3 window range: shared, see above"]
     assert sum("scan" in line for line in lines) == 1
     found = explain_json(planned("SELECT x.a FROM S [NOW] AS x, S [NOW] AS y WHERE x.a = y.a"))
@@ -92,15 +92,15 @@ def test_json_tells_all_that_the_tree_tells() -> None:
     assert [one["tactic"] for one in join["refused"]] == ["ring_hash", "nested_loop"]
     assert join["needs"] == ["by (k)", "by (k)"]
     assert "measured" not in join
-    assert found["operators"][0]["fragment"] is None
+    assert [one["fragment"] for one in found["operators"]] == [None, None, 1, None, None, 1, 1, 1, 1]
     assert found["fragments"] == [
         {
             "number": 1,
             "partitioning": "by (k)",
-            "operators": [2, 3, 5, 6, 7, 8, 9],
+            "operators": [3, 6, 7, 8, 9],
             "exchanges": [
-                {"source": "S", "fragment": None, "into": 2, "input": 0, "partitioning": "by (k)"},
-                {"source": "T", "fragment": None, "into": 5, "input": 0, "partitioning": "by (k)"},
+                {"source": "S", "fragment": None, "into": 3, "input": 0, "partitioning": "by (k)", "way": [2]},
+                {"source": "T", "fragment": None, "into": 6, "input": 0, "partitioning": "by (k)", "way": [5]},
             ],
         }
     ]

@@ -4,7 +4,8 @@ import pytest
 
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.catalogue import Catalogue
-from transom.planner.fragments import Fragment, fragments
+from transom.plan.expression import columns_of
+from transom.planner.fragments import ANSWER, Fragment, fragments
 from transom.planner.plan import plan
 
 KNOWN = Catalogue()
@@ -41,13 +42,24 @@ def kinds(part: Fragment) -> list[str]:
     return [operator.kind for operator in part.operators if "Project" not in operator.kind]
 
 
+def ways(text: str) -> list[str]:
+    """Every exchange: from where, through what, into what."""
+    found = []
+    for part in cut(text):
+        for exchange in part.exchanges:
+            stations = [*exchange.way, exchange.into]
+            found.append(" -> ".join([str(exchange.source or exchange.fragment), *(o.kind for o in stations)]))
+    return found
+
+
 JOINED = "S [RANGE 1 MINUTE] JOIN T [RANGE 1 MINUTE] ON S.k = T.k"
 
 
-def test_a_filter_a_window_and_a_grouping_are_one_fragment_by_the_key() -> None:
+def test_a_window_and_a_grouping_are_one_fragment_by_the_key_with_a_filter_on_the_way_to_it() -> None:
     text = "SELECT k, COUNT(*) AS n FROM S [RANGE 1 MINUTE] WHERE a > 1 GROUP BY k"
     assert shape(text) == [("by (k)", ["S by (k)"])]
-    assert kinds(cut(text)[0]) == ["StreamFilter", "Window", "Aggregate"]
+    assert kinds(cut(text)[0]) == ["Window", "Aggregate"]
+    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window"]
 
 
 @pytest.mark.parametrize("key", ["S.k", "T.k"])
@@ -64,15 +76,16 @@ def test_a_grouping_on_another_column_than_the_join_moves_the_rows() -> None:
 def test_a_global_aggregate_is_a_single_bucket_fed_by_many() -> None:
     text = "SELECT COUNT(*) AS n FROM S [RANGE 1 MINUTE] WHERE a > 1"
     assert shape(text) == [("any", ["S any"]), ("single", ["1 single"])]
-    assert [kinds(part) for part in cut(text)] == [["StreamFilter", "Window"], ["Aggregate"]]
+    assert [kinds(part) for part in cut(text)] == [["Window"], ["Aggregate"]]
+    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window", "1 -> Aggregate"]
 
 
 def test_a_row_count_window_is_a_single_bucket_and_what_has_a_key_above_it_is_spread_again() -> None:
     assert [part.partitioning.kind for part in cut("SELECT * FROM S [ROWS 10]")] == ["single"]
     assert shape("SELECT * FROM S [ROWS 10]") == [("single", ["S single"])]
     found = cut("SELECT k, COUNT(*) AS n FROM S [ROWS 10] GROUP BY k")
-    assert [part.partitioning.kind for part in found] == ["any", "single", "keys"]
-    assert [kinds(part) for part in found] == [[], ["Window"], ["Aggregate"]]
+    assert [part.partitioning.kind for part in found] == ["single", "keys"]
+    assert [kinds(part) for part in found] == [["Window"], ["Aggregate"]]
 
 
 def test_a_window_by_partition_is_spread_by_it() -> None:
@@ -117,8 +130,17 @@ def test_a_computed_key_is_the_same_key_only_if_it_is_computed_alike() -> None:
 
 
 def test_a_computed_key_does_not_pass_a_filter_that_may_guard_it() -> None:
+    text = "SELECT x, COUNT(*) AS n FROM (SELECT 10 / {1} AS x FROM {0} WHERE {1} <> 0) AS v GROUP BY x"
+    assert [spread for spread, _ in shape(text.format("Names", "id"))] == ["any", "by (x)"]
+    assert [spread for spread, _ in shape(text.format("Stock", "n"))] == ["by (id, n)", "by (x)"]
+
+
+def test_a_computed_key_is_made_of_what_a_filter_on_the_way_lets_through() -> None:
     text = "SELECT x, COUNT(*) AS n FROM (SELECT 10 / a AS x FROM S [NOW] WHERE a <> 0) AS v GROUP BY x"
-    assert next(spread for spread, _ in shape(text)) == "any"
+    (part,) = cut(text)
+    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window"]
+    (key,) = part.exchanges[0].partitioning.keys
+    assert columns_of(key) == {0}, "a is the first column behind the way"
 
 
 def test_a_wider_integer_is_the_same_key() -> None:
@@ -196,3 +218,93 @@ def test_pairs_without_a_key_meet_in_a_single_bucket() -> None:
         "any",
         "single",
     ]
+
+
+# --- on the way ------------------------------------------------------------------------------------------------------
+
+COUNTED = "ISTREAM(SELECT k, COUNT(*) AS n FROM S [RANGE 1 MINUTE] GROUP BY k)"
+
+
+def test_what_is_read_of_a_stream_of_another_fragment_is_on_the_way_and_runs_nowhere_else() -> None:
+    text = f"SELECT MAX(k) AS m FROM {COUNTED} [ROWS 3]"
+    assert ways(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window"]
+    assert [[operator.kind for operator in part.operators] for part in cut(text)] == [
+        ["Window", "Aggregate", "Project", "ToStream"],
+        ["Window", "Aggregate", "Project"],
+    ]
+
+
+def test_what_the_same_fragment_reads_as_well_stays_in_it() -> None:
+    text = f"""
+        SELECT x.k FROM (SELECT k FROM {COUNTED} [RANGE 1 MINUTE]) AS x, (SELECT k FROM {COUNTED} [ROWS 3]) AS y
+        WHERE x.k = y.k
+    """
+    first, second, third = cut(text)
+    assert ways(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window", "1 -> Join", "2 -> Join"]
+    (shared,) = second.exchanges[0].way
+    assert any(operator is shared for operator in first.operators)
+    assert kinds(first).count("Window") == 2 and kinds(second) == ["Window"] and kinds(third) == ["Join"]
+
+
+def test_a_stream_and_a_filter_within_a_fragment_are_in_it() -> None:
+    text = f"SELECT k FROM {COUNTED} [RANGE 1 MINUTE] WHERE n > 1"
+    assert ways(text) == ["S -> StreamProject -> Window"]
+    assert kinds(cut(text)[0]) == ["Window", "Aggregate", "ToStream", "StreamFilter", "Window"]
+
+
+def test_two_that_read_one_filtered_stream_have_it_on_the_way_each() -> None:
+    text = """
+        SELECT x.b, y.k FROM S [RANGE 1 MINUTE] AS x, S [ROWS 5] AS y WHERE x.k = y.k AND x.a > 1
+        UNION ALL SELECT b, k FROM S [RANGE 2 MINUTES] WHERE a > 1
+    """
+    assert ways(text).count("S -> StreamFilter -> StreamProject -> Window") == 2
+    assert ways(text).count("S -> StreamProject -> Window") == 1
+    filters = [o for part in cut(text) for exchange in part.exchanges for o in exchange.way if o.kind == "StreamFilter"]
+    assert len(filters) == 2 and filters[0].node == filters[1].node
+    assert not any("Stream" in kind for part in cut(text) for kind in kinds(part))
+
+
+# --- who tells the answer --------------------------------------------------------------------------------------------
+
+
+def told_by(text: str) -> tuple[int, Fragment]:
+    """How many fragments more there are where equal rows have to meet, and the last."""
+    root = plan(bind_query(text, KNOWN), KNOWN)
+    found = fragments(root, equal_rows_meet=True)
+    return len(found) - len(fragments(root)), found[-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k, COUNT(*) AS n FROM S [NOW] GROUP BY k",
+        f"SELECT S.k, c FROM {JOINED}",
+        "SELECT COUNT(*) AS n FROM S [NOW]",
+        "SELECT a FROM S [ROWS 3]",
+        "SELECT DISTINCT a FROM S [NOW]",
+        "SELECT price FROM (SELECT MAX(price) AS price FROM Prices) AS v",
+    ],
+)
+def test_an_answer_that_is_spread_by_its_columns_is_told_where_it_is(text: str) -> None:
+    more, last = told_by(text)
+    assert more == 0 and last.operators
+
+
+@pytest.mark.parametrize(
+    ("text", "spread"),
+    [
+        ("SELECT a, b FROM S [NOW]", "by (a, b)"),
+        (f"SELECT a FROM {JOINED}", "by (a)"),
+        ("SELECT S.a FROM S [NOW] JOIN T [NOW] ON S.k = T.k AND S.a = T.c", "by (a)"),
+        ("SELECT COUNT(*) AS n FROM S [NOW] GROUP BY k", "by (n)"),
+        ("SELECT k FROM S [NOW] UNION ALL SELECT c FROM U [NOW]", "by (k)"),
+        ("SELECT k + 1 AS x FROM S [NOW]", "by (x)"),
+        ("SELECT price FROM Prices", "by (price)"),
+    ],
+)
+def test_equal_rows_of_an_answer_meet_where_it_is_told(text: str, spread: str) -> None:
+    more, last = told_by(text)
+    (exchange,) = last.exchanges
+    assert (more, last.operators, str(last.partitioning)) == (1, (), spread)
+    assert (exchange.place, exchange.fragment, exchange.way) == (ANSWER, last.number - 1, ())
+    assert exchange.into.schema.names == plan(bind_query(text, KNOWN), KNOWN).schema.names

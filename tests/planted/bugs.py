@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.planted.bugs_of_buckets import DOORS, EXCHANGES, STEPS
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
@@ -25,4 +26,7 @@ BUGS: Final = (
     *PLAN,
     *GROWTH,
     *SCALAR,
+    *EXCHANGES,
+    *DOORS,
+    *STEPS,
 )

@@ -94,15 +94,15 @@ COUNTING: Final = (
     Bug(
         "rows_of_one_instant_in_any_order",
         "kernels/to_stream.py",
-        "order = np.lexsort(by)",
-        'order = np.argsort(t, kind="stable")',
+        "order[places] = places[np.lexsort(by)]",
+        "order[places] = places",
         "the order of a derived stream depends on batches and history, and so does every ROWS window over it",
     ),
     Bug(
         "changes_enter_before_they_leave",
         "kernels/to_stream.py",
-        "state.tally.keys.ranks(key), sign, t)",
-        "state.tally.keys.ranks(key), 1 - sign, t)",
+        "by.insert(1, sign[places])",
+        "by.insert(1, 1 - sign[places])",
         "within an instant + comes before -, and an upsert on a key ends with the old row",
     ),
 )

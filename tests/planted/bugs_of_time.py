@@ -83,22 +83,22 @@ PROGRESS: Final = (
     Bug(
         "row_on_the_watermark_is_late",
         "pipeline/admission.py",
-        "late: Mask = t < mark",
-        "late: Mask = t <= mark",
+        "late: Mask = t < np.maximum(",
+        "late: Mask = t <= np.maximum(",
         "a row that came exactly as late as was allowed is lost",
     ),
     Bug(
         "lateness_judged_by_batch",
         "pipeline/admission.py",
-        "np.maximum.accumulate(t[:-1], out=before[1:])",
-        "before[1:] = before[0]",
+        "before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t",
+        "before = np.full(len(t), greatest)",
         "whether a row is late depends on how the input was cut",
     ),
     Bug(
         "equal_times_turned_in_a_batch",
         "pipeline/admission.py",
-        'order = np.argsort(t, kind="stable")\n            rows, t',
-        'order = np.argsort(-t, kind="stable")[::-1]\n            rows, t',
+        'order = np.argsort(t, kind="stable")\n            values, t',
+        'order = np.argsort(-t, kind="stable")[::-1]\n            values, t',
         "rows of one instant lose their arrival order when a batch is sorted, and ROWS counts other rows",
     ),
     Bug(
@@ -131,16 +131,16 @@ PROGRESS: Final = (
     ),
     Bug(
         "progress_of_the_fastest_input",
-        "pipeline/driver.py",
+        "pipeline/doors.py",
         "return min((self.watermark(name) for name in self.inputs), default=FOREVER)",
         "return max((self.watermark(name) for name in self.inputs), default=FOREVER)",
         "rows of the slower input are taken after their time was called final",
     ),
     Bug(
         "origin_of_the_last_input",
-        "pipeline/driver.py",
-        "first = min((t for t in firsts if t is not None), default=None)",
-        "first = max((t for t in firsts if t is not None), default=None)",
+        "pipeline/doors.py",
+        "first = min((s.first for s",
+        "first = max((s.first for s",
         "time begins when the last input has a row, and what came before it is lost",
     ),
     Bug(
@@ -152,14 +152,14 @@ PROGRESS: Final = (
     ),
     Bug(
         "refused_change_counted_twice",
-        "pipeline/driver.py",
-        "ledger.used -= len(unmatched)",
+        "pipeline/admission.py",
+        "ledger.used -= len(values)",
         "ledger.used -= 0",
         "the ledger of a table does not add up",
     ),
     Bug(
         "silent_stream_runs_ahead",
-        "pipeline/driver.py",
+        "pipeline/doors.py",
         "reached = min(others, default=BEGINNING)",
         "reached = max(others, default=BEGINNING)",
         "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
@@ -167,8 +167,8 @@ PROGRESS: Final = (
     Bug(
         "idle_row_called_late",
         "pipeline/admission.py",
-        "codes[timed[by_idleness]] = IDLE",
-        "codes[timed[by_idleness]] = LATE",
+        "codes[late] = np.where(t[late] < own, LATE, IDLE)",
+        "codes[late] = LATE",
         "the side table gives the wrong reason",
     ),
 )
@@ -243,8 +243,8 @@ RESTART: Final = (
     Bug(
         "restart_forgets_the_holders",
         "pipeline/driver.py",
-        'self.state = saved["state"]',
-        'self.state = replace(saved["state"], holders=self.state.holders)',
+        'self._state = saved["state"]',
+        'saved["state"].part.holders = self._state.part.holders; self._state = saved["state"]',
         "after a restart the ends of open rows reach others",
     ),
     Bug(
@@ -257,8 +257,8 @@ RESTART: Final = (
     Bug(
         "restart_forgets_unsorted_ends",
         "state/codec.py",
-        "for f in dataclasses.fields(value)}",
-        'for f in dataclasses.fields(value) if f.name != "unsorted"}',
+        "for name in _fields(type(value))}",
+        'for name in _fields(type(value)) if name != "unsorted"}',
         "a part of the state is not saved: rows whose end was known before a restart never leave",
     ),
 )

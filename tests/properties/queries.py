@@ -60,10 +60,12 @@ class Generator:
     """Makes one query.
 
     `joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet.
+    `repeats` is how often, in percent, a second input is the first one once more, and so runs once.
     """
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, repeats: int = 0) -> None:
         self.random = random
+        self.repeats = repeats
         self.noted = Noted()
         self.joined = 0
         self.aliases = 0
@@ -73,6 +75,12 @@ class Generator:
 
     def chance(self, percent: int) -> bool:
         return self.random.random() * 100 < percent
+
+    def repeated(self) -> bool:
+        if not self.repeats or not self.chance(self.repeats):
+            return False
+        self.noted.operators.add("the same twice")
+        return True
 
     def some(self, options: Sequence[Item], most: int) -> list[Item]:
         """One to `most` different ones."""
@@ -151,7 +159,9 @@ class Generator:
         conditions: list[str] = []
         self.joined += inputs - 1
         for i in range(inputs):
-            source, alias = self.source(depth if i == 0 else max(depth - 1, 0)), self.alias()
+            if i == 0 or not self.repeated():
+                source = self.source(depth if i == 0 else max(depth - 1, 0))
+            alias = self.alias()
             mine = self.qualified(source, alias)
             parts.append(f"{source.text} AS {alias}")
             if i:
@@ -221,7 +231,9 @@ class Generator:
     def set_operation(self, depth: int) -> Source:
         kind = self.pick(("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"))
         self.noted.operators.add(kind.lower())
-        sides = [(self.source(max(depth - 1, 0)), self.alias()) for _ in range(2)]
+        first = self.source(max(depth - 1, 0)), self.alias()
+        second = first[0] if self.repeated() else self.source(max(depth - 1, 0))
+        sides = [first, (second, self.alias())]
         left, right = (self.qualified(source, alias) for source, alias in sides)
         pairs = [(a, b) for a in left for b in right if a.type == b.type]
         if not pairs:

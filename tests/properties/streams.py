@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -56,3 +57,24 @@ def cut(random: Random, given: dict[str, Rows]) -> list[Push]:
         pushes.append(Push(name, rest[name][:count], end=len(rest[name]) <= count and random.random() < 0.5))
         rest[name] = rest[name][count:]
     return pushes
+
+
+def cut_into_tasks(random: Random, pushes: list[Push]) -> list[list[list[Push]]]:
+    """Pushes as batches of tasks: any number of them in a batch, each cut into stretches that any tasks read."""
+    batches = []
+    while pushes:
+        count = random.randint(1, random.choice([1, 3, 8]))
+        together, pushes = pushes[:count], pushes[count:]
+        tasks: list[list[Push]] = [[]]
+        for stretch in (stretch for push in together for stretch in _stretches(random, push)):
+            if random.random() < 0.6:
+                tasks.append([])
+            tasks[-1].append(stretch)
+        batches.append(tasks)
+    return batches
+
+
+def _stretches(random: Random, push: Push) -> list[Push]:
+    cuts = sorted(random.randint(0, len(push.rows)) for _ in range(random.choice([0, 0, 1, 2])))
+    parts = [push.rows[a:b] for a, b in pairwise([0, *cuts, len(push.rows)])]
+    return [Push(push.name, rows) for rows in parts[:-1]] + [Push(push.name, parts[-1], push.end)]

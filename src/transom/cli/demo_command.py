@@ -23,6 +23,12 @@ from transom.session import Session
 
 QUERY: Final = Path(__file__).with_name("building.cql")
 
+_PATIENCE: Final = {
+    "local": "The first run on a machine also compiles the loops of the engine: some seconds.",
+    "spark": "Starting Spark: some seconds, and some more on the first run on a machine.",
+}
+"""What is said about the time until the first alarm."""
+
 _CHART_WIDTH: Final = 60
 
 
@@ -59,9 +65,10 @@ class Alarms:
 
 
 def main(options: argparse.Namespace) -> int:
-    with _folder(options.keep) as folder:
+    with _folder(options.keep) as folder, Session(runtime=options.runtime, cores=options.cores) as session:
         print(f"A day in a building of {FLOORS} floors with {ROOMS} rooms each. When does what burn?")
-        print("(The first run on a machine also compiles the loops of the engine: some seconds.)", flush=True)
+        print(f"({_PATIENCE[options.runtime]})", flush=True)
+        session.begin(brief=True)
         try:
             write_day(folder, options.seed)
             shutil.copyfile(QUERY, folder / QUERY.name)
@@ -73,7 +80,6 @@ def main(options: argparse.Namespace) -> int:
             return alarms
 
         with contextlib.chdir(folder):
-            session = Session()
             run = session.assemble(session.prepare(QUERY.read_text()), answer=answer)
             started = time.perf_counter()
             run.run()

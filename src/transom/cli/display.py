@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from types import TracebackType
 from typing import Any, Final
 
 from transom.cli.summary import instant_text
 from transom.connectors.screen import Screen
 from transom.planner.explain import title
-from transom.runtimes.local.run import LocalRun
+from transom.program.progress import Progress
+from transom.program.run import Run
 from transom.program.status import InputStatus, OperatorStatus, Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
@@ -20,28 +22,43 @@ _PART: Final = "display of the run"
 
 
 class Display:
-    """Renewed by `watch`, which is handed to a run; it does nothing if nobody would see it."""
+    """Renewed by `watch`, which is handed to a run; it does nothing if nobody would see it.
 
-    def __init__(self, screen: Screen) -> None:
+    `first` is what it says until there is more to tell.
+    """
+
+    def __init__(self, screen: Screen, shown: bool = True, first: str = "starting") -> None:
         self._screen = screen
+        self._shown = shown and screen.shows_parts
+        self._first = first
         self._last = 0.0
         self._rates: dict[tuple[str, str], Rate] = {}
         self._out: dict[str, tuple[int, float]] = {}
 
     def start(self) -> None:
-        if self._screen.shows_parts:
-            self._screen.stand(_PART, "starting")
+        if self._shown:
+            self._screen.stand(_PART, self._first)
 
-    def watch(self, run: LocalRun) -> None:
+    def __enter__(self) -> Display:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def watch(self, run: Run) -> None:
         now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN_LOOKS and self._screen.shows_parts:
+        if now - self._last >= _SECONDS_BETWEEN_LOOKS and self._shown:
             self._last = now
-            self._screen.stand(_PART, _drawn([line for each in run.status() for line in self._lines(each, now)]))
+            told = [line for each in run.status() for line in self._lines(each, run.last(each.name), now)]
+            self._screen.stand(_PART, _drawn(told))
 
     def end(self) -> None:
         self._screen.remove(_PART)
 
-    def _lines(self, status: Status, now: float) -> list[str]:
+    def _lines(self, status: Status, last: Progress | None, now: float) -> list[str]:
         rates = []
         for one in status.inputs:
             rate = self._rates.setdefault((status.name, one.name), Rate())
@@ -50,7 +67,7 @@ class Display:
         if rows_out != status.rows_out:
             since = now
         self._out[status.name] = (status.rows_out, since)
-        return lines(status, rates, silent=now - since >= _SECONDS_OF_SILENCE)
+        return lines(status, rates, now - since >= _SECONDS_OF_SILENCE, None if last is None else last.seconds)
 
 
 class Rate:
@@ -72,11 +89,15 @@ class Rate:
         return round((count - before) / (now - then)) if now > then else 0
 
 
-def lines(status: Status, rates: Sequence[int], silent: bool) -> list[str]:
-    """What the display says of a query; `rates` are the rows a second of its inputs, `silent`: nothing comes out."""
+def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | None = None) -> list[str]:
+    """What the display says of a query; `rates` are the rows a second of its inputs, `silent`: nothing comes out.
+
+    `batch`: how many seconds the last batch took, where batches are worth a word.
+    """
     rows_in = sum(one.rows_in for one in status.inputs)
+    took = "" if batch is None else f" {batch:.2f} s a batch,"
     told = [
-        f"{status.name}: {rows_in:,} rows in, {status.rows_out:,} rows out, {sum(rates):,} rows/s,"
+        f"{status.name}: {rows_in:,} rows in, {status.rows_out:,} rows out, {sum(rates):,} rows/s,{took}"
         f" up to {instant_text(status.progress)}"
     ]
     if status.held_back_by is not None:

@@ -18,7 +18,8 @@ def main(options: argparse.Namespace) -> int:
         if options.analyze:
             from transom.session import Session  # the engine, which takes a while to import
 
-            print(Session().explain(text, json=options.json, analyze=True, fixed=fixed))
+            with Session(runtime=options.runtime, cores=options.cores) as session:
+                print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
         planned = [one for one in read_program(text, Catalogue(), fixed) if one.root is not None]
     if options.json:

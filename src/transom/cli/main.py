@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_query_file(explain)
     explain.add_argument("--json", action="store_true", help="as JSON")
     explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
+    _add_runtime(explain, "local")
     bench = commands.add_parser("bench", help="list the benchmarks, or run one")
     bench.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
     bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--keep", metavar="DIR", help="leave the readings, the query file and the answer in this folder")
     demo.add_argument("--seed", type=int, default=7, help="which day it is (default %(default)s)")
+    _add_runtime(demo, os.environ.get("TRANSOM_RUNTIME", "spark"))
     return parser
 
 
@@ -88,11 +90,14 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
-    run.add_argument(
-        "--runtime", choices=["local"], default="local", help="where the queries run: local is this process"
-    )
+    _add_runtime(run, os.environ.get("TRANSOM_RUNTIME", "spark"))
     run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
-    run.add_argument("--every", metavar="N", type=_count, help="steps between two checkpoints (default 16)")
+    run.add_argument(
+        "--every",
+        metavar="N",
+        type=_count,
+        help="steps between two checkpoints (default 16); on Spark every batch is one, and N means nothing",
+    )
     run.add_argument(
         "--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query"
     )
@@ -113,7 +118,18 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "file", metavar="FILE.cql", nargs="?", help="statements to begin with; paths begin at its folder then"
     )
     shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
+    _add_runtime(shell, "local")
     _add_look(shell)
+
+
+def _add_runtime(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--runtime",
+        choices=["spark", "local"],
+        default=default,
+        help="where queries run: on Spark, which is started on this machine, or in this process (default %(default)s)",
+    )
+    parser.add_argument("--cores", metavar="N", type=_count, help="how many cores Spark may use (default: all)")
 
 
 def _add_look(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,8 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Callable
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,52 +18,54 @@ from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.plan.catalogue import ExplainStatement
 from transom.program.planned import Planned
-from transom.runtimes.local.run import EVERY, LocalRun
+from transom.program.run import EVERY, Run
 from transom.session import Session
+
+STARTING: Final = {"local": "starting", "spark": "starting Spark"}
+"""What the display says until there is more to tell."""
 
 
 def main(options: argparse.Namespace) -> int:
     text = read_query_file(options.file)
     fixed = read_settings(options.set)
     checkpoint, side = _absolute(options.checkpoint), _absolute(options.side)
-    with folder_of(options.file):
-        session = Session()
+    with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores) as session:
         planned = session.prepare(text, fixed)
+        standing = [one for one in planned if one.standing]
+        if standing:
+            session.begin()
         for one in planned:
             if isinstance(one.statement, ExplainStatement):
                 print(session.explained(one))
-        standing = [one for one in planned if one.standing]
         screen = session.screen
         screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(screen, name, schema, options.format, options.follow)
 
-        run = session.assemble(
-            standing,
-            emit=options.emit,
-            follow=options.follow,
-            checkpoint=checkpoint,
-            every=options.every or EVERY,
-            side=side,
-            keep_refused=False,
-            answer=answer,
-        )
-        _run(run, None if options.plain else Display(screen), options)
+        def assemble() -> Run:
+            return session.assemble(
+                standing,
+                emit=options.emit,
+                follow=options.follow,
+                checkpoint=checkpoint,
+                every=options.every or EVERY,
+                side=side,
+                keep_refused=False,
+                answer=answer,
+            )
+
+        _run(assemble, Display(screen, shown=not options.plain, first=STARTING[options.runtime]), options)
     return 0
 
 
-def _run(run: LocalRun, display: Display | None, options: argparse.Namespace) -> None:
+def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:
     """Tells how it went, however it ended, unless an error says so."""
+    run: Run | None = None
     try:
-        if display is None:
-            run.run()
-        else:
-            display.start()
-            try:
-                run.run(display.watch)
-            finally:
-                display.end()
+        with display:
+            run = assemble()
+            run.run(display.watch)
     except KeyboardInterrupt:
         _tell(run)
         if options.checkpoint is not None:
@@ -70,9 +74,9 @@ def _run(run: LocalRun, display: Display | None, options: argparse.Namespace) ->
     _tell(run)
 
 
-def _tell(run: LocalRun) -> None:
+def _tell(run: Run | None) -> None:
     sys.stdout.flush()
-    if run.queries:
+    if run is not None and run.queries:
         print(summary(run.status()), file=sys.stderr)
 
 

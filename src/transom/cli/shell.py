@@ -50,8 +50,8 @@ class Manner:
 
 
 class Shell:
-    def __init__(self, manner: Manner) -> None:
-        self.session = Session()
+    def __init__(self, manner: Manner, session: Session | None = None) -> None:
+        self.session = session or Session()
         self.queries: list[ShellQuery] = []
         self.failed = False
         self._manner = manner
@@ -106,8 +106,8 @@ class Shell:
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow)
 
-        run = self.session.assemble([one], emit=manner.emit, follow=manner.follow, answer=answer)
-        run.queries[0].name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
+        name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
+        run = self.session.assemble([one], emit=manner.emit, follow=manner.follow, answer=answer, names=[name])
         ended = self._ended if one.sink is not None else lambda query: None
         query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)
         self.queries.append(query)

@@ -11,12 +11,15 @@ from transom.cli.query_file import folder_of, read_query_file
 from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
 from transom.cli.shell_text import is_whole, split
+from transom.session import Session
 
 
 def main(options: argparse.Namespace) -> int:
     live = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    shell = Shell(Manner(options.emit, options.format, options.follow, live))
     with contextlib.ExitStack() as around:
+        session = around.enter_context(Session(runtime=options.runtime, cores=options.cores))
+        session.begin()
+        shell = Shell(Manner(options.emit, options.format, options.follow, live), session)
         going = True
         if options.file is not None:
             text = read_query_file(options.file)

@@ -13,7 +13,7 @@ from transom.cli.summary import summary
 from transom.core.errors import QueryError
 from transom.plan.catalogue import SinkDefinition
 from transom.program.planned import path_of
-from transom.runtimes.local.run import LocalRun
+from transom.program.run import Run
 from transom.program.status import Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
@@ -28,7 +28,7 @@ class ShellQuery:
         number: int,
         text: str,
         sink: SinkDefinition | None,
-        run: LocalRun,
+        run: Run,
         display: Display | None,
         ended: Callable[[ShellQuery], None],
     ) -> None:
@@ -76,7 +76,7 @@ class ShellQuery:
         finally:
             self._ended.set()
 
-    def _watch(self, run: LocalRun) -> None:
+    def _watch(self, run: Run) -> None:
         if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
             self._looked = time.monotonic()
             self.status = run.status()[0]

@@ -7,8 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from transom.connectors.file_target import read_sink_properties
 from transom.connectors.files import FileSource
-from transom.connectors.files_sink import FileSink, read_sink_properties
+from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.pieces import PiecewiseSource
@@ -90,6 +91,11 @@ def check_sink(definition: SinkDefinition) -> None:
         read_terminal_properties(definition.properties)
     else:
         refuse_unknown(definition.properties, ["connector"], "connector 'memory'")
+
+
+def is_files(definition: SinkDefinition) -> bool:
+    """Whether its rows go to files."""
+    return definition.properties.get("connector", "").lower() == "files"
 
 
 def is_terminal(definition: SinkDefinition) -> bool:

@@ -5,7 +5,7 @@ partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the key
 (there is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to
 bucket; where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static
 tables are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
-Filters and projections of streams are on the way of an exchange.
+Filters and projections of streams before a fragment are on the way of an exchange.
 
 A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on
 it makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment
@@ -98,6 +98,7 @@ class _Part:
 
 class _Cut:
     def __init__(self, root: Operator) -> None:
+        self.root = root
         self.part_of: dict[int, _Part] = {}
         for operator in root.walk():
             if operator is root or not self._before_any_fragment(operator):
@@ -231,7 +232,7 @@ class _Cut:
         parts.append(part)
 
     def _fragment(self, part: _Part, parts: list[_Part]) -> Fragment:
-        operators = [operator for operator in self.order if self.part_of[id(operator)] is part]
+        operators = self._wanted(part)
         exchanges: list[Exchange] = []
         for operator in operators:
             if not operator.inputs:
@@ -249,6 +250,16 @@ class _Cut:
                     assert isinstance(below.node, StreamScan | TableScan)
                     exchanges.append(Exchange(operator, place, spread, source=below.node.name, way=way))
         return Fragment(parts.index(part) + 1, exchanges[0].partitioning, tuple(operators), tuple(exchanges))
+
+    def _wanted(self, part: _Part) -> list[Operator]:
+        """The operators of a fragment, without those that are read in others alone: they are on the way there."""
+        found: list[Operator] = []
+        read: set[int] = {id(self.root)}
+        for operator in reversed(self.order):
+            if self.part_of[id(operator)] is part and (id(operator) in read or not _passes_on(operator)):
+                found.append(operator)
+                read |= {id(child) for child in operator.inputs}
+        return found[::-1]
 
 
 def _passes_on(operator: Operator) -> bool:

@@ -98,7 +98,9 @@ def sink(folder: Path, name: str, emit: str = "changes") -> str:
 
 def start(text: str, **options: Any) -> LocalRun:
     session = Session()
-    return session.assemble(session.prepare(text), **options)
+    run = session.assemble(session.prepare(text), **options)
+    assert isinstance(run, LocalRun)
+    return run
 
 
 def only_query(text: str, **options: Any) -> LocalQuery:

@@ -205,6 +205,7 @@ def test_many_different_reasons_are_counted_together_in_the_end() -> None:
 
 def follow(session: Session, text: str, clock: HeldClock) -> LocalQuery:
     (query,) = session.assemble(session.prepare(text), follow=True, clock=clock).queries
+    assert isinstance(query, LocalQuery)
     return query
 
 
@@ -297,6 +298,7 @@ def test_rows_without_a_time_are_stamped_by_the_clock() -> None:
     session, clock = Session(tick="1 second"), HeldClock(from_datetime(at(100)))
     session.stream("s", [{"a": 1}, {"a": 2}])
     (query,) = session.assemble(session.prepare("ISTREAM(SELECT a FROM s [RANGE 1 SECOND])"), clock=clock).queries
+    assert isinstance(query, LocalQuery)
     assert [(row["at"], row["a"]) for row in answer(query)] == [(at(100), 1), (at(101), 2)]
 
 

@@ -97,11 +97,11 @@ def test_a_run_that_crashes_while_it_settles(
             run.step()
         with monkeypatch.context() as patch:
             if moment == "before the checkpoint":
-                patch.setattr("transom.runtimes.local.run._Checkpoint.write", gone)
+                patch.setattr("transom.program.checkpoint_folder.CheckpointFolder.write", gone)
             elif moment == "after the checkpoint":
                 patch.setattr("transom.runtimes.local.query.LocalQuery.show", gone)
             else:
-                patch.setattr("transom.connectors.files_sink.shutil.rmtree", gone)
+                patch.setattr("transom.connectors.file_target.shutil.rmtree", gone)
             with pytest.raises(Gone):
                 run.close()
         crash(run)
@@ -250,6 +250,7 @@ def test_a_followed_run_shows_its_rows_whenever_it_falls_silent() -> None:
     session, clock = Session(), Stopping(HeldClock(), after=3)
     session.stream("s", [{"ts": at(i), "a": i} for i in range(3)], time="ts")
     run = session.assemble(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
+    assert isinstance(run, LocalRun)
     clock.watched = run
     with pytest.raises(KeyboardInterrupt):
         run.run()

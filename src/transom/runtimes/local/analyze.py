@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
-
 from transom.connectors.source import Source
 from transom.planner.explain import Measured
+from transom.program.inputs import Definition
+from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
-from transom.runtimes.local.query import Definition, LocalQuery
-
-
-class Nowhere:
-    """A sink that forgets everything."""
-
-    def write(self, batch: pa.RecordBatch) -> None: ...
-
-    def replace(self, batch: pa.RecordBatch) -> None: ...
-
-    def prepare(self) -> int:
-        return 0
-
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None: ...
-
-    def close(self) -> None: ...
+from transom.runtimes.local.query import LocalQuery
 
 
 def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:

@@ -20,19 +20,18 @@ from transom.core.errors import CheckpointError
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes
+from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.planner.operator import Operator
 from transom.program.clock import Clock, RealClock
+from transom.program.inputs import Definition
 from transom.program.planned import Planned
-from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
 
 POLL: Final = 200_000
 """Microseconds after which an input that had nothing is looked at again."""
-
-Definition = StreamDefinition | TableDefinition
 
 
 @dataclass

@@ -7,25 +7,21 @@ very rows that an unbroken run would have shown.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
 
 import numpy as np
 
 from transom.core.errors import CheckpointError
+from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
-from transom.runtimes.local.query import POLL, LocalQuery
+from transom.program.progress import Listener, Progress, progress_of, read_rows
+from transom.program.run import EVERY
 from transom.program.status import Status
+from transom.runtimes.local.query import POLL, LocalQuery
 from transom.state import codec
-
-EVERY: Final = 16
-"""Steps between two checkpoints, unless told otherwise."""
-
-_NAME: Final = "checkpoint.arrow"
 
 
 class LocalRun:
@@ -40,7 +36,8 @@ class LocalRun:
         clock: Clock | None = None,
     ) -> None:
         self.queries = list(queries)
-        self._checkpoint = None if checkpoint is None else _Checkpoint(checkpoint)
+        self.listeners: list[Listener] = []
+        self._checkpoint = None if checkpoint is None else CheckpointFolder(checkpoint, "local")
         self._every = every
         self._clock = clock or RealClock()
         self._stop = threading.Event()
@@ -63,16 +60,17 @@ class LocalRun:
             raise
 
     def _resume(self) -> bool:
-        saved = None if self._checkpoint is None else self._checkpoint.read()
-        if saved is None:
+        data = None if self._checkpoint is None else self._checkpoint.read()
+        if data is None:
             return False
+        saved = codec.decode(data, ())
         if not isinstance(saved, list) or len(saved) != len(self.queries):
             raise CheckpointError(
                 "the checkpoint was written by other queries",
                 remedy="run the queries that wrote it, or start with an empty checkpoint folder",
             )
-        for query, data in zip(self.queries, saved, strict=True):
-            query.restore(data.tobytes())
+        for query, part in zip(self.queries, saved, strict=True):
+            query.restore(part.tobytes())
         return True
 
     def step(self) -> bool:
@@ -80,17 +78,34 @@ class LocalRun:
         for _ in self.queries:
             query = self.queries[self._turn]
             self._turn = (self._turn + 1) % len(self.queries)
-            if query.step():
+            if self._step(query):
                 self._unsettled += 1
                 if self._unsettled >= self._every:
                     self.settle()
                 return True
         return False
 
+    def _step(self, query: LocalQuery) -> bool:
+        if not self.listeners:
+            return query.step()
+        before = read_rows(query.status())
+        started = time.perf_counter()
+        went_on = query.step()
+        if went_on:
+            status = query.status()
+            told = progress_of(status, status.steps, before, time.perf_counter() - started)
+            for listener in self.listeners:
+                listener(told)
+        return went_on
+
+    def last(self, name: str) -> Progress | None:
+        """Steps are small: nobody wants to look at one."""
+        return None
+
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
-            self._checkpoint.write([np.frombuffer(query.save(), np.uint8) for query in self.queries])
+            self._checkpoint.write(codec.encode([np.frombuffer(query.save(), np.uint8) for query in self.queries]))
         for query in self.queries:
             query.show()
         self._unsettled = 0
@@ -138,61 +153,3 @@ class LocalRun:
             query.abandon()
         if self._checkpoint is not None:
             self._checkpoint.release()
-
-
-class _Checkpoint:
-    """A folder with one checkpoint, for one run at a time."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._path = os.path.join(folder, _NAME)
-        try:
-            os.makedirs(folder, exist_ok=True)
-            self._lock: int | None = os.open(os.path.join(folder, ".lock"), os.O_CREAT | os.O_RDWR)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-            raise CheckpointError(
-                f"the checkpoint folder '{folder}' is in use by another run",
-                remedy="wait for it to end, or choose another folder",
-            ) from None
-        except OSError as error:
-            raise _cannot("use", folder, error) from None
-
-    def read(self) -> Any:
-        try:
-            with open(self._path, "rb") as file:
-                return codec.decode(file.read(), ())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _cannot("read", self._path, error) from None
-
-    def write(self, saved: list[Any]) -> None:
-        """In the place of the last one, whole or not at all."""
-        fresh = self._path + ".new"
-        try:
-            with open(fresh, "wb") as file:
-                file.write(codec.encode(saved))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, self._path)
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise _cannot("write", self._path, error) from None
-
-    def release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-
-def _cannot(what: str, path: str, error: OSError) -> CheckpointError:
-    return CheckpointError(
-        f"cannot {what} the checkpoint '{path}': {error.strerror or error}",
-        remedy="check that the folder may be read and written and that the disk has room",
-    )

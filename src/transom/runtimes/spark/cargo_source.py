@@ -6,8 +6,10 @@ Spark logs, so a batch that is run again reads the very same records, whatever h
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +48,8 @@ class Reading:
     first_sender: int = 0
     ending: tuple[str, ...] = ()
     """Inputs that others read, and that have nothing more to come."""
+    folder: str = ""
+    """Where paths begin: that of the program, which need not be that of its workers."""
 
     def open(self, name: str) -> PiecewiseSource:
         definition = self.layout.sources[name]
@@ -55,6 +59,11 @@ class Reading:
         time_column = None if definition.time is None else definition.time.column
         times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
         return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
+
+    def enter(self) -> None:
+        """Go where paths begin. On a machine that has no such folder only whole paths can be read."""
+        with suppress(OSError):
+            os.chdir(self.folder or ".")
 
     @property
     def wants_time(self) -> bool:
@@ -116,6 +125,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         reading = self._reading
+        reading.enter()
         at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
         for name in reading.names:
             if name in ended:
@@ -165,6 +175,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield cargo_batch([parcel], labels, 1)
 
     def _parcels(self, stretch: Stretch) -> Iterator[Parcel]:
+        self._reading.enter()
         packer = Packer(self._reading.layout, stretch.sender, stretch.now)
         for name, pieces in stretch.pieces:
             source = self._source(name)

@@ -35,11 +35,12 @@ from transom.runtimes.spark.cargo_source import Reading, cargo_source
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
 from transom.runtimes.spark.frame_source import packed
+from transom.runtimes.spark.guard import Guard
 from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.types import spark_schema
-from transom.runtimes.spark.worker_errors import read_back
+from transom.runtimes.spark.worker_errors import first_line, read_back
 
 Definition = StreamDefinition | TableDefinition
 
@@ -83,6 +84,7 @@ class SparkQuery:
         buckets = self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items()}
         self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames))
+        self._frames = {each: frame for each, frame in self._frames.items() if each in self.layout.sources}
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
@@ -94,9 +96,12 @@ class SparkQuery:
         self._watch = watch
         self._pumps: list[Pump] = []
         self._started: StreamingQuery | None = None
-        self._error: BaseException | None = None
+        self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
+        """Whether all work is done in the driver's own process, so that there are no executors that may die."""
+        self.guard = Guard()
         self._lock = threading.Lock()
         self._ending = False
+        self._earlier: list[Any] = []
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -105,10 +110,13 @@ class SparkQuery:
         checkpoint = QueryCheckpoint(self._folder())
         checkpoint.claim(self.layout.fingerprint)
         answer, *_ = self._sinks()
-        writer = self.cargo(answer.parts).writeStream.foreachBatch(self._batch).queryName(self._run_name())
-        writer = writer.option("checkpointLocation", checkpoint.spark).outputMode("append")
+        writer = self.cargo(answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
+        writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.spark).outputMode("append")
         trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
-        self._started = writer.trigger(**trigger).start()
+        try:
+            self._started = writer.trigger(**trigger).start()
+        except Exception as error:  # of PySpark, or of the JVM itself
+            raise self._told(error) from None
         return self._started
 
     @property
@@ -132,18 +140,40 @@ class SparkQuery:
 
     def run(self) -> None:
         """To the end of the input, which must have one."""
-        self.start()
         try:
-            self.wait()
-            if self._frames:
-                # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
-                self._ending = True
-                self.start()
-                self.wait()
+            self.start()
+            while not self.ended():
+                time.sleep(_LOOK)
         except BaseException:
             self.abandon()
             raise
         self.close()
+
+    def ended(self) -> bool:
+        """Whether it has come to the end of its input; what went wrong is raised."""
+        if not self.wait(0):
+            return False
+        if self._frames and not self._ending and not self.follow:
+            # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
+            self._ending = True
+            self._earlier = self.progress
+            self.start()
+            return False
+        return True
+
+    def finish(self) -> None:
+        """Stop after the batch that is under way."""
+        self.guard.ask()
+        while self.active and (self.guard.busy or self._triggered):
+            time.sleep(_LOOK)
+        self.stop()
+        if self._started is not None:
+            self._raise_what_went_wrong()
+
+    @property
+    def _triggered(self) -> bool:
+        """Whether Spark is at work on a batch, its end included."""
+        return self._started is not None and bool(self._started.status["isTriggerActive"])
 
     def stop(self) -> None:
         if self._started is not None:
@@ -192,8 +222,17 @@ class SparkQuery:
 
     @property
     def progress(self) -> list[dict[str, Any]]:
-        """Spark's own progress events, the last hundred or so."""
-        return [] if self._started is None else list(self._started.recentProgress)
+        """Spark's own progress events, the last hundred or so of every start."""
+        return [*self._earlier, *([] if self._started is None else self._started.recentProgress)]
+
+    def batch_seconds(self, number: int) -> float | None:
+        """How long a batch took, by Spark's own account; None as long as it has none."""
+        last = None if self._started is None else self._started.lastProgress
+        if last is None or last["batchId"] < number:
+            return None
+        known = [last] if last["batchId"] == number else self.progress
+        told = next((each for each in known if each["batchId"] == number), None)
+        return None if told is None else float(told["durationMs"].get("triggerExecution", 0)) / 1000
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
@@ -238,6 +277,7 @@ class SparkQuery:
             max_files=self._max_files,
             follow=self.follow,
             ending=tuple(self._frames) if self._ending else (),
+            folder=os.getcwd(),
         )
         called = f"transom_{uuid.uuid4().hex}"
         self.spark.dataSource.register(cargo_source(called, reading))
@@ -251,12 +291,12 @@ class SparkQuery:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """What a batch brought to the sink."""
-        cargo = frame.select("kind", "blob").toArrow()
-        try:
-            self._take(cargo, number)
-        except BaseException as error:
-            self._error = error  # Spark would tell of it in a text of its own
-            raise
+        cargo = frame.select("kind", "blob")
+        if not self._alone:
+            # Where an executor has died Spark takes stages back and runs them again, but for the last one: so the last
+            # one is not ours.
+            cargo = cargo.repartition(1)
+        self._take(cargo.toArrow(), number)
         self._watch(self)
 
     def _take(self, cargo: pa.Table, number: int) -> None:
@@ -323,17 +363,16 @@ class SparkQuery:
 
     def _raise_what_went_wrong(self) -> None:
         assert self._started is not None
-        if self._error is not None:
-            raise self._error
         error = self._started.exception()
-        if error is not None:
-            raise self._told(error)
+        if error is None or self.guard.stopped:
+            return
+        raise self.guard.error or self._told(error)
 
     def _told(self, error: Exception) -> TransomError:
         found = read_back(str(error))
         if found is None and self._checkpoint is not None:
-            found = damage(str(error))
+            found = damage(str(error), os.path.abspath(self._checkpoint))
         if found is None:
-            found = SparkError(f"Spark gave the query up: {str(error).splitlines()[0]}", remedy="the log tells more")
+            found = SparkError(f"Spark gave the query up: {first_line(str(error))}", remedy="the log tells more")
         found.query = self._planned.statement.text
         return found

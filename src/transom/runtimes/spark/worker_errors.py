@@ -58,3 +58,13 @@ def read_back(text: str) -> TransomError | None:
     error = known(told["what"], remedy=told["remedy"])
     error.operator = told["operator"]
     return error
+
+
+def first_line(text: str) -> str:
+    """What a text of the JVM says first, without the words that lead up to it.
+
+    >>> first_line("An error occurred while calling o1.start.\\n: java.io.IOException: no chmod\\n\\tat x")
+    'java.io.IOException: no chmod'
+    """
+    lines = [line.removeprefix(": ").strip() for line in text.splitlines()]
+    return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "")[:300]

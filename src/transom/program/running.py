@@ -15,8 +15,9 @@ from transom.connectors.memory import MemorySink
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
-from transom.runtimes.local.result import Result
-from transom.runtimes.local.run import LocalRun
+from transom.program.progress import Listener
+from transom.program.result import Result
+from transom.program.run import Run
 from transom.program.status import Status
 
 _SECONDS_TO_END = 5.0
@@ -25,7 +26,7 @@ _SECONDS_TO_END = 5.0
 class _Shared:
     """What the thread and its owner both see. The thread does not know the owner, so that a forgotten one can go."""
 
-    def __init__(self, run: LocalRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.changed = threading.Condition()
         self.status = run.status()[0]
@@ -43,7 +44,7 @@ class _Shared:
                 self.over = True
                 self.changed.notify_all()
 
-    def _watch(self, run: LocalRun) -> None:
+    def _watch(self, run: Run) -> None:
         (status,) = run.status()
         with self.changed:
             self.status = status
@@ -66,7 +67,7 @@ class RunningQuery:
     (True, True, [{'a': 999}])
     """
 
-    def __init__(self, run: LocalRun, statement: str) -> None:
+    def __init__(self, run: Run, statement: str) -> None:
         (query,) = run.queries
         self._sink = query.sink
         self._shared = _Shared(run)
@@ -90,6 +91,10 @@ class RunningQuery:
     def error(self) -> BaseException | None:
         """What went wrong, if anything did."""
         return self._shared.error
+
+    def on_progress(self, callback: Listener) -> None:
+        """Have a function told of every batch from now on, in the thread of the query."""
+        self._shared.run.listeners.append(callback)
 
     @property
     def result(self) -> Result:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transom.connectors.source import Source
-from transom.planner.explain import explain_json, explain_text
-from transom.runtimes.local.analyze import measure
+from transom.planner.explain import Measured, explain_json, explain_text
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
-from transom.runtimes.local.query import Definition
 
-OpenSource = Callable[[Definition], Source]
+Measure = Callable[[Planned, str], list[Measured]]
+"""Runs a query whose rows would be written in this form, and tells what each operator did."""
 
 
 class Explained(str):
@@ -30,16 +28,16 @@ class Explained(str):
         return plans_html(self.plans) if self.plans else text_html(self)
 
 
-def explained(planned: Planned, open_source: OpenSource, analyze: bool) -> Explained:
-    """How the query would run, as a tree; with `analyze` it is run, and measured."""
+def explained(planned: Planned, measure: Measure | None) -> Explained:
+    """How the query would run, as a tree; with `measure` it is run, and measured."""
     assert planned.root is not None
     emit = "changes" if planned.sink is None else planned.sink.emit
-    measured = measure(planned, open_source, emit) if analyze else None
+    measured = None if measure is None else measure(planned, emit)
     plan = {"statement": planned.statement.text, **explain_json(planned.root, measured)}
     return Explained.of(explain_text(planned.root, measured), [plan])
 
 
-def explained_all(planned: Sequence[Planned], open_source: OpenSource, analyze: bool) -> Explained:
+def explained_all(planned: Sequence[Planned], measure: Measure | None) -> Explained:
     """The same of several, one below the other."""
-    parts = [explained(one, open_source, analyze) for one in planned]
+    parts = [explained(one, measure) for one in planned]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])

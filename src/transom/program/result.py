@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import unique_names
-from transom.runtimes.local.explained import Explained
+from transom.program.explained import Explained
 from transom.program.notebook import status_html, table_html, text_html
 from transom.program.status import Status
 

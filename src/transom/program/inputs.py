@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +14,19 @@ from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.open import open_source
 from transom.connectors.source import Source
 from transom.core.errors import QueryError, SourceError
-from transom.plan.catalogue import Catalogue, StreamDefinition
-from transom.runtimes.local.declare import Bound, Late, declared_stream, declared_table
-from transom.runtimes.local.query import Definition
 from transom.pipeline.side import SIDE, SIDE_TABLE
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.program.declare import Bound, Late, declared_stream, declared_table
+
+Definition = StreamDefinition | TableDefinition
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A DataFrame whose rows are read where it lives, and its columns in our types."""
+
+    frame: Any
+    columns: pa.Schema
 
 
 class Inputs:
@@ -29,16 +39,28 @@ class Inputs:
         self._catalogue = catalogue
         self._memory: dict[str, MemorySource] = {}
         self._supplies: dict[str, Supply] = {}
+        self.frames: dict[str, Any] = {}
         self.side = MemorySink(SIDE)
         catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
 
     def table(self, name: str, data: Any) -> None:
+        if isinstance(data, Frame):
+            raise SourceError(
+                f"'{name}' is a streaming DataFrame, and the rows of a table must all be there",
+                remedy="declare it with stream(..), or give a DataFrame that does not stream",
+            )
         schema, batches = batches_of(data)
         self._declare(declared_table(name, columns_of(schema, name)), batches)
 
     def stream(
         self, name: str, data: Any, time: str | None, bound: Bound, late: Late, columns: pa.Schema | None
     ) -> None:
+        if isinstance(data, Frame):
+            self._refuse_known(name)
+            declared = columns_of(data.columns if columns is None else columns, name)
+            self._catalogue.relations[name.lower()] = declared_stream(name, declared, time, bound, late)
+            self.frames[name.lower()] = data.frame
+            return
         if is_lazy(data):
             self._refuse_known(name)
             supply = Supply(name, data, columns)

@@ -1,0 +1,160 @@
+"""Where a file sink writes, and how a file gets there: whole or not at all.
+
+A path with a known extension is one file; any other path is a folder of parts. A file is written under a hidden name in
+the folder where it will stand, forced to disk, and then renamed. One file is made of parts, too, which lie in a hidden
+folder beside it until the end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.listing import show
+from transom.connectors.part_writers import PartWriter, append_part, open_part
+from transom.connectors.properties import FileProperties, format_by_extension, read_file_properties
+from transom.core.errors import OptionError, SinkError
+from transom.core.schema import unique_names
+
+PART: Final = re.compile(r"part-(?P<number>\d{6,})(?:-(?P<bucket>\d{4,}))?\.[a-z]+")
+"""The name of a part: the number of its commit or batch, and where several write at once, which of them wrote it."""
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """`file` is the one file that is wanted, if it is one; `folder` is where its parts are."""
+
+    properties: FileProperties
+    schema: pa.Schema
+    file: str | None
+    folder: str
+
+    @staticmethod
+    def of(properties: dict[str, str], schema: pa.Schema) -> FileTarget:
+        """For rows of `schema`, whose names become unique if they are not."""
+        read = read_sink_properties(properties)
+        names = unique_names(schema.names)
+        unique = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+        path = os.path.abspath(read.path)
+        if _is_folder(read.path):
+            return FileTarget(read, unique, None, path)
+        return FileTarget(read, unique, path, hidden(path, ".parts"))
+
+    def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.types != self.schema.types:
+            raise SinkError(f"the sink takes columns {self.schema.types} and was given {batch.schema.types}")
+        return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+
+    def open(self, path: str) -> PartWriter:
+        return open_part(path, self.schema, self.properties)
+
+    def replace(self, batch: pa.RecordBatch) -> None:
+        """The rows as the one file of the sink."""
+        rows = self.checked(batch)
+        self._write_whole(self.snapshot, lambda writer: writer.write(rows))
+
+    @property
+    def snapshot(self) -> str:
+        """Where a snapshot goes: the path itself, or `latest` in the folder."""
+        return self.file or os.path.join(self.folder, f"latest.{self.properties.format}")
+
+    def gather(self, folder: str, parts: Sequence[str], *, behind: bool) -> None:
+        """Makes one file of the parts in a folder, which is gone then; `behind` the rows that are in it already."""
+        file = self.file
+        assert file is not None
+        done = hidden(file, ".done")
+
+        def fill(writer: PartWriter) -> None:
+            for part in ([file] if behind else []) + [os.path.join(folder, part) for part in parts]:
+                append_part(writer, part)
+
+        self._write_whole(file, fill, before=lambda: os.replace(folder, done))
+        with self.errors():
+            shutil.rmtree(done)
+
+    def finish_gathering(self, known: bool) -> None:
+        """A run ended while it made one file of its parts: the file was whole already, and perhaps not yet shown.
+
+        `known` says whether its rows count; they do not for a run that starts anew.
+        """
+        if self.file is None:
+            return
+        done, whole = hidden(self.file, ".done"), hidden(self.file, ".new")
+        if os.path.isdir(done):
+            if known and os.path.isfile(whole):
+                show_file(whole, self.file)
+            shutil.rmtree(done)
+
+    def miss_file(self, parts: int) -> SinkError:
+        return SinkError(
+            f"'{show(self.properties.path)}' is not there, and {parts} parts of it have been written before",
+            remedy="put it back, or start the query anew",
+        )
+
+    def _write_whole(
+        self, target: str, fill: Callable[[PartWriter], None], before: Callable[[], None] = lambda: None
+    ) -> None:
+        """Writes a file of its own and then shows it; when that fails nothing has changed."""
+        with self.errors():
+            writer = self.open(hidden(target, ".new"))
+            try:
+                fill(writer)
+                writer.close()
+                before()
+                show_file(writer.path, target)
+            except BaseException:
+                writer.abandon()
+                raise
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SinkError(
+                f"'{show(self.properties.path)}' cannot be written: {error.strerror or error}",
+                remedy="check that the folder may be written to and that the disk has room",
+            ) from error
+
+
+def read_sink_properties(given: dict[str, str]) -> FileProperties:
+    """The properties of a sink, with its format; or OptionError with what to write instead."""
+    properties = read_file_properties(given, source=False)
+    file_format = properties.format_of(properties.path)
+    if file_format is None:
+        raise OptionError(
+            f"the path '{show(properties.path)}' does not tell the format of the sink",
+            remedy="write format = 'parquet', 'csv' or 'jsonl'",
+        )
+    return FileProperties(properties.path, file_format, properties.delimiter_of(properties.path), properties.null)
+
+
+def hidden(path: str, ending: str) -> str:
+    """A name beside the path that no reader of folders takes for a file of rows."""
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}{ending}")
+
+
+def show_file(written: str, target: str) -> None:
+    """Renames a file that is on disk, and puts the renaming there too."""
+    os.replace(written, target)
+    sync_folder(os.path.dirname(target))
+
+
+def sync_folder(path: str) -> None:
+    """Puts on disk which files there are in a folder."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_folder(path: str) -> bool:
+    return path.endswith(("/", os.sep)) or format_by_extension(path) is None or os.path.isdir(path)

@@ -1,0 +1,72 @@
+"""The standing queries of a text as orders for a runtime: what each is called, and where its rows go."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.files_sink import OpenFiles
+from transom.connectors.memory import MemorySink
+from transom.connectors.open import is_files, open_sink
+from transom.connectors.screen import Screen
+from transom.connectors.sink import Sink
+from transom.core.errors import OptionError
+from transom.program.planned import Planned
+from transom.program.run import OpenSink, Order
+
+Answer = Callable[[Planned, str, pa.Schema], Sink]
+"""Makes the sink of a bare query, of the statement, its name and the columns."""
+
+_FORMS: Final = ("changes", "lifetimes", "latest")
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Answers of bare queries go to what `answer` makes, otherwise to memory. Refused rows go to files below the folder
+    `side`, otherwise to the sink `refused`, if there is one."""
+
+    screen: Screen
+    emit: str
+    follow: bool = False
+    side: str | None = None
+    refused: Sink | None = None
+    answer: Answer | None = None
+
+    def orders(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[Order]:
+        """A query is called by its sink or its number, unless `names` tell."""
+        if self.emit not in _FORMS:
+            raise OptionError(f"emit cannot be '{self.emit}'", remedy="write changes, lifetimes or latest")
+        found: list[Order] = []
+        for one, given in zip_longest((one for one in planned if one.standing), names):
+            name = given or _name(one, [order.name for order in found])
+            emit = self.emit if one.sink is None else one.sink.emit
+            found.append(Order(one, name, emit, self._sink_maker(one, name), self._side_maker(name)))
+        return found
+
+    def _sink_maker(self, one: Planned, name: str) -> OpenSink:
+        sink, answer = one.sink, self.answer
+        if sink is not None and is_files(sink):
+            return OpenFiles(sink.properties)
+        if sink is not None:
+            return lambda schema, parts: open_sink(sink, schema, parts=parts, screen=self.screen, follow=self.follow)
+        if answer is not None:
+            return lambda schema, parts: answer(one, name, schema)
+        return lambda schema, parts: MemorySink(schema)
+
+    def _side_maker(self, name: str) -> OpenSink | None:
+        refused = self.refused
+        if self.side is not None:
+            return OpenFiles({"path": os.path.join(self.side, name, ""), "format": "jsonl"})
+        return None if refused is None else lambda schema, parts: refused
+
+
+def _name(one: Planned, taken: list[str]) -> str:
+    """What a query is called in messages and folders: its sink, or its number."""
+    name = "" if one.sink is None else one.sink.name
+    return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"

@@ -1,0 +1,64 @@
+"""What a batch of a query did, told to whoever asked: the same of every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from transom.program.status import Status
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an operator keeps; `number` is that of EXPLAIN."""
+
+    number: int
+    operator: str
+    tactic: str
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A batch that is done: a step in this process, a micro-batch on Spark.
+
+    `rows_in` are the rows that it read of all inputs, `progress` is the instant up to which the answer is final.
+
+    >>> from transom import Session
+    >>> session, seen = Session(batch_rows=1), []
+    >>> session.on_progress(seen.append)
+    >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-05-02", "a": 2}], time="t")
+    >>> _ = session.run("SELECT MAX(a) AS a FROM s")
+    >>> sum(each.rows_in for each in seen), {each.query for each in seen}
+    (2, {'query-1'})
+    """
+
+    query: str
+    batch: int
+    rows_in: int
+    rows_per_second: float
+    seconds: float
+    progress: int
+    operators: tuple[Kept, ...]
+
+
+Listener = Callable[[Progress], None]
+
+
+def progress_of(status: Status, batch: int, rows_before: int, seconds: float) -> Progress:
+    """`rows_before`: how many rows had been read before the batch."""
+    rows = read_rows(status) - rows_before
+    return Progress(
+        query=status.name,
+        batch=batch,
+        rows_in=rows,
+        rows_per_second=rows / seconds if seconds > 0 else 0.0,
+        seconds=seconds,
+        progress=status.progress,
+        operators=tuple(Kept(one.number, one.operator, one.tactic, one.state_bytes) for one in status.operators),
+    )
+
+
+def read_rows(status: Status) -> int:
+    """Rows of all inputs so far."""
+    return sum(one.rows_in for one in status.inputs)

@@ -1,0 +1,106 @@
+"""What a runtime is to a session: something that makes queries of plans, runs them together, and measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from transom.connectors.sink import Sink
+from transom.planner.explain import Measured
+from transom.program.clock import Clock
+from transom.program.inputs import Frame
+from transom.program.planned import Planned
+from transom.program.progress import Listener, Progress
+from transom.program.status import Status
+
+EVERY: Final = 16
+"""Steps between two checkpoints, unless told otherwise."""
+
+OpenSink = Callable[[pa.Schema, int], Sink]
+"""Makes the sink of these columns; it is told how many parts there are of it already."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A query to be run: its plan, what it is called, the form of its answer, and where that and refused rows go."""
+
+    planned: Planned
+    name: str
+    emit: str
+    open_sink: OpenSink
+    open_side: OpenSink | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How queries are run. `follow`: they wait for more rows where an input may grow. `checkpoint` is a folder."""
+
+    follow: bool = False
+    checkpoint: str | None = None
+    every: int = EVERY
+    clock: Clock | None = None
+
+
+class Query(Protocol):
+    name: str
+
+    @property
+    def sink(self) -> object: ...
+
+    @property
+    def in_memory(self) -> bool: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    def table(self) -> pa.Table: ...
+
+    def status(self) -> Status: ...
+
+
+class Run(Protocol):
+    """Queries that run together.
+
+    `run` goes to the end of the input, or until it is stopped; `watch` is called after batches, and now and then while
+    there is nothing to do. Listeners are told of every batch, in the thread that runs it.
+    """
+
+    listeners: list[Listener]
+
+    @property
+    def queries(self) -> Sequence[Query]: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    def status(self) -> list[Status]: ...
+
+    def last(self, name: str) -> Progress | None:
+        """What the last batch of a query did; None where batches are too small to speak of."""
+
+    def run(self, watch: Callable[[Run], None] = ...) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Runtime(Protocol):
+    @property
+    def missing_settings(self) -> Sequence[object]:
+        """What the place where queries run should have and has not, each as a line to write."""
+
+    def begin(self, brief: bool = False) -> None:
+        """Start what takes long, while the caller goes on. `brief`: it is for a minute or so."""
+
+    def assemble(self, orders: Sequence[Order], terms: Terms) -> Run:
+        """Ready to run, from the checkpoint if there is one."""
+
+    def measure(self, planned: Planned, emit: str) -> list[Measured]:
+        """Run a query, forget its answer, and tell what each operator did, in the order of EXPLAIN."""
+
+    def adopt(self, name: str, frame: Any) -> Frame | pa.Table:
+        """A DataFrame of Spark as an input of this name."""
+
+    def close(self) -> None: ...

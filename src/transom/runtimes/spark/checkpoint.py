@@ -1,0 +1,128 @@
+"""What a query's checkpoint tells before Spark reads it: how far it came, over how many buckets, and for which query.
+
+Spark logs the plan of every batch before it runs (`offsets`) and that it is done afterwards (`commits`). It keeps the
+number of partitions that a checkpoint began with, whatever the session says now; and so do we.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from transom.connectors.file_target import sync_folder
+from transom.core.errors import CheckpointError
+
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PLAN: Final = "plan"
+
+_OF_STATE: Final = re.compile(r"CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION_FAILED")
+_NO_DAMAGE: Final = re.compile(r"No space left|Permission denied", re.IGNORECASE)
+_CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w.$]+(?:Exception|Error): )?")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """So many batches are done, so many have been planned; `buckets` is None where nothing has been planned."""
+
+    done: int = 0
+    planned: int = 0
+    buckets: int | None = None
+
+
+class QueryCheckpoint:
+    """The checkpoint of one query, in a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.spark = os.path.join(folder, "spark")
+        """What Spark writes."""
+
+    def reached(self) -> Reached:
+        with self._errors():
+            planned, done = (self._batches(name) for name in ("offsets", "commits"))
+            if not planned and not done:
+                return Reached()
+            if not planned or (done and max(done) > max(planned)):
+                raise self._damaged("batches are done that were never planned")
+            last = max(planned)
+            return Reached(max(done, default=-1) + 1, last + 1, self._buckets(last))
+
+    def claim(self, fingerprint: str) -> None:
+        """Refuse the checkpoint of another query; an empty one is this query's from now on."""
+        path = os.path.join(self.folder, _PLAN)
+        with self._errors():
+            os.makedirs(self.folder, exist_ok=True)
+            if not self._batches("offsets"):
+                with open(path + ".new", "w", encoding="utf-8") as file:
+                    file.write(fingerprint)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(path + ".new", path)
+                sync_folder(self.folder)
+                return
+            if not os.path.exists(path):
+                return  # every bucket looks at its own memory, too
+            with open(path, encoding="utf-8") as file:
+                known = file.read()
+        if known != fingerprint:
+            raise CheckpointError(
+                f"the checkpoint in '{self.folder}' was written by another query",
+                remedy="run the query that wrote it, or start with an empty checkpoint folder",
+            )
+
+    def _batches(self, log: str) -> list[int]:
+        try:
+            return [int(name) for name in os.listdir(os.path.join(self.spark, log)) if name.isdigit()]
+        except FileNotFoundError:
+            return []
+
+    def _buckets(self, batch: int) -> int:
+        with open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        try:
+            return int(json.loads(lines[1])["conf"][PARTITIONS])
+        except (IndexError, KeyError, TypeError, ValueError):
+            raise self._damaged(f"the plan of batch {batch} cannot be read") from None
+
+    def _damaged(self, what: str) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint in '{self.folder}' is damaged: {what}",
+            remedy="put it back from a copy, or start with an empty checkpoint folder",
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, UnicodeDecodeError) as error:
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            raise CheckpointError(
+                f"the checkpoint in '{self.folder}' cannot be used: {what}",
+                remedy="check that the folder may be read and written and that the disk has room",
+            ) from None
+
+
+def damage(error: str, folder: str) -> CheckpointError | None:
+    """Spark's error as one of the checkpoint, if it is one: if it names a file of it, or state that cannot be loaded.
+
+    >>> text = "Job aborted\\n  at x.y\\nCaused by: java.io.FileNotFoundException: File /c/spark/state/2 does not exist"
+    >>> print(damage(text, "/c"))
+    the checkpoint cannot be gone on with: File /c/spark/state/2 does not exist
+      put it back from a copy, or start with an empty checkpoint folder
+    >>> damage(text, "/d")
+    """
+    lines = [line.strip() for line in error.splitlines()]
+    named = [line for line in lines if f"{folder}/" in line and not line.startswith(("at ", "File "))]
+    known = named or [line for line in lines if _OF_STATE.search(line)]
+    if not known or _NO_DAMAGE.search(error):
+        return None
+    # The last cause is the first thing that went wrong.
+    return CheckpointError(
+        f"the checkpoint cannot be gone on with: {_CAUSE.sub('', known[-1])[:500]}",
+        remedy="put it back from a copy, or start with an empty checkpoint folder",
+    )

@@ -1,0 +1,165 @@
+"""Answers written to files by the tasks that made them, each row once whatever dies.
+
+A task writes the rows of its bucket to a hidden file of a random name and tells the driver of it. When all tasks of the
+batch are through, the driver shows their files under names made of batch and bucket. A batch that is run again, after
+a restart, makes the same rows and puts them in the place of those that were shown before; and what attempts left behind
+that nobody counts is hidden, and removed at the next occasion.
+
+One file is made of such parts at the end. The parts are in a hidden folder meanwhile: `.parts`, or `.more` where the
+file is there from a run that had ended and has been gone on with.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.file_target import PART, FileTarget, hidden, sync_folder
+from transom.pipeline.cargo import FILES, OUT, CargoPart, Parcel, pack, unpack
+
+_UNSEEN: Final = re.compile(r"\.part-[0-9a-f]{32}\.new")
+
+
+@dataclass(frozen=True)
+class PartFiles:
+    """Where tasks write, and how. It travels to them."""
+
+    target: FileTarget
+    folder: str
+
+    def write(self, rows: Iterable[pa.RecordBatch]) -> str:
+        """A file that is on disk, and that nobody sees yet; its name."""
+        name = f".part-{secrets.token_hex(16)}.new"
+        with self.target.errors():
+            writer = self.target.open(os.path.join(self.folder, name))
+            try:
+                for batch in rows:
+                    writer.write(self.target.checked(batch))
+                writer.close()
+            except BaseException:
+                writer.abandon()
+                os.unlink(writer.path)
+                raise
+        return name
+
+    def written(self, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """The parcels of a bucket; in the place of rows of the answer the name of the file that has them."""
+        told = [parcel for parcel in parcels if parcel.kind == OUT]
+        rows = [part.rows for parcel in told for part in unpack(parcel.blob) if part.rows is not None]
+        count = sum(map(len, rows))
+        others = [parcel for parcel in parcels if parcel.kind != OUT]
+        if not count:
+            return others
+        about = {"kind": "file", "name": self.write(rows), "bucket": told[0].bucket, "rows": count}
+        return [Parcel(told[0].fragment, told[0].bucket, FILES, pack([CargoPart(about)])), *others]
+
+
+class BatchFiles:
+    """The parts of all batches, in the driver. `done` batches are settled, of `planned` ones parts may be shown.
+
+    `snapshots` says that the answer is one file that is replaced as a whole.
+    """
+
+    def __init__(
+        self, properties: dict[str, str], schema: pa.Schema, *, done: int, planned: int, snapshots: bool = False
+    ) -> None:
+        self._target = FileTarget.of(properties, schema)
+        self._schema = schema
+        self._snapshots = snapshots
+        self._shown_before = planned > done
+        with self._target.errors():
+            self._target.finish_gathering(known=done > 0)
+            self._folder, self._behind = self._place(done, planned)
+            os.makedirs(os.path.dirname(self._target.snapshot) if snapshots else self._folder, exist_ok=True)
+            if not snapshots:
+                self._forget(planned)
+
+    @property
+    def parts(self) -> PartFiles | None:
+        """For the tasks; snapshots are put together in the driver."""
+        return None if self._snapshots else PartFiles(self._target, self._folder)
+
+    def show(self, batch: int, files: Iterable[tuple[int, str]]) -> None:
+        """The files of a batch, (bucket, name) each, in the place of all that were shown of it before."""
+        with self._target.errors():
+            shown = set()
+            for bucket, name in files:
+                part = f"part-{batch:06}-{bucket:04}.{self._target.properties.format}"
+                os.replace(os.path.join(self._folder, name), os.path.join(self._folder, part))
+                shown.add(part)
+            if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
+                self._remove(name for name, place in self._shown().items() if place[0] == batch and name not in shown)
+                self._shown_before = False
+            if shown:
+                sync_folder(self._folder)
+
+    def write(self, batch: int, rows: pa.RecordBatch) -> None:
+        """Rows of a batch that are here in the driver."""
+        files = PartFiles(self._target, self._folder)
+        self.show(batch, [(0, files.write([rows]))] if len(rows) else [])
+
+    def replace(self, batch: int, rows: pa.RecordBatch) -> None:
+        self._target.replace(rows)
+
+    def abandon(self) -> None:
+        """What was shown stays: the batch is either settled, or will be run again."""
+        self._tidy()
+
+    def close(self) -> None:
+        """One file is made of all parts; a folder has them already."""
+        self._tidy()
+        if self._snapshots:
+            if not os.path.exists(self._target.snapshot):
+                self._target.replace(pa.RecordBatch.from_pylist([], self._schema))
+        elif self._target.file is not None and os.path.isdir(self._folder):
+            parts = self._shown()
+            in_order = sorted(parts, key=lambda name: parts[name])
+            if in_order or not self._behind:
+                self._target.gather(self._folder, in_order, behind=self._behind)
+            else:
+                shutil.rmtree(self._folder)
+
+    def _place(self, done: int, planned: int) -> tuple[str, bool]:
+        """The folder of the parts, and whether the file has rows that come before them."""
+        file = self._target.file
+        if file is None:
+            return self._target.folder, False
+        folder, more = self._target.folder, hidden(file, ".more")
+        if self._snapshots:
+            return folder, False
+        if not planned:
+            for forgotten in (folder, more):
+                shutil.rmtree(forgotten, ignore_errors=True)
+        if os.path.isdir(more):
+            return more, True
+        if os.path.isdir(folder) or not done:
+            return folder, False
+        if not os.path.isfile(file):
+            raise self._target.miss_file(done)
+        return more, True
+
+    def _forget(self, planned: int) -> None:
+        """Parts of a run that is forgotten are removed, and what attempts left behind."""
+        self._tidy()
+        self._remove(name for name, place in self._shown().items() if place[0] >= planned)
+
+    def _shown(self) -> dict[str, tuple[int, int]]:
+        """Batch and bucket of every part."""
+        found = ((name, PART.fullmatch(name)) for name in os.listdir(self._folder))
+        return {name: (int(part["number"]), int(part["bucket"] or 0)) for name, part in found if part is not None}
+
+    def _tidy(self) -> None:
+        with self._target.errors():
+            if os.path.isdir(self._folder):
+                self._remove(name for name in os.listdir(self._folder) if _UNSEEN.fullmatch(name))
+
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            os.unlink(os.path.join(self._folder, name))

@@ -1,0 +1,114 @@
+"""The Spark runtime: each query is a streaming query, in a session of the user's own or in one that Transom starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from transom.core.errors import OptionError, SourceError
+from transom.planner.explain import Measured
+from transom.program.checkpoint_folder import CheckpointFolder
+from transom.program.inputs import Frame, Inputs
+from transom.program.nowhere import Nowhere
+from transom.program.planned import Planned
+from transom.program.run import Order, Terms
+from transom.runtimes.spark import settings
+from transom.runtimes.spark.query import SparkQuery
+from transom.runtimes.spark.run import SparkRun
+from transom.runtimes.spark.shared import Lease
+from transom.runtimes.spark.types import schema_of
+
+
+class SparkRuntime:
+    """`spark` is a session to be used as it is; without one, one is started when it is first needed."""
+
+    def __init__(self, inputs: Inputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
+        if spark is not None:
+            settings.check(spark)
+        self._inputs = inputs
+        self._given = spark
+        self._lease = Lease(cores)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._lease.spark if self._given is None else self._given
+
+    @property
+    def missing_settings(self) -> Sequence[object]:
+        return () if self._given is None else settings.missing(self._given)
+
+    def begin(self, brief: bool = False) -> None:
+        if self._given is None:
+            self._lease.begin(brief)
+
+    def assemble(self, orders: Sequence[Order], terms: Terms) -> SparkRun:
+        if terms.clock is not None:
+            raise OptionError(
+                "on Spark time cannot be held: the clock is that of its workers",
+                remedy="leave clock out, or run the query in this process (Session without spark=..)",
+            )
+        folder = None if terms.checkpoint is None else CheckpointFolder(terms.checkpoint, "spark")
+        try:
+            if folder is not None:
+                folder.claim([order.name for order in orders])
+            return SparkRun([self._query(order, terms) for order in orders], folder)
+        except BaseException:
+            if folder is not None:
+                folder.release()
+            raise
+
+    def measure(self, planned: Planned, emit: str) -> list[Measured]:
+        most: list[int] = []
+
+        def watch(query: SparkQuery) -> None:
+            kept = [operator.state_bytes for operator in query.status().operators]
+            most[:] = [max(pair) for pair in zip(most or kept, kept, strict=True)]
+
+        query = SparkQuery(
+            planned,
+            self.spark,
+            self._inputs.open,
+            lambda schema, parts: Nowhere(),
+            frames=self._inputs.frames,
+            emit=emit,
+            watch=watch,
+        )
+        query.run()
+        operators = query.status().operators
+        return [
+            Measured(operator.rows_in, operator.rows_out, operator.ends, bytes_kept, operator.seconds)
+            for operator, bytes_kept in zip(operators, most or [0] * len(operators), strict=True)
+        ]
+
+    def adopt(self, name: str, frame: Any) -> Frame | pa.Table:
+        """A streaming DataFrame is read where it lives; the rows of any other one are fetched."""
+        if not hasattr(frame, "isStreaming"):
+            raise SourceError(
+                f"'{name}' is a {type(frame).__name__} of Spark, not a DataFrame", remedy="give a pyspark.sql.DataFrame"
+            )
+        columns = schema_of(frame, f"'{name}'")
+        return Frame(frame, columns) if frame.isStreaming else frame.toArrow()
+
+    def close(self) -> None:
+        """Stop Spark if it was started for this runtime, and for no other one that is still there."""
+        self._lease.release()
+
+    def _query(self, order: Order, terms: Terms) -> SparkQuery:
+        return SparkQuery(
+            order.planned,
+            self.spark,
+            self._inputs.open,
+            order.open_sink,
+            frames=self._inputs.frames,
+            open_side=order.open_side,
+            emit=order.emit,
+            follow=terms.follow,
+            checkpoint=None
+            if terms.checkpoint is None
+            else os.path.abspath(os.path.join(terms.checkpoint, order.name)),
+            name=order.name,
+        )

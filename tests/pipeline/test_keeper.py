@@ -1,0 +1,101 @@
+"""The memory of a bucket survives in its log, whatever becomes of the warm one, and costs what a batch brings."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from tests.pipeline.buckets import laid_out, rows
+from tests.run_locally import batch_of
+from transom.core.errors import CheckpointError
+from transom.pipeline import keeper
+from transom.pipeline.bucket import Bucket
+from transom.pipeline.cargo import OUT, Parcel
+from transom.pipeline.keeper import Kept, MemoryLog, MemoryWarm
+from transom.pipeline.layout import Layout
+from transom.pipeline.packer import Packer
+
+LAYOUT = laid_out("SELECT k, x FROM s [PARTITION BY k ROWS 3]", buckets=1, emit="lifetimes")
+
+
+def cargo(t: int, count: int = 1, layout: Layout = LAYOUT) -> list[bytes]:
+    packer = Packer(layout, 0)
+    given = rows(layout, "s", *((t, i, t) for i in range(count))).rows
+    taken = packer.take("s", batch_of(layout.sources["s"].columns, given))
+    return [parcel.blob for parcel in chain(taken, packer.finish())]
+
+
+class Place:
+    def __init__(self, layout: Layout = LAYOUT) -> None:
+        self.bucket = Bucket(layout, 1, 0)
+        self.log = MemoryLog()
+        self.warm = MemoryWarm()
+
+    def step(self, blobs: list[bytes]) -> Kept:
+        return keeper.step(self.bucket, self.log, self.warm, blobs)
+
+
+def told(parcels: list[Parcel]) -> list[bytes]:
+    return [parcel.blob for parcel in parcels if parcel.kind == OUT]
+
+
+@pytest.mark.parametrize("least", [0, 1 << 30])
+def test_without_warm_memory_it_is_made_again_from_the_log(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LEAST_BYTES", least)
+    monkeypatch.setattr(keeper, "PART_BYTES", 100)
+    sure, forgetful = Place(), Place()
+    for t in range(8):
+        forgetful.warm = MemoryWarm()
+        kept, known = forgetful.step(cargo(t, 200)), sure.step(cargo(t, 200))
+        assert told(kept.parcels) == told(known.parcels)
+        assert (kept.rebuilt, known.rebuilt) == (t > 0, False)
+    assert told(kept.parcels), "something was told"
+
+
+def test_what_was_not_committed_is_not_trusted() -> None:
+    place = Place()
+    place.step(cargo(0))
+    committed = place.log.copy()
+    lost = place.step(cargo(1))
+    place.log = committed
+    again = place.step(cargo(1))
+    assert again.rebuilt and told(again.parcels) == told(lost.parcels)
+    assert place.bucket.state.steps == 2
+
+
+def test_what_an_attempt_left_in_one_worker_is_not_taken_for_what_another_committed() -> None:
+    place, elsewhere = Place(), Place()
+    place.step(cargo(0))
+    elsewhere.log = place.log.copy()
+    place.step(cargo(1))
+    elsewhere.step(cargo(2))
+    place.log = elsewhere.log
+    assert place.step(cargo(3)).rebuilt
+    assert place.bucket.doors.state.inputs["1.0"].ledger.used == 2, "the rows of 0 and 2"
+
+
+def test_a_large_memory_is_not_written_with_every_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LEAST_BYTES", 0)
+    place = Place()
+    large = place.step(cargo(0, 20_000)).written + place.step(cargo(1, 20_000)).written
+    written = [place.step(cargo(2 + i, 100)).written for i in range(20)]
+    assert max(written) < large / 10
+    assert sum(len(blob) for blob in place.log.entries.values()) < 3 * large, "the log does not grow for ever"
+
+
+def test_the_log_before_a_memory_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LEAST_BYTES", 1 << 30)
+    place = Place()
+    for t in range(5):
+        place.step(cargo(t))
+    assert list(place.log.entries) == [(4, 0)]
+
+
+def test_the_log_of_another_query_or_number_of_buckets_is_refused() -> None:
+    place = Place()
+    place.step(cargo(0))
+    other = Place(laid_out("SELECT k, x FROM s [PARTITION BY k ROWS 3]", buckets=2, emit="lifetimes"))
+    other.log = place.log
+    with pytest.raises(CheckpointError, match="another number of buckets"):
+        other.step(cargo(1, layout=other.bucket.layout))

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tests.pipeline.buckets import laid_out
+from transom.core.delta import StreamDelta
+from transom.kernels.columns import empty_batch
+from transom.pipeline.way import pass_way, passed, places
+from transom.planner.fragments import Exchange
+
+
+def exchange_of(text: str) -> Exchange:
+    """The first exchange of a query over s (ts, k, x)."""
+    return laid_out(text).fragments[0].exchanges[0]
+
+
+def s(*rows: tuple[int | None, int | None]) -> pa.RecordBatch:
+    schema = laid_out("SELECT * FROM s [NOW]").sources["s"].columns.arrow()
+    columns = [pa.array([0] * len(rows), schema.types[0])]
+    columns += [pa.array([row[i] for row in rows], schema.types[i + 1]) for i in range(2)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+FILTERED = exchange_of("SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] WHERE x > 1 GROUP BY k")
+
+
+def test_rows_that_a_filter_takes_away_do_not_come_in_and_null_is_not_true() -> None:
+    values, positions = passed(FILTERED.way, s((7, 2), (8, 1), (9, None), (None, 5)))
+    assert values.to_pylist() == [{"k": 7}, {"k": None}]
+    assert positions is not None and positions.tolist() == [0, 3]
+
+
+def test_positions_through_two_filters_are_those_of_the_first_rows() -> None:
+    first = FILTERED.way[0]
+    second = exchange_of("SELECT k, x, COUNT(*) AS n FROM s [RANGE 5 SECONDS] WHERE k < 9 GROUP BY k, x").way[0]
+    values, positions = passed([first, second], s((7, 1), (7, 3), (9, 3), (8, 0), (8, 4)))
+    assert positions is not None and positions.tolist() == [1, 4]
+    assert values.column("k").to_pylist() == [7, 8]
+
+
+def test_where_all_pass_nobody_makes_a_list_of_them() -> None:
+    values, positions = passed(FILTERED.way, s((7, 2), (8, 3)))
+    assert positions is None and values.to_pylist() == [{"k": 7}, {"k": 8}]
+
+
+def test_times_go_with_their_rows() -> None:
+    rows = StreamDelta(s((7, 2), (8, 1), (9, 3)), np.array([3, 4, 4]), 5)
+    found = pass_way(FILTERED.way, rows)
+    assert (found.values.to_pylist(), found.t.tolist(), found.upto) == ([{"k": 7}, {"k": 9}], [3, 4], 5)
+    assert pass_way((), rows) is rows
+    assert len(pass_way(FILTERED.way, StreamDelta(empty_batch(rows.values.schema), rows.t[:0], 9))) == 0
+
+
+def test_places_are_positions_of_the_rows_as_they_were_sent() -> None:
+    rows = s(*((k % 10, k % 3) for k in range(60)))
+    found, wanted = places(FILTERED, rows, 4)
+    assert found is not None and wanted is not None
+    assert (
+        sorted(at for part in found for at in part.tolist()) == wanted.tolist() == [k for k in range(60) if k % 3 > 1]
+    )
+    homes = [{rows.column("k")[int(at)].as_py() for at in part} for part in found]
+    assert sum(map(len, homes)) == len(set().union(*homes)) == 10, "a key is in one bucket"
+
+
+def test_without_keys_nothing_tells_where_rows_go_but_what_comes_in_is_known() -> None:
+    anywhere = exchange_of("SELECT x FROM s [RANGE 5 SECONDS] WHERE x > 1")
+    found, wanted = places(anywhere, s((7, 2), (8, 1)), 4)
+    assert found is None and wanted is not None and wanted.tolist() == [0]
+    assert places(anywhere, s((7, 2)), 4) == (None, None)

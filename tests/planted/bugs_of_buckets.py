@@ -1,0 +1,128 @@
+"""Bugs of plans that are laid out over buckets: what travels, who judges it, and what is kept of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+EXCHANGES: Final = (
+    Bug(
+        "number_of_a_closed_holder_kept",
+        "pipeline/feed.py",
+        "known[theirs[mine]] = -1",
+        "known[theirs[mine]] = ours[mine]",
+        "a row that comes under a number used before has the holder of another row, or of none",
+    ),
+    Bug(
+        "senders_share_their_numbers",
+        "pipeline/feed.py",
+        'sender = str(part.about["sender"])',
+        'sender = ""',
+        "an end in one bucket ends rows that came from another",
+    ),
+    Bug(
+        "end_of_a_union_told_twice",
+        "pipeline/feed.py",
+        "if len(delta.ends.chunks) > 1:",
+        "if len(delta.ends.chunks) > 9:",
+        "a union of a relation with itself stops the query behind an exchange",
+    ),
+    Bug(
+        "streams_of_buckets_by_time_alone",
+        "pipeline/feed.py",
+        "order = np.lexsort((value_ranks(values.columns, len(values)), t))",
+        'order = np.argsort(t, kind="stable")',
+        "rows of one instant of a derived stream come in an order that depends on the number of buckets",
+    ),
+    Bug(
+        "equal_rows_told_in_two_places",
+        "planner/fragments.py",
+        "if part.single or part.free:\n            return part.single",
+        "if part.single or part.free:\n            return True",
+        "a row that leaves one bucket and enters another at once is told as two changes",
+    ),
+    Bug(
+        "filtered_rows_sent_to_the_wrong_bucket",
+        "pipeline/way.py",
+        "[positions[part] for part in found]",
+        "[part for part in found]",
+        "behind a filter other rows are sent than were meant",
+    ),
+    Bug(
+        "null_key_spread_by_what_lies_beneath",
+        "kernels/spread.py",
+        "hashes[null] = 0",
+        "hashes[:0] = 0",
+        "rows with a NULL key do not meet",
+    ),
+)
+
+DOORS: Final = (
+    Bug(
+        "unwanted_row_is_never_late",
+        "pipeline/packer.py",
+        "if port.accounts and wanted is not None and t is not None:",
+        "if port.accounts and wanted is not None and t is None:",
+        "rows that a filter takes away on their way are missing in the ledger and in the side table",
+    ),
+    Bug(
+        "every_port_accounts",
+        "pipeline/layout.py",
+        "self._read(source), source not in accounted))",
+        "self._read(source), True))",
+        "rows of a stream that is read twice are counted twice",
+    ),
+    Bug(
+        "late_row_begins_the_query",
+        "pipeline/bucket.py",
+        "admitted = times[times >= self.doors.inputs[name].watermark(state)]",
+        "admitted = times",
+        "time begins with a row that is late by what another task read",
+    ),
+    Bug(
+        "unfit_row_is_never_late",
+        "pipeline/admission.py",
+        "timed = np.isin(codes, (FIT, *UNFIT))",
+        "timed = codes == FIT",
+        "a late change without a key is late or rejected, depending on how the input was cut",
+    ),
+    Bug(
+        "every_door_stamps_for_itself",
+        "pipeline/bucket.py",
+        'if (source, about["sender"]) not in stamps:',
+        "if source:",
+        "a row that two read has two times of arrival",
+    ),
+    Bug(
+        "silent_stream_waits_for_itself",
+        "pipeline/doors.py",
+        "if other != name and other not in same]",
+        "if other != name]",
+        "a silent stream that is read twice holds back all the others for ever",
+    ),
+    Bug(
+        "blobs_of_a_task_in_any_order",
+        "pipeline/bucket.py",
+        'about.get("sender", 0), about.get("number", 0)',
+        'about.get("sender", 0), 0',
+        "rows of one instant lose their order when a task sends several blobs, and ROWS counts other rows",
+    ),
+)
+
+STEPS: Final = (
+    Bug(
+        "open_rows_in_slices",
+        "pipeline/bucket.py",
+        "return sources and not any(_sent_by(port).open_ends",
+        "return sources or not any(_sent_by(port).open_ends",
+        "what others send is taken in the first slice of a batch, or again in every one",
+    ),
+    Bug(
+        "uncommitted_memory_is_trusted",
+        "pipeline/keeper.py",
+        "header.token = secrets.token_hex(8)",
+        "header.token = str(header.first + len(header.parts))",
+        "what a step left in one worker is taken for what another worker committed",
+    ),
+)

@@ -1,0 +1,106 @@
+"""One example of the property tests, drawn from a seed: a query, the rows of its inputs, and the answer to them.
+
+Drawn evenly, and not step by step by hypothesis: most examples would be nearly empty then, and most operators would
+hardly ever occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from tests.properties import occurrences
+from tests.properties.queries import DECLARATIONS, Generator, Noted, statement_of
+from tests.properties.streams import inputs
+from tests.run_locally import Rows
+from transom.core.errors import RefusedError
+from transom.cql.statements import parse_statements
+from transom.plan.algebra import Node, Stream
+from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import History, difference
+
+
+@dataclass(frozen=True)
+class Example:
+    """`expected` is the answer of the reference."""
+
+    text: str
+    query: Node
+    catalogue: Catalogue
+    tactic: str
+    emit: str
+    rows: dict[str, Rows]
+    expected: History
+    noted: Noted
+
+    def check(self, run: Callable[[], History]) -> None:
+        """The answer of a runtime, and what it refused, are those of the reference."""
+        try:
+            answer = run()
+        except RefusedError:
+            assert self.tactic == "lazy_hash"  # a join without an equality
+            self.catalogue.options["join"] = "auto"
+            answer = run()
+        told = difference(self.expected, answer)
+        assert told is None, f"{self.text}\n(first: reference, second: the runtime)\n{told}"
+        assert answer.late == self.expected.late and answer.rejected == self.expected.rejected, self.text
+        occurrences.note(self.noted.pairs(), len(self.expected.instants))
+
+    def check_so_far(self, upto: int | None, told: Callable[[], History]) -> None:
+        """All that happens before `upto` is out, if what is out tells it (a lifetime is not told before it is over)."""
+        if upto is None or (self.emit == "lifetimes" and not isinstance(self.query, Stream)):
+            return
+        wrong = difference(self.expected, told(), until=upto)
+        assert wrong is None, f"{self.text}\nwhen progress had reached {upto}:\n{wrong}"
+
+
+def example_of(random: Random, family: str, repeats: int = 0) -> Example:
+    tactic = random.choice(["auto", "auto", "lazy_hash", "nested_loop"])
+    emit = random.choice(["changes", "changes", "lifetimes"])
+    tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
+    bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
+    for _ in range(2):  # a second query where the answer to the first is dull
+        generator = Generator(random, repeats)
+        text = statement_of(generator, family)
+        query, catalogue = _bound(text, tick, tactic, bounds)
+        rows, expected = _lively_rows(query, catalogue, random, bounds)
+        if len(expected.instants) >= 3:
+            break
+    return Example(text, query, catalogue, tactic, emit, rows, expected, generator.noted)
+
+
+def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int]) -> tuple[Node, Catalogue]:
+    catalogue = Catalogue()
+    declarations = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
+    script = f"{declarations} SET tick = '{tick}'; SET join = '{tactic}'; {text}"
+    statement = parse_statements(script, catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    return statement.query, catalogue
+
+
+def _lively_rows(
+    query: Node, catalogue: Catalogue, random: Random, bounds: dict[str, int]
+) -> tuple[dict[str, Rows], History]:
+    """Rows and the answer to them: of three tries the first with output at three instants or more."""
+    names = _inputs_read(query, catalogue)
+    for _ in range(3):
+        rows = {name: given for name, given in inputs(random, bounds).items() if name in names}
+        expected = evaluate(query, catalogue, rows)
+        if len(expected.instants) >= 3:
+            break
+    return rows, expected
+
+
+def _inputs_read(query: Node, catalogue: Catalogue) -> set[str]:
+    """The streams and tables that a query reads."""
+    found = set()
+    pending = [query]
+    while pending:
+        node = pending.pop()
+        name = getattr(node, "name", None)
+        if name is not None and name.lower() in catalogue.relations:
+            found.add(name.lower())
+        pending.extend(node.inputs)
+    return found

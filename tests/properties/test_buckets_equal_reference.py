@@ -1,0 +1,134 @@
+"""Any query laid out over buckets, whatever reads its inputs: equal to the reference at every instant, and punctual.
+
+Rows come in batches of several inputs, cut into stretches that tasks read side by side; what a bucket gets comes to it
+in any order, now and then in blobs of a row or two; some steps are taken twice, and buckets lose their warm memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.examples import Example, example_of
+from tests.properties.queries import FAMILIES
+from tests.properties.streams import cut, cut_into_tasks
+from tests.run_in_buckets import Batch, Cluster, run_in_buckets
+from tests.run_locally import Answer, Rows, batch_of
+from transom.core.time import from_datetime
+from transom.pipeline import bucket, keeper, packer
+from transom.pipeline.admission import Input
+from transom.pipeline.doors import Doors
+from transom.pipeline.driver import time_settings
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import History, value_order
+from transom.state import codec
+
+EXAMPLES = 190 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 16
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_query_in_buckets_equals_the_reference(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"{family} in buckets {seed}")
+        monkeypatch.setattr(packer, "MOST_BYTES", random.choice([1, 200, 1 << 24]))
+        monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+        # What is kept of a step is the cargo, the memory, or now this and now that.
+        monkeypatch.setattr(keeper, "LEAST_BYTES", 1_000)
+        most = random.choice([0, 5_000, 1 << 40])
+        monkeypatch.setattr(codec, "saved_bytes", lambda *_, **__: most)
+        check_example(random, family)
+
+    check()
+
+
+def check_example(random: Random, family: str) -> None:
+    example = example_of(random, family, repeats=20)
+    batches = cut_into_tasks(random, cut(random, example.rows))
+    unordered = frozenset(name for name in ("s", "t", "u") if name in example.rows and random.random() < 0.15)
+    example = without_order(example, batches, unordered)
+    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+    buckets = random.choice([1, 2, 5])
+    order = random.random()
+
+    def run() -> History:
+        reader = OneReader(example, unordered)
+
+        def punctual(batch: Batch, cluster: Cluster, answer: Answer) -> None:
+            upto = reader.read(batch)
+            assert cluster.upto == upto, f"{example.text}\nthe buckets are elsewhere in time than one reader is"
+            example.check_so_far(upto, answer.history)
+
+        return run_in_buckets(
+            example.query,
+            example.catalogue,
+            example.rows,
+            batches,
+            buckets=buckets,
+            emit=example.emit,
+            restart=restarts.__contains__,
+            unordered=unordered,
+            disorder=Random(order),
+            watch=punctual,
+        )
+
+    example.check(run)
+
+
+def without_order(example: Example, batches: Sequence[Batch], names: frozenset[str]) -> Example:
+    """The answer if rows of these streams come in no order: late by what earlier batches brought, counted by value."""
+    late: dict[str, int] = {}
+    kept: dict[str, Rows] = {}
+    for name in names:
+        definition = example.catalogue.relations[name]
+        assert isinstance(definition, StreamDefinition) and definition.time is not None
+        mark, taken = None, []
+        for batch in batches:
+            rows = [row for task in batch for push in task if push.name == name for row in push.rows]
+            taken += [row for row in rows if mark is None or from_datetime(row[0]) >= mark]
+            marks = [from_datetime(row[0]) - definition.time.bound for row in rows]
+            mark = max(marks if mark is None else [mark, *marks], default=None)
+        late[name] = len(example.rows[name]) - len(taken)
+        kept[name] = sorted(taken, key=value_order)
+    if not names:
+        return example
+    expected = evaluate(example.query, example.catalogue, {**example.rows, **kept})
+    return replace(example, expected=replace(expected, late={**expected.late, **late}))
+
+
+class OneReader:
+    """Reads the same batches, all rows of an input one after the other, and so knows how far time has come."""
+
+    def __init__(self, example: Example, unordered: frozenset[str]) -> None:
+        tick, origin = time_settings(example.catalogue)
+        inputs = {}
+        for name in example.rows:
+            definition = example.catalogue.relations[name]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            if definition.time is not None:
+                inputs[name] = Input(definition, tick, origin)
+        self._doors = Doors(inputs, tick, origin)
+        self._unordered = unordered
+
+    def read(self, batch: Batch) -> int | None:
+        """All output before this instant is due after the batch."""
+        for name, entry in self._doors.inputs.items():
+            state = self._doors.state.inputs[name]
+            pushes = [push for task in batch for push in task if push.name == name]
+            rows = [row for push in pushes for row in push.rows]
+            if rows:
+                looked = entry.look(batch_of(entry.definition.columns, rows), ordered=name not in self._unordered)
+                entry.admit(state, looked)
+            state.ended = state.ended or any(push.end for push in pushes)
+        found = self._doors.next_step()
+        if found is not None:
+            self._doors.state.upto = found[1]
+        return self._doors.state.upto

@@ -1,0 +1,30 @@
+"""Each kind of plan in a real streaming query: conformance and certified cases, cut into batches in several ways."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.run_on_spark import run_on_spark
+from tests.runtimes.spark.sampled_cases import NIGHTLY, Sampled, cases
+
+CASES = cases()
+MANNERS = (("changes", 1), ("lifetimes", 1 << 20), ("changes", 2), ("lifetimes", 1))
+"""Form of the answer, and the rows that a batch takes of every input if they are few."""
+
+
+def test_the_sample_is_one_of_every_kind() -> None:
+    kinds = frozenset().union(*(case.kinds for case in CASES))
+    assert {"Aggregate sliding", "Join ring_hash", "2 levels", "answer ToStream"} <= kinds, sorted(kinds)
+    assert NIGHTLY or len(CASES) <= 40
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.id for case in CASES])
+def test_case_on_spark(spark: SparkSession, number: int) -> None:
+    case: Sampled = CASES[number]
+    emit, batch_rows = MANNERS[number % len(MANNERS)]
+    most = max((len(rows) for rows in case.inputs.values()), default=0)
+    batch_rows = max(batch_rows, most // 4)  # every batch takes its time
+    answer = run_on_spark(spark, case.query, case.catalogue, case.inputs, emit=emit, batch_rows=batch_rows)
+    told = case.disagreement(answer)
+    assert told is None, f"{case.id} (first: expected, second: Spark, {batch_rows} rows a batch)\n{told}"

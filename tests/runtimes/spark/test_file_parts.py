@@ -1,0 +1,171 @@
+"""Files that tasks write and the driver shows, and what is made of the leavings of runs that died."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from transom.connectors.files_sink import FileSink
+from transom.core.errors import SinkError
+from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
+from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
+
+SCHEMA = pa.schema([("n", pa.int32())])
+
+
+def rows(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(numbers, pa.int32())], schema=SCHEMA)
+
+
+def sink(path: Path, done: int = 0, planned: int = 0, snapshots: bool = False) -> BatchFiles:
+    properties = {"path": str(path), "format": "csv"}
+    return BatchFiles(properties, SCHEMA, done=done, planned=planned, snapshots=snapshots)
+
+
+def write(out: BatchFiles, batch: int, *buckets: tuple[int, ...]) -> None:
+    """As the tasks of a batch and the driver do it together."""
+    assert out.parts is not None
+    out.show(batch, [(bucket, out.parts.write([rows(*numbers)])) for bucket, numbers in enumerate(buckets)])
+
+
+def numbers(path: Path) -> list[int]:
+    files = sorted(path.glob("[!.]*")) if path.is_dir() else [path]
+    return [int(line) for file in files for line in file.read_text().splitlines()[1:]]
+
+
+def hidden(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
+    out = sink(tmp_path / "out")
+    travelled: PartFiles = pickle.loads(pickle.dumps(out.parts))
+    status = Parcel(0, 1, STATUS, pack([CargoPart({"kind": "status"})]))
+    told = [Parcel(0, 1, OUT, pack([CargoPart({"kind": "out"}, rows(*each))])) for each in ((1, 2), (3,))]
+    first, second = travelled.written([*told, status])
+    assert (first.kind, first.bucket, second) == (FILES, 1, status)
+    assert travelled.written([status]) == [status]
+    (about,) = [part.about for part in unpack(first.blob)]
+    assert about["rows"] == 3 and hidden(tmp_path / "out") == [about["name"]] and numbers(tmp_path / "out") == []
+    out.show(7, [(about["bucket"], about["name"])])
+    assert os.listdir(tmp_path / "out") == ["part-000007-0001.csv"]
+    assert numbers(tmp_path / "out") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["out", "out.csv"])
+def test_a_batch_that_is_run_again_is_there_once(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    out = sink(path)
+    write(out, 0, (1,), (2,))
+    write(out, 1, (3,), (4,))  # and the process dies before that is settled
+    again = sink(path, done=1, planned=2)
+    if path.is_dir():
+        assert numbers(path) == [1, 2, 3, 4], "rows that were shown do not go and come"
+    write(again, 1, (3, 4))  # with a part less, to see that none stays
+    write(again, 2, (5,))
+    again.close()
+    assert numbers(path) == [1, 2, 3, 4, 5]
+    assert hidden(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["out", "out.csv"])
+def test_a_fresh_start_forgets_everything(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    local = FileSink({"path": str(path), "format": "csv"}, SCHEMA)
+    local.write(rows(9))
+    local.commit()
+    out = sink(path)
+    write(out, 0, (1,))
+    assert out.parts is not None
+    out.parts.write([rows(8)])  # by a task that was given up
+    fresh = sink(path)
+    write(fresh, 0, (2,))
+    fresh.close()
+    assert numbers(path) == [2]
+    assert hidden(tmp_path) == [] and (path.is_file() or hidden(path) == [])
+
+
+def test_parts_of_a_run_that_went_further_are_forgotten(tmp_path: Path) -> None:
+    out = sink(tmp_path / "out")
+    for batch in range(4):
+        write(out, batch, (batch,))
+    sink(tmp_path / "out", done=2, planned=2)  # the checkpoint was put back from a copy
+    assert numbers(tmp_path / "out") == [0, 1]
+
+
+def test_a_finished_file_is_gone_on_with_even_if_that_dies_too(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    out = sink(path)
+    write(out, 0, (1,))
+    out.close()
+    sink(path, done=1, planned=1).close()  # nothing new
+    assert numbers(path) == [1]
+    second = sink(path, done=1, planned=1)
+    write(second, 1, (2,))  # dies
+    third = sink(path, done=1, planned=2)
+    write(third, 1, (2,))  # dies when the batch is done
+    sink(path, done=2, planned=2).close()
+    assert numbers(path) == [1, 2]
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_finished_file_that_is_gone_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    out = sink(path)
+    write(out, 0, (1,))
+    out.close()
+    path.unlink()
+    with pytest.raises(SinkError, match="is not there, and 1 parts of it"):
+        sink(path, done=1, planned=1)
+
+
+@pytest.mark.parametrize("moment", ["show_file", "shutil.rmtree"])
+def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(BaseException):
+        pass
+
+    def gone(*_: object) -> None:
+        raise Gone
+
+    path = tmp_path / "out.csv"
+    out = sink(path)
+    write(out, 0, (1,), (2,))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"transom.connectors.file_target.{moment}", gone)
+        with pytest.raises(Gone):
+            out.close()
+    again = sink(path, done=1, planned=1)
+    write(again, 1, (3,))
+    again.close()
+    assert numbers(path) == [1, 2, 3]
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.parametrize("name", ["out", "out.csv"])
+def test_snapshots_replace_each_other_and_stay(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    out = sink(path, snapshots=True)
+    assert out.parts is None
+    out.replace(0, rows(1))
+    out.replace(1, rows(2, 3))
+    out.close()
+    sink(path, done=2, planned=2, snapshots=True).close()
+    assert numbers(path) == [2, 3]
+    sink(tmp_path / "none.csv", snapshots=True).close()
+    assert numbers(tmp_path / "none.csv") == []
+    assert hidden(tmp_path) == []
+
+
+def test_a_task_that_cannot_write_leaves_nothing(tmp_path: Path) -> None:
+    out = sink(tmp_path / "out")
+    assert out.parts is not None
+    with pytest.raises(SinkError, match="takes columns"):
+        out.parts.write([pa.record_batch({"n": ["x"]})])
+    assert os.listdir(tmp_path / "out") == []
+    os.rmdir(tmp_path / "out")
+    with pytest.raises(SinkError, match="cannot be written"):
+        out.parts.write([rows(1)])

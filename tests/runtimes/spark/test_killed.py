@@ -1,0 +1,146 @@
+"""Killed and still right: a worker, an executor, the driver. Nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
+from tests.runtimes.spark.killable import program
+from tests.runtimes.spark.pauses import Pause, PausingQuery
+from tests.runtimes.spark.processes import command, descendants, kill, parent, wait_for_end, wait_until
+from transom.connectors.files_sink import OpenFiles
+from transom.connectors.open import open_source
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+SINKS = {"sellers": "sellers-parquet/", "pairs": "pairs.csv", "items": "items-jsonl/"}
+
+
+@pytest.fixture(scope="module")
+def unbroken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What runs show that were left in peace, by file: answers and refused rows."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    for name in SINKS:
+        run(spark, folder, name).close()
+    found = shown(folder)
+    for name in SINKS:
+        assert sum(len(rows) for file, rows in found.items() if file.startswith(f"out/{name}")) > 100
+        assert sum(len(rows) for file, rows in found.items() if file.startswith(f"side/{name}")) > 10
+    assert leftovers(folder) == []
+    return found
+
+
+def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None) -> PausingQuery:
+    """A query to its end; if it pauses, the worker that waits is killed."""
+    (one,) = standing(program(folder, {name: SINKS[name]}))
+    assert one.sink is not None
+    side = OpenFiles({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    sink = OpenFiles(one.sink.properties)
+    checkpoint = str(folder / "checkpoint" / name)
+    query = PausingQuery(one, spark, open_source, sink, open_side=side, checkpoint=checkpoint, name=name, pause=pause)
+    query.start()
+    if pause is not None:
+        wait_until(lambda: pause.pid is not None, lambda: query.active)
+        assert pause.pid is not None
+        started_by = parent(pause.pid)
+        assert started_by is not None and "transom.runtimes.spark.daemon" in command(started_by)
+        kill([pause.pid])
+        wait_for_end([pause.pid])
+    query.wait()
+    return query
+
+
+@pytest.mark.parametrize(
+    ("name", "moment", "level"), [("sellers", "after", 1), ("sellers", "written", 3), ("items", "before", 1)]
+)
+def test_a_worker_that_is_killed_in_a_batch_goes_unnoticed(
+    spark: SparkSession, tmp_path: Path, unbroken: dict[str, list[str]], name: str, moment: str, level: int
+) -> None:
+    query = run(spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, level=level))
+    assert bool(leftovers(tmp_path)) == (moment == "written"), "the file of the attempt that was killed"
+    query.close()
+    assert shown(tmp_path, name) == {
+        file: rows for file, rows in unbroken.items() if file.split("/")[1].startswith(name)
+    }
+    assert leftovers(tmp_path) == []
+
+
+def test_an_executor_that_is_killed_goes_unnoticed(tmp_path: Path, unbroken: dict[str, list[str]]) -> None:
+    pause = Pause(str(tmp_path / "paused"), "written", batch=2, level=3)
+    text = program(tmp_path, {"sellers": SINKS["sellers"]})
+    driven = Driven(str(tmp_path), text, master="local-cluster[2,1,1024]", pause=pause, paused="sellers")
+    driver = driven.start()
+    try:
+        wait_until(lambda: pause.pid is not None, lambda: driver.poll() is None)
+        assert pause.pid is not None
+        started_by = parent(pause.pid) or 0
+        executor = parent(started_by) or 0
+        assert "transom.runtimes.spark.daemon" in command(started_by) and "ExecutorBackend" in command(executor)
+        below = descendants(executor)
+        kill([executor])
+        wait_for_end([executor, *below])
+        assert driver.wait() == 0, driven.said()
+    finally:
+        end(driver)
+    assert shown(tmp_path) == {
+        file: rows for file, rows in unbroken.items() if file.split("/")[1].startswith("sellers")
+    }
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("both", [True, False, True, False] if NIGHTLY else [True])
+def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
+    tmp_path: Path, unbroken: dict[str, list[str]], both: bool
+) -> None:
+    """At moments that are bad each in its own way, and at any moment. Without `both` its JVM is left to end itself."""
+    text = program(tmp_path, SINKS)
+    anytime(Driven(str(tmp_path), text), both)
+    for number, (name, moment, batch) in enumerate(
+        [("pairs", "written", 1), ("pairs", "gathered", 2), ("items", "shown", 3)]
+    ):
+        pause = Pause(str(tmp_path / f"paused-{number}"), moment, batch)
+        driven = Driven(str(tmp_path), text, pause=pause, paused=name)
+        driver = driven.start()
+        try:
+            wait_until(lambda: pause.pid is not None, lambda: driver.poll() is None)  # noqa: B023
+            if moment == "shown":
+                assert any(file.startswith(f"out/{name}-jsonl/part-{batch:06}") for file in shown(tmp_path, name))
+        finally:
+            end(driver, both)
+    driven = Driven(str(tmp_path), text)
+    driver = driven.start()
+    try:
+        assert driver.wait() == 0, driven.said()
+    finally:
+        end(driver)
+    assert shown(tmp_path) == unbroken
+    assert leftovers(tmp_path) == []
+
+
+def anytime(driven: Driven, both: bool) -> None:
+    """The driver is killed while it is at the first query."""
+    before, more, later = driven.batches(), random.randint(1, 2), random.uniform(0, 0.5)
+    print(f"killed {later:.3f} s after {more} batches were shown")
+    driver = driven.start()
+    try:
+        wait_until(lambda: driven.batches() >= before + more, lambda: driver.poll() is None)
+        time.sleep(later)
+        assert driver.poll() is None, driven.said()
+    finally:
+        end(driver, both)
+
+
+def end(driver: subprocess.Popen[bytes], both: bool = True) -> None:
+    """Whatever became of it: no process is left. If not `both`, the others end because the driver has."""
+    every = {driver.pid} | descendants(driver.pid)
+    kill([driver.pid])
+    if both:
+        kill(every)
+    driver.wait()
+    wait_for_end(every)
