@@ -24,6 +24,7 @@ FLOORS: Final = (
 
 ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     ("kernels", "state"): "logic has no memory of its own: it works on the state that is kept beside it",
+    ("benchmarks", "session"): "a benchmark of the whole is run as a user would run it",
     ("testing", "session"): "what tests offer to users is made of the public face",
     (PACKAGE, "session"): "the package itself offers the session",
     ("cli", PACKAGE): "the package knows its version",

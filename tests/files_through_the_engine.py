@@ -93,7 +93,8 @@ def run(text: str, *, batch_rows: int = 1_000, emit: str = "changes") -> Ran:
         _advance(pipeline, answer, ran)
         for name in sources:
             ledger = pipeline.ledger(name)
-            waiting = sum(len(part.t) for part in pipeline.state.doors.inputs[name].waiting) if name in pipeline.inputs else 0
+            parts = pipeline.state.doors.inputs[name].waiting if name in pipeline.inputs else []
+            waiting = sum(len(part.t) for part in parts)
             assert ledger.rows_in == read[name] and ledger.waiting == waiting, (name, ledger)
             assert ledger.late + ledger.rejected == len(ran.reasons[name]), (name, ledger, ran.reasons[name])
     _advance(pipeline, answer, ran)

@@ -16,7 +16,8 @@ from transom.core.delta import Delta, Ends
 from transom.core.schema import BIGINT, VARCHAR, Schema
 from transom.core.time import FOREVER, SECOND, to_datetime
 from transom.kernels.kernel import Step
-from transom.pipeline.emit import LifetimesEmit, output_schema
+from transom.pipeline.answer import output_schema
+from transom.pipeline.emit import LifetimesEmit
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import RelationHistory
 from transom.state.holders import HolderPool

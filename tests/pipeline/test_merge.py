@@ -10,7 +10,7 @@ import pytest
 from tests.pipeline.buckets import Spread, laid_out, rows
 from transom.core.schema import BIGINT, Schema
 from transom.pipeline import bucket
-from transom.pipeline.emit import output_schema
+from transom.pipeline.answer import output_schema
 from transom.pipeline.merge import merged, value_ranks
 
 ROW = Schema.of(("n", BIGINT))

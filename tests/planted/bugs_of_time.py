@@ -145,7 +145,7 @@ PROGRESS: Final = (
     ),
     Bug(
         "set_origin_ignored",
-        "pipeline/driver.py",
+        "plan/options.py",
         'catalogue.options.get("origin")',
         "None",
         "SET origin does nothing",

@@ -24,8 +24,8 @@ from transom.core.time import from_datetime
 from transom.pipeline import bucket, keeper, packer
 from transom.pipeline.admission import Input
 from transom.pipeline.doors import Doors
-from transom.pipeline.driver import time_settings
 from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.options import time_settings
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, value_order
 from transom.state import codec

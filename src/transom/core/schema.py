@@ -108,3 +108,7 @@ def unique_names(names: list[str]) -> list[str]:
         seen.add(fresh.lower())
         out.append(fresh)
     return out
+
+
+CHANGE_COLUMN: Final = pa.field("change", pa.string(), nullable=False)
+"""Says of a row whether it came (+) or left (-)."""

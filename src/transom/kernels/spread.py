@@ -44,15 +44,13 @@ def deal(hashes, buckets):  # type: ignore[no-untyped-def]
     bucket_of = np.empty(len(hashes), dtype=np.int32)
     bounds = np.zeros(buckets + 1, dtype=np.int64)
     for i in range(len(hashes)):
-        b = np.int32(((hashes[i] >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32))
-        bucket_of[i] = b
-        bounds[b + 1] += 1
+        bucket_of[i] = np.int32(((hashes[i] >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32))
+        bounds[bucket_of[i] + 1] += 1
     for b in range(buckets):
         bounds[b + 1] += bounds[b]
     at = bounds[:-1].copy()
     positions = np.empty(len(hashes), dtype=np.int64)
     for i in range(len(hashes)):
-        b = bucket_of[i]
-        positions[at[b]] = i
-        at[b] += 1
+        positions[at[bucket_of[i]]] = i
+        at[bucket_of[i]] += 1
     return positions, bounds

@@ -27,12 +27,11 @@ import pyarrow as pa
 
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
+from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.tally import Steps, Tally
 from transom.state.slots import grown
-
-CHANGE_COLUMN = pa.field("change", pa.string(), nullable=False)
 
 MOST_ROWS = 1 << 26  # of an RSTREAM in one step: over slides a leap of time makes any number of them
 

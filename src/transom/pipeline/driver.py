@@ -18,19 +18,21 @@ import pyarrow as pa
 
 from transom.core.delta import StreamDelta, no_int64s
 from transom.core.errors import CheckpointError
-from transom.core.time import FOREVER, floor_to_tick
+from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
+from transom.pipeline.answer import output_schema
 from transom.pipeline.doors import Doors
-from transom.pipeline.emit import LifetimesEmit, emit_of, output_schema
+from transom.pipeline.emit import LifetimesEmit, emit_of
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Part
 from transom.plan.algebra import Stream, StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.plan.options import OPTIONS
-from transom.planner.operator import Operator
+from transom.plan.options import time_settings
+from transom.planner.fingerprint import fingerprint
+from transom.planner.operator import Operator, scanned
 from transom.state import codec
 
 
@@ -181,7 +183,7 @@ class Pipeline:
     @property
     def fingerprint(self) -> str:
         """Names the plan: operators, tactics and expressions; a checkpoint of another plan is refused."""
-        return registry.fingerprint(self.operators, self.emit_name, self.tick, self.fixed_origin)
+        return fingerprint(self.operators, self.emit_name, self.tick, self.fixed_origin)
 
     def ledger(self, name: str) -> Ledger:
         name = name.lower()
@@ -197,16 +199,3 @@ class Pipeline:
         parts, self.state.static[name] = self.state.static[name], []
         rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.arrow())
         return StreamDelta(rows, no_int64s(), upto)
-
-
-def time_settings(catalogue: Catalogue) -> tuple[int, int | None]:
-    """The tick, and the origin where it is set."""
-    tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
-    origin: int | None = catalogue.options.get("origin")
-    return tick, None if origin is None else floor_to_tick(origin, tick)
-
-
-def scanned(operator: Operator) -> str:
-    """The name of the stream or table that a scan reads."""
-    assert isinstance(operator.node, StreamScan | TableScan)
-    return operator.node.name.lower()

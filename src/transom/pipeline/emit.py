@@ -19,29 +19,15 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta, no_int64s
-from transom.core.schema import TIMESTAMP, Schema, unique_names
+from transom.core.schema import TIMESTAMP, Schema
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.kernels.tally import Tally
-from transom.kernels.to_stream import CHANGE_COLUMN, ToStreamKernel
+from transom.kernels.to_stream import ToStreamKernel
+from transom.pipeline.answer import output_schema
 from transom.state.slots import SlotPool, grown
-
-
-def output_schema(emit: str, schema: Schema) -> pa.Schema:
-    """The columns of the output, with distinct names."""
-    row = list(schema.arrow())
-    at = pa.field("at", TIMESTAMP)
-    fields = {
-        "stream": [at, *row],
-        "changes": [CHANGE_COLUMN, at, *row],
-        "lifetimes": [*row, pa.field("ta", TIMESTAMP), pa.field("te", TIMESTAMP)],
-        "latest": row,
-    }[emit]
-    own = {"stream": 1, "changes": 2}.get(emit, 0)
-    names = unique_names([f.name for f in fields[:own]] + [f.name for f in fields[own:]])
-    return pa.schema([f.with_name(name) for f, name in zip(fields, names, strict=True)])
 
 
 def _times(t: Int64s) -> pa.Array:

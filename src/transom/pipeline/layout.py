@@ -12,14 +12,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline import registry
-from transom.pipeline.driver import scanned, time_settings
-from transom.pipeline.emit import output_schema
+from transom.pipeline.answer import output_schema
 from transom.plan.algebra import Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.plan.options import time_settings
 from transom.planner.columns_read import columns_read
+from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments
-from transom.planner.operator import Operator
+from transom.planner.operator import Operator, scanned
 
 SINK: Final = 0
 """The number that stands for the end of the way, where fragments begin at 1."""
@@ -137,7 +137,7 @@ class Layout:
     def fingerprint(self) -> str:
         """Names the plan and its layout; state of another one is refused."""
         settings = (self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered))
-        return registry.fingerprint(self.operators, *settings)
+        return fingerprint(self.operators, *settings)
 
     def by_value(self, source: str) -> bool:
         """Whether the order of rows of one instant has to be made: somebody counts them, and they have none."""

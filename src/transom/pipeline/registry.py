@@ -1,9 +1,7 @@
-"""The closed list of what a saved query may hold, and the name of a plan."""
+"""The closed list of what a saved query may hold."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from typing import Final
 
 from transom.kernels.aggregate.aggregate import AggregateState
@@ -28,7 +26,6 @@ from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Counters, PartState
-from transom.planner.operator import Operator
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool
 from transom.state.slots import SlotPool
@@ -67,9 +64,3 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Waiting,
     WaitingRows,
 )
-
-
-def fingerprint(operators: Sequence[Operator], *settings: object) -> str:
-    """A short name for a plan: the same query planned the same way has the same one."""
-    parts = [repr((operator.node, operator.tactic.name, operator.keys)) for operator in operators]
-    return hashlib.sha256("\n".join([*parts, repr(settings)]).encode()).hexdigest()[:16]

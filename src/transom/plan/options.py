@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from transom.core.errors import OptionError
-from transom.core.time import BEGINNING, FOREVER, from_datetime, parse_duration
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick, from_datetime, parse_duration
+from transom.plan.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,10 @@ def read_option(name: str, value: str) -> Any:
             f"option '{option.name}' cannot be '{value}'", remedy=f"write {option.expects} ({option.purpose})"
         )
     return read
+
+
+def time_settings(catalogue: Catalogue) -> tuple[int, int | None]:
+    """The tick, and the origin where it is set."""
+    tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
+    origin: int | None = catalogue.options.get("origin")
+    return tick, None if origin is None else floor_to_tick(origin, tick)

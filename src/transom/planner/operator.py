@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from transom.core.schema import Schema
-from transom.plan.algebra import Node
+from transom.plan.algebra import Node, StreamScan, TableScan
 from transom.plan.expression import ColumnRef, Expression
 
 
@@ -91,3 +91,9 @@ class Operator:
 
         visit(self)
         return iter(order)
+
+
+def scanned(operator: Operator) -> str:
+    """The name of the stream or table that a scan reads."""
+    assert isinstance(operator.node, StreamScan | TableScan)
+    return operator.node.name.lower()

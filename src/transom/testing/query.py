@@ -85,7 +85,8 @@ class FedQuery:
         moved = False
         for name, spoke in self._spoke.items():
             idle = self._definition(name).idle
-            if idle is not None and self._clock.now() - spoke >= idle and not self.pipeline.state.doors.inputs[name].ended:
+            ended = self.pipeline.state.doors.inputs[name].ended
+            if idle is not None and self._clock.now() - spoke >= idle and not ended:
                 moved = self.pipeline.fall_idle(name) or moved
         return moved
 

@@ -24,7 +24,6 @@ from transom.connectors.source import rejected_batch
 from transom.connectors.spool import SpoolSource
 from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Layout
-from transom.pipeline.packer import Packer
 from transom.plan.catalogue import StreamDefinition
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.labels import Labels
@@ -175,6 +174,9 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield cargo_batch([parcel], labels, 1)
 
     def _parcels(self, stretch: Stretch) -> Iterator[Parcel]:
+        # The driver's side plans and packs nothing; kernels take a second to import, in each of its processes.
+        from transom.pipeline.packer import Packer
+
         self._reading.enter()
         packer = Packer(self._reading.layout, stretch.sender, stretch.now)
         for name, pieces in stretch.pieces:
