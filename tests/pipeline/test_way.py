@@ -46,10 +46,13 @@ def test_where_all_pass_nobody_makes_a_list_of_them() -> None:
 
 def test_times_go_with_their_rows() -> None:
     rows = StreamDelta(s((7, 2), (8, 1), (9, 3)), np.array([3, 4, 4]), 5)
-    found = pass_way(FILTERED.way, rows)
+    counted: list[tuple[int, int]] = []
+    found = pass_way(FILTERED.way, rows, lambda operator, came, went: counted.append((came, went)))
+    assert counted == [(3, 2), (2, 2)]
     assert (found.values.to_pylist(), found.t.tolist(), found.upto) == ([{"k": 7}, {"k": 9}], [3, 4], 5)
-    assert pass_way((), rows) is rows
-    assert len(pass_way(FILTERED.way, StreamDelta(empty_batch(rows.values.schema), rows.t[:0], 9))) == 0
+    assert pass_way((), rows, lambda *counts: None) is rows
+    none = StreamDelta(empty_batch(rows.values.schema), rows.t[:0], 9)
+    assert len(pass_way(FILTERED.way, none, lambda *counts: None)) == 0
 
 
 def test_places_are_positions_of_the_rows_as_they_were_sent() -> None:

@@ -170,7 +170,9 @@ class Bucket:
         state.first = first  # what the tasks saw decides, not what came here of it
         state.ledger.rows_in -= len(t)  # counted where all of it is
         if part.kind == "unwanted":
-            state.ledger.used += sum(len(waiting.t) for waiting in state.waiting)
+            unwanted = sum(len(waiting.t) for waiting in state.waiting)
+            state.ledger.used += unwanted
+            self._count(self.ports[name], self.ports[name].exchange.way[0], unwanted, 0)
         if refused is not None:
             self._refuse(name, refused, out)
 
@@ -269,7 +271,7 @@ class Bucket:
     def _step(self, step: Step, parts: Sequence[CargoPart], out: Outgoing) -> None:
         state, upto = self.state, step.upto
         released = {name: self._released(name, upto) for name in self.doors.inputs if name in self.ports}
-        brought: dict[str, Brought] = {n: pass_way(self.ports[n].exchange.way, rows) for n, rows in released.items()}
+        brought: dict[str, Brought] = {name: self._come_in(self.ports[name], rows) for name, rows in released.items()}
         for name, port in self.ports.items():
             if port.exchange.fragment is not None:
                 brought[name] = self._fed(name, port, parts, step)
@@ -301,6 +303,17 @@ class Bucket:
         order = np.lexsort((value_ranks(rows.values.columns, len(rows)), rows.t))
         return StreamDelta(rows.values.take(pa.array(order)), rows.t[order], upto)
 
+    def _come_in(self, port: Port, rows: StreamDelta) -> StreamDelta:
+        return pass_way(port.exchange.way, rows, lambda *counted: self._count(port, *counted))
+
+    def _count(self, port: Port, operator: Operator, came: int, went: int) -> None:
+        """Whoever is on the way of several ports is counted once."""
+        ways = (other.exchange.way for other in self.layout.ports[: self.layout.ports.index(port)])
+        if not any(operator is other for way in ways for other in way):
+            counted = self.state.on_the_way.setdefault(str(self.numbers[id(operator)]), [0, 0])
+            counted[0] += came
+            counted[1] += went
+
     def _last_used(self) -> int:
         """Of streams what was seen anywhere counts; it is asked for when all of it has been used."""
         last = [
@@ -314,7 +327,7 @@ class Bucket:
         child = _sent_by(port)
         schema = child.schema.arrow()
         if isinstance(child.node, Stream):
-            return pass_way(port.exchange.way, received_stream(mine, schema, step.upto))
+            return self._come_in(port, received_stream(mine, schema, step.upto))
         return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
 
     def _static(self, name: str, port: Port, step: Step) -> Brought:

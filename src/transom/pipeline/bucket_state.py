@@ -15,7 +15,10 @@ from transom.pipeline.registry import STATE_CLASSES
 
 @dataclass
 class BucketState:
-    """Everything a bucket remembers. `slides` is as `Part.last_of_slides`, by number, of fragments before this one."""
+    """Everything a bucket remembers. `slides` is as `Part.last_of_slides`, by number, of fragments before this one.
+
+    `on_the_way` counts, for operators that belong to no fragment, the rows that came to them and that went on.
+    """
 
     part: PartState
     doors: DoorsState
@@ -24,6 +27,7 @@ class BucketState:
     static: dict[str, list[pa.RecordBatch]]
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     slides: dict[str, int] = field(default_factory=dict)
+    on_the_way: dict[str, list[int]] = field(default_factory=dict)
     rows_out: int = 0
     steps: int = 0
 

@@ -18,7 +18,9 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         if name in bucket.ports and bucket.ports[name].accounts:
             ledger = state.doors.inputs[name].ledger
             inputs[bucket.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
-    operators = {}
+    operators: dict[int, list[float]] = {}
+    for number, (came, went) in state.on_the_way.items():
+        operators[int(number)] = [came, went, 0, 0.0, 0]
     for operator, counters, memory in zip(
         bucket.part.operators, state.part.counters, state.part.operators, strict=True
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -31,12 +31,13 @@ def passed(way: Sequence[Operator], values: pa.RecordBatch) -> tuple[pa.RecordBa
     return values, None if positions is None else positions.to_numpy().astype("int64")
 
 
-def pass_way(way: Sequence[Operator], rows: StreamDelta) -> StreamDelta:
-    """The rows of a stream behind the way."""
-    if not way:
-        return rows
-    values, positions = passed(way, rows.values)
-    return replace(rows, values=values, t=rows.t if positions is None else rows.t[positions])
+def pass_way(way: Sequence[Operator], rows: StreamDelta, count: Callable[[Operator, int, int], None]) -> StreamDelta:
+    """The rows of a stream behind the way; `count` is told how many came to every operator, and how many went on."""
+    for operator in way:
+        values, positions = passed([operator], rows.values)
+        count(operator, len(rows), len(values))
+        rows = replace(rows, values=values, t=rows.t if positions is None else rows.t[positions])
+    return rows
 
 
 def places(exchange: Exchange, values: pa.RecordBatch, buckets: int) -> tuple[list[Int64s] | None, Int64s | None]:

@@ -93,6 +93,8 @@ class SparkQuery:
         self._max_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self._max_files = max_files
         self._statuses = Statuses(self.layout, name)
+        if checkpoint is not None:
+            self._statuses.recall(self._status_file)
         self._watch = watch
         self._pumps: list[Pump] = []
         self._started: StreamingQuery | None = None
@@ -305,6 +307,8 @@ class SparkQuery:
             brought[kind] += unpack(blob.as_buffer())
         with self._lock:
             self._statuses.take(brought[STATUS])
+            if self._checkpoint is not None:
+                self._statuses.keep(self._status_file)
         answer, *side = self._sinks()
         told = [part.rows for part in brought[OUT]]
         if answer.parts is not None:
@@ -350,6 +354,10 @@ class SparkQuery:
         if self._scratch is None:
             self._scratch = tempfile.mkdtemp(prefix="transom-query-")
         return self._scratch
+
+    @property
+    def _status_file(self) -> str:
+        return os.path.join(self._checkpoint or "", "status.json")
 
     def _tidy(self) -> None:
         for pump in self._pumps:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
+from transom.planner.operator import scanned
 from transom.program.status import InputStatus, OperatorStatus, Status
 
 MOST_HISTORY: Final = 1000
@@ -58,6 +61,17 @@ class Statuses:
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
         del self.history[:-MOST_HISTORY]
+
+    def keep(self, path: str) -> None:
+        """Write down what is known, for a run that goes on from here and finds nothing more to do."""
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(list(self._buckets.values()), file)
+        os.replace(path + ".new", path)
+
+    def recall(self, path: str) -> None:
+        """What `keep` wrote. Nothing depends on it but what people are told, so a file that is gone is no loss."""
+        with suppress(OSError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as file:
+            self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
 
     def status(self) -> Status:
         inputs = tuple(self._input(name) for name in self._layout.sources)
@@ -112,6 +126,8 @@ class Statuses:
             for place, value in enumerate(told["operators"].get(str(i), ())):
                 totals[place] += value
         rows_in, rows_out, ends, seconds, kept = totals
+        if not operator.inputs:
+            rows_out = max(rows_out, self._input(scanned(operator)).used)  # where a scan belongs to no fragment
         return OperatorStatus(
             number=i + 1,
             operator=operator.kind,
