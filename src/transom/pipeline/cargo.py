@@ -47,15 +47,12 @@ def pack(parts: Iterable[CargoPart]) -> bytes:
     >>> [part.about for part in unpack(pack([CargoPart({"kind": "a"}), CargoPart({"kind": "b"})]))]
     [{'kind': 'a'}, {'kind': 'b'}]
     """
-    sink = pa.BufferOutputStream()
+    pieces: list[bytes | memoryview] = []
     for part in parts:
         about = json.dumps(part.about, separators=(",", ":")).encode()
-        rows = b"" if part.rows is None else _written(part.rows)
-        sink.write(_HEAD.pack(len(about), len(rows)))
-        sink.write(about)
-        sink.write(rows)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
+        rows = b"" if part.rows is None else memoryview(_written(part.rows))
+        pieces += [_HEAD.pack(len(about), len(rows)), about, rows]
+    return b"".join(pieces)
 
 
 def unpack(blob: bytes | pa.Buffer) -> Iterator[CargoPart]:
