@@ -55,13 +55,13 @@ def standing(text: str) -> list[Planned]:
     return [one for one in read_program(text, Catalogue()) if one.standing]
 
 
-def shown(folder: Path, name: str = "") -> dict[str, list[str]]:
-    """What a reader finds in the folders `out` and `side` of a query, by file; the rows of a file are sorted."""
+def shown(folder: Path) -> dict[str, list[str]]:
+    """What a reader finds in the folders `out` and `side`, by file; the rows of a file are sorted."""
     found: dict[str, list[str]] = {}
     for kind in ("out", "side"):
         for path in sorted((folder / kind).rglob("*")):
             parts = path.relative_to(folder / kind).parts
-            if path.is_dir() or not parts[0].startswith(name) or any(part.startswith(".") for part in parts):
+            if path.is_dir() or any(part.startswith(".") for part in parts):
                 continue
             if path.suffix == ".parquet":
                 rows = [json.dumps(row, default=str) for row in pyarrow.parquet.read_table(path).to_pylist()]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.runtimes.spark.driven import Driven, leftovers, standing
-from tests.runtimes.spark.processes import descendants, kill, wait_for_end
+from tests.runtimes.spark.processes import PATIENCE, descendants, kill, wait_for_end
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.open import open_source
 from transom.runtimes.local.query import LocalQuery
@@ -88,7 +88,7 @@ def test_two_executors_equal_the_local_runtime(tmp_path: Path) -> None:
     try:
         run_locally(program(tmp_path / "in", tmp_path / "local"))
         every = descendants(driver.pid)
-        assert driver.wait() == 0, driven.said()
+        assert driver.wait(PATIENCE) == 0, driven.said()
         wait_for_end(every)
     finally:
         kill({driver.pid} | every | descendants(driver.pid))

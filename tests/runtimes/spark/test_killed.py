@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
 from tests.runtimes.spark.killable import program
 from tests.runtimes.spark.pauses import Pause, PausingQuery
-from tests.runtimes.spark.processes import command, descendants, kill, parent, wait_for_end, wait_until
+from tests.runtimes.spark.processes import PATIENCE, command, descendants, kill, parent, wait_for_end, wait_until
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.open import open_source
 
@@ -22,18 +22,29 @@ NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 SINKS = {"sellers": "sellers-parquet/", "pairs": "pairs.csv", "items": "items-jsonl/"}
 
 
-@pytest.fixture(scope="module")
-def unbroken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+class Unbroken:
     """What runs show that were left in peace, by file: answers and refused rows."""
-    folder = tmp_path_factory.mktemp("unbroken")
-    for name in SINKS:
-        run(spark, folder, name).close()
-    found = shown(folder)
-    for name in SINKS:
-        assert sum(len(rows) for file, rows in found.items() if file.startswith(f"out/{name}")) > 100
-        assert sum(len(rows) for file, rows in found.items() if file.startswith(f"side/{name}")) > 10
-    assert leftovers(folder) == []
-    return found
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self._folder = spark, folder
+
+    def shown(self, *names: str) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in names:
+            folder = self._folder / name
+            if not folder.exists():
+                run(self._spark, folder, name).close()
+            of_name = shown(folder)
+            for kind, least in (("out", 100), ("side", 10)):
+                assert sum(len(rows) for file, rows in of_name.items() if file.startswith(kind)) > least
+            assert leftovers(folder) == []
+            found |= of_name
+        return found
+
+
+@pytest.fixture(scope="module")
+def unbroken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
+    return Unbroken(spark, tmp_path_factory.mktemp("unbroken"))
 
 
 def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None) -> PausingQuery:
@@ -45,14 +56,18 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     checkpoint = str(folder / "checkpoint" / name)
     query = PausingQuery(one, spark, open_source, sink, open_side=side, checkpoint=checkpoint, name=name, pause=pause)
     query.start()
-    if pause is not None:
-        wait_until(lambda: pause.pid is not None, lambda: query.active)
-        assert pause.pid is not None
-        started_by = parent(pause.pid)
-        assert started_by is not None and "transom.runtimes.spark.daemon" in command(started_by)
-        kill([pause.pid])
-        wait_for_end([pause.pid])
-    query.wait()
+    try:
+        if pause is not None:
+            wait_until(lambda: pause.pid is not None, lambda: query.active)
+            assert pause.pid is not None
+            started_by = parent(pause.pid)
+            assert started_by is not None and "transom.runtimes.spark.daemon" in command(started_by)
+            kill([pause.pid])
+            wait_for_end([pause.pid])
+        assert query.wait(PATIENCE)
+    except BaseException:
+        query.abandon()
+        raise
     return query
 
 
@@ -60,18 +75,16 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     ("name", "moment", "level"), [("sellers", "after", 1), ("sellers", "written", 3), ("items", "before", 1)]
 )
 def test_a_worker_that_is_killed_in_a_batch_goes_unnoticed(
-    spark: SparkSession, tmp_path: Path, unbroken: dict[str, list[str]], name: str, moment: str, level: int
+    spark: SparkSession, tmp_path: Path, unbroken: Unbroken, name: str, moment: str, level: int
 ) -> None:
     query = run(spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, level=level))
     assert bool(leftovers(tmp_path)) == (moment == "written"), "the file of the attempt that was killed"
     query.close()
-    assert shown(tmp_path, name) == {
-        file: rows for file, rows in unbroken.items() if file.split("/")[1].startswith(name)
-    }
+    assert shown(tmp_path) == unbroken.shown(name)
     assert leftovers(tmp_path) == []
 
 
-def test_an_executor_that_is_killed_goes_unnoticed(tmp_path: Path, unbroken: dict[str, list[str]]) -> None:
+def test_an_executor_that_is_killed_goes_unnoticed(tmp_path: Path, unbroken: Unbroken) -> None:
     pause = Pause(str(tmp_path / "paused"), "written", batch=2, level=3)
     text = program(tmp_path, {"sellers": SINKS["sellers"]})
     driven = Driven(str(tmp_path), text, master="local-cluster[2,1,1024]", pause=pause, paused="sellers")
@@ -85,18 +98,16 @@ def test_an_executor_that_is_killed_goes_unnoticed(tmp_path: Path, unbroken: dic
         below = descendants(executor)
         kill([executor])
         wait_for_end([executor, *below])
-        assert driver.wait() == 0, driven.said()
+        assert driver.wait(PATIENCE) == 0, driven.said()
     finally:
         end(driver)
-    assert shown(tmp_path) == {
-        file: rows for file, rows in unbroken.items() if file.split("/")[1].startswith("sellers")
-    }
+    assert shown(tmp_path) == unbroken.shown("sellers")
     assert leftovers(tmp_path) == []
 
 
 @pytest.mark.parametrize("both", [True, False, True, False] if NIGHTLY else [True])
 def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
-    tmp_path: Path, unbroken: dict[str, list[str]], both: bool
+    tmp_path: Path, unbroken: Unbroken, both: bool
 ) -> None:
     """At moments that are bad each in its own way, and at any moment. Without `both` its JVM is left to end itself."""
     text = program(tmp_path, SINKS)
@@ -110,16 +121,16 @@ def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
         try:
             wait_until(lambda: pause.pid is not None, lambda: driver.poll() is None)  # noqa: B023
             if moment == "shown":
-                assert any(file.startswith(f"out/{name}-jsonl/part-{batch:06}") for file in shown(tmp_path, name))
+                assert any(file.startswith(f"out/{name}-jsonl/part-{batch:06}") for file in shown(tmp_path))
         finally:
             end(driver, both)
     driven = Driven(str(tmp_path), text)
     driver = driven.start()
     try:
-        assert driver.wait() == 0, driven.said()
+        assert driver.wait(PATIENCE) == 0, driven.said()
     finally:
         end(driver)
-    assert shown(tmp_path) == unbroken
+    assert shown(tmp_path) == unbroken.shown(*SINKS)
     assert leftovers(tmp_path) == []
 
 

@@ -12,6 +12,7 @@ from transom.runtimes.spark import settings
 from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+BUCKETS = "spark.sql.shuffle.partitions"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -48,11 +49,19 @@ class Conf:
     """The settings of a session that does not run."""
 
     def __init__(self, **values: str) -> None:
-        self.values = {setting.name: setting.value for setting in (*NEEDED, *WANTED)} | values
-        self.conf = self
+        self.values = {setting.name: setting.value for setting in (*NEEDED, *WANTED)}
+        self.values |= {"spark.master": "local[2,4]", BUCKETS: "2"} | values
+        self.conf = self.sparkContext = self
+        self.defaultParallelism = 2
 
     def get(self, name: str, default: str | None = None) -> str | None:
         return self.values.get(name, default)
+
+
+def test_far_more_buckets_than_cores_are_reported() -> None:
+    (found,) = missing(Conf(**{BUCKETS: "200"}))  # type: ignore[arg-type]
+    assert (found.name, found.wanted, found.found, found.needed) == (BUCKETS, "2", "200", False)
+    assert missing(Conf(**{BUCKETS: "8"})) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from transom.connectors.files_sink import OpenFiles
 from transom.connectors.sink import Sink
-from transom.runtimes.spark.file_parts import PartFiles
+from transom.runtimes.spark.checkpoint import Reached
+from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
 
 OnBatch = Callable[[pa.Table, int], None]
 """Takes the rows of a batch and its number."""
@@ -87,3 +89,13 @@ class FunctionSink(_InDriver):
 
     def close(self) -> None:
         """Nothing is held that would have to be let go."""
+
+
+def open_batch_sink(
+    open_sink: Callable[[pa.Schema, int], Sink], schema: pa.Schema, reached: Reached, snapshots: bool = False
+) -> BatchSink:
+    """A sink that goes on where a checkpoint is; `snapshots`: it gets the whole answer anew with every batch."""
+    if isinstance(open_sink, OpenFiles):
+        done, planned = reached.done, reached.planned
+        return BatchFiles(open_sink.properties, schema, done=done, planned=planned, snapshots=snapshots)
+    return PlainSink(open_sink(schema, 0))

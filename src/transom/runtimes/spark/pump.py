@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from transom.connectors.iterable import IterableSource
@@ -12,16 +13,24 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 
 _ROWS: Final = 1 << 16
 _SECONDS: Final = 0.1
+AHEAD: Final = 1 << 20
+"""So many rows a pump may be ahead of the query: rows that never end would fill the disk otherwise."""
 
 
 class Pump:
     """Reads a source into a spool: at once if all its rows are here, otherwise in a thread of its own.
 
-    Where a folder has rows already, from before a restart, it goes on behind them.
+    Where a folder has rows already, from before a restart, it goes on behind them. `used` tells how many rows the query
+    has read so far.
     """
 
     def __init__(
-        self, source: Source, folder: str, definition: StreamDefinition | TableDefinition, growing: bool
+        self,
+        source: Source,
+        folder: str,
+        definition: StreamDefinition | TableDefinition,
+        growing: bool,
+        used: Callable[[], int],
     ) -> None:
         stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
         assert definition.time is not None or not stamped
@@ -30,6 +39,7 @@ class Pump:
         self._source = source
         self._growing = growing and definition.time is not None
         self._stopped = threading.Event()
+        self._used = used
         self._position = {"rows": self._spool.rows}
         self.error: BaseException | None = None
         """What went wrong in the thread: the program's own rows may raise anything."""
@@ -38,19 +48,23 @@ class Pump:
         if self._growing or isinstance(source, IterableSource):
             threading.Thread(target=self._try, name="transom-pump", daemon=True).start()
         else:
-            self._work()
+            self._work(ahead=None)
 
     def stop(self) -> None:
         self._stopped.set()
 
     def _try(self) -> None:
         try:
-            self._work()
+            self._work(AHEAD)
         except BaseException as error:
             self.error = error
 
-    def _work(self) -> None:
+    def _work(self, ahead: int | None) -> None:
+        first = self._spool.rows - self._used()
         while not self._stopped.is_set():
+            if ahead is not None and self._spool.rows - first - self._used() >= ahead:
+                self._stopped.wait(_SECONDS)
+                continue
             batch = self._source.read(self._position, _ROWS, growing=self._growing)
             self._spool.append(batch.rows, batch.rejected)
             self._position = batch.position

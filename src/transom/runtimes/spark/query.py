@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from transom.connectors.files_sink import OpenFiles
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
 from transom.connectors.source import Source
@@ -29,11 +29,11 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.program.planned import Planned
 from transom.program.status import Status
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, OnBatch, PlainSink
+from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, OnBatch, PlainSink, open_batch_sink
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
 from transom.runtimes.spark.cargo_source import Reading, cargo_source
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
-from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
+from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.frame_source import packed
 from transom.runtimes.spark.guard import Guard
 from transom.runtimes.spark.host import Host
@@ -268,7 +268,8 @@ class SparkQuery:
             source = self._open_source(definition)
             if not hasattr(source, "reach"):
                 folder = os.path.join(self._folder(), "rows", name)
-                self._pumps.append(Pump(source, folder, definition, growing=self.follow))
+                used = partial(self._statuses.rows_in, name)
+                self._pumps.append(Pump(source, folder, definition, self.follow, used))
                 spools[name] = folder
         reading = Reading(
             self.layout,
@@ -326,24 +327,14 @@ class SparkQuery:
     def _sinks(self) -> list[BatchSink]:
         """Where the answer goes, and refused rows if they are wanted. To open a sink removes what is no part of it."""
         if not self._opened:
-            snapshots = self.layout.emit_name == "latest"
+            reached, snapshots = self._reached(), self.layout.emit_name == "latest"
             if self._on_batch is not None:
                 self._opened = [FunctionSink(self._on_batch)]
             else:
-                self._opened = [self._batch_sink(self._open_sink, self.schema, snapshots)]
+                self._opened = [open_batch_sink(self._open_sink, self.schema, reached, snapshots)]
             if self._open_side is not None:
-                self._opened.append(self._batch_sink(self._open_side, SIDE))
+                self._opened.append(open_batch_sink(self._open_side, SIDE, reached))
         return self._opened
-
-    def _batch_sink(
-        self, open_sink: Callable[[pa.Schema, int], Sink], schema: pa.Schema, snapshots: bool = False
-    ) -> BatchSink:
-        if isinstance(open_sink, OpenFiles):
-            reached = self._reached()
-            return BatchFiles(
-                open_sink.properties, schema, done=reached.done, planned=reached.planned, snapshots=snapshots
-            )
-        return PlainSink(open_sink(schema, 0))
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()

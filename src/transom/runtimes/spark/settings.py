@@ -17,6 +17,8 @@ from transom.core.errors import SparkError
 TRIES: Final = 4
 """How often a task is tried before the query fails: a worker that is killed goes unnoticed."""
 
+MOST_BUCKETS_A_CORE: Final = 4
+
 STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 
 
@@ -117,7 +119,7 @@ def missing(spark: SparkSession) -> list[Missing]:
             value = spark.conf.get(setting.name, None)
             if value != setting.value:
                 found.append(Missing(setting.name, setting.value, value, setting.why, needed, setting.live))
-    return found + _tries(spark)
+    return found + _tries(spark) + _buckets(spark)
 
 
 def check(spark: SparkSession) -> None:
@@ -130,6 +132,16 @@ def check(spark: SparkSession) -> None:
             f"the Spark session lacks what a query needs: {names}",
             remedy=f"build it with\n{lines}\n  or let Transom start one of its own (Session without spark=..)",
         )
+
+
+def _buckets(spark: SparkSession) -> list[Missing]:
+    """Every bucket is a task in every batch; Spark's own number, 200, is made for other work."""
+    name = "spark.sql.shuffle.partitions"
+    cores, value = spark.sparkContext.defaultParallelism, spark.conf.get(name) or ""
+    if value.isdecimal() and int(value) <= MOST_BUCKETS_A_CORE * cores:
+        return []
+    why = "a query has so many buckets, and each of them is a task in every batch"
+    return [Missing(name, str(cores), value, why, needed=False)]
 
 
 def _tries(spark: SparkSession) -> list[Missing]:

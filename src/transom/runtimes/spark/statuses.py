@@ -73,6 +73,10 @@ class Statuses:
         with suppress(OSError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as file:
             self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
 
+    def rows_in(self, name: str) -> int:
+        """How many rows of an input tasks have read."""
+        return sum(told["seen"].get(name, (0,))[0] for told in list(self._buckets.values()))
+
     def status(self) -> Status:
         inputs = tuple(self._input(name) for name in self._layout.sources)
         progress = min((told["progress"] for told in self._buckets.values()), default=BEGINNING)
