@@ -9,6 +9,10 @@ buckets lose their memory.
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import tempfile
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from random import Random
@@ -30,6 +34,7 @@ from transom.plan.catalogue import Catalogue
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import History
 from transom.state import codec
+from transom.state.arena import Arena
 
 Task = Sequence[Push]
 Batch = Sequence[Task]
@@ -38,10 +43,15 @@ Batch = Sequence[Task]
 class Home:
     """A bucket with its log and its warm memory."""
 
-    def __init__(self, layout: Layout, fragment: int, bucket: int) -> None:
+    def __init__(self, layout: Layout, fragment: int, bucket: int, folder: str | None) -> None:
         self.bucket = Bucket(layout, fragment, bucket)
         self.log = keeper.MemoryLog()
-        self.warm = keeper.MemoryWarm()
+        self._path = None if folder is None else os.path.join(folder, f"{fragment}-{bucket}")
+        self.warm = self._warm()
+
+    def _warm(self) -> keeper.Warm:
+        """In the process, or in a mapped file."""
+        return keeper.MemoryWarm() if self._path is None else Arena(self._path, BUCKET_CLASSES)
 
     def step(self, blobs: list[bytes], disorder: Random | None) -> list[Parcel]:
         if disorder is None or disorder.random() > 0.1:
@@ -56,7 +66,9 @@ class Home:
 
     def lose_memory(self) -> None:
         self.bucket = Bucket(self.bucket.layout, self.bucket.fragment.number, self.bucket.bucket)
-        self.warm = keeper.MemoryWarm()
+        if self._path is not None and os.path.exists(self._path):
+            os.unlink(self._path)
+        self.warm = self._warm()
 
     def save_and_read(self) -> None:
         """The memory through the codec, and a fresh bucket."""
@@ -84,8 +96,12 @@ class Cluster:
     def __init__(self, layout: Layout, disorder: Random | None = None) -> None:
         self.layout = layout
         self._disorder = disorder
+        mapped = disorder is not None and disorder.random() < 0.3
+        folder = tempfile.mkdtemp(prefix="transom-buckets-") if mapped else None
+        if folder is not None:
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.homes = {
-            (fragment.number, bucket): Home(layout, fragment.number, bucket)
+            (fragment.number, bucket): Home(layout, fragment.number, bucket, folder)
             for fragment in layout.fragments
             for bucket in range(layout.buckets_of(fragment.number))
         }
