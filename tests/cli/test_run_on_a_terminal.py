@@ -23,7 +23,7 @@ def test_what_the_display_says() -> None:
         ),
         operators=(
             OperatorStatus(1, "StreamScan", "scan", 0, 1_000, 0, 0, 0.1),
-            OperatorStatus(2, "Join", "ring_hash", 1_040, 12, 0, 2_500, 0.1),
+            OperatorStatus(2, "Join", "ring_hash", 1_040, 12, 0, 2_500, 0.1, 40),
         ),
         progress=0,
         held_back_by="smoke",
@@ -37,10 +37,11 @@ def test_what_the_display_says() -> None:
         "  input  rows in  rows/s  waiting  late  rejected                up to",
         "  smoke    1,200     600      195     3         2  1970-01-01 00:00:00",
         "  rooms       40       0        0     0         0              its end",
-        "  operator           rows in  rows out   state",
-        "  #2 join ring_hash    1,040        12  2.5 kB",
-        "  #1 scan                  0     1,000     0 B",
+        "  operator           rows in  rows out  rows kept   state",
+        "  #2 join ring_hash    1,040        12         40  2.5 kB",
+        "  #1 scan                  0     1,000          0     0 B",
     ]
+    assert lines(status, [600, 0], False, 0.125)[0].endswith("600 rows/s, 0.12 s a batch, up to 1970-01-01 00:00:00")
     assert lines(status, [600, 0], silent=False)[1] == "  time is held back by smoke"
 
 

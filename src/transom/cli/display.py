@@ -106,7 +106,7 @@ def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | Non
     inputs = [_input_cells(one, rate) for one, rate in zip(status.inputs, rates, strict=True)]
     told += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
     operators = [_operator_cells(one) for one in reversed(status.operators)]  # the last one first, as in EXPLAIN
-    told += _table([("operator", "rows in", "rows out", "state"), *operators])
+    told += _table([("operator", "rows in", "rows out", "rows kept", "state"), *operators])
     return told
 
 
@@ -118,7 +118,7 @@ def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
 
 def _operator_cells(one: OperatorStatus) -> tuple[str, ...]:
     name = f"#{one.number} {title(one.operator, one.tactic)}"
-    return name, f"{one.rows_in:,}", f"{one.rows_out:,}", size_text(one.state_bytes)
+    return name, f"{one.rows_in:,}", f"{one.rows_out:,}", f"{one.state_rows:,}", size_text(one.state_bytes)
 
 
 def size_text(size: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transom.pipeline.memory import state_bytes
+from transom.pipeline.memory import state_bytes, state_rows
 
 if TYPE_CHECKING:
     from transom.pipeline.bucket import Bucket
@@ -30,6 +30,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
             counters.ends_out,
             counters.seconds,
             state_bytes(memory),
+            state_rows(memory),
         ]
     return {
         "fragment": bucket.fragment.number,

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from transom.kernels.join.lazy_hash import LazySide
+from transom.kernels.join.open_pairs import OpenPairs
+from transom.kernels.join.ring_hash import RingSide
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.multiplicity import Shown
 from transom.pipeline.admission import Ledger
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.part import PartState
 from transom.state import codec
+from transom.state.fifo import Fifo
+from transom.state.slots import SlotPool
 
 
 @dataclass
@@ -23,6 +32,28 @@ class PipelineState:
     static: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
     static_ledgers: dict[str, Ledger] = field(default_factory=dict)
     rows_out: int = 0
+
+
+def state_rows(state: Any) -> int:
+    """Rows that a state holds: those in slots, queues and batches. Keys, ends and what was told are no rows."""
+    if isinstance(state, KeyIndex | LifetimeSet | OpenPairs | Shown):
+        return 0
+    if isinstance(state, RingSide | LazySide):
+        return state.alive
+    if isinstance(state, SlotPool):
+        return state.in_use
+    if isinstance(state, Fifo | pa.RecordBatch):
+        return len(state)
+    if isinstance(state, list | tuple):
+        return sum(state_rows(item) for item in state)
+    if isinstance(state, dict):
+        return sum(state_rows(item) for item in state.values())
+    if not dataclasses.is_dataclass(state):
+        return 0
+    parts = [getattr(state, f.name) for f in dataclasses.fields(state)]
+    in_slots = [part for part in parts if isinstance(part, SlotPool)]
+    # Queues beside slots are of the same rows.
+    return sum(state_rows(part) for part in (in_slots or parts))
 
 
 def state_bytes(state: Any) -> int:

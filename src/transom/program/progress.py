@@ -15,6 +15,7 @@ class Kept:
     number: int
     operator: str
     tactic: str
+    state_rows: int
     state_bytes: int
 
 
@@ -55,7 +56,9 @@ def progress_of(status: Status, batch: int, rows_before: int, seconds: float) ->
         rows_per_second=rows / seconds if seconds > 0 else 0.0,
         seconds=seconds,
         progress=status.progress,
-        operators=tuple(Kept(one.number, one.operator, one.tactic, one.state_bytes) for one in status.operators),
+        operators=tuple(
+            Kept(one.number, one.operator, one.tactic, one.state_rows, one.state_bytes) for one in status.operators
+        ),
     )
 
 

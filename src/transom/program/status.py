@@ -37,6 +37,7 @@ class OperatorStatus:
     ends: int
     state_bytes: int
     seconds: float
+    state_rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from transom.connectors.source import START, Position, Source
 from transom.core.errors import CheckpointError
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
-from transom.pipeline.memory import state_bytes
+from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
@@ -273,6 +273,7 @@ class LocalQuery:
             ends=counters.ends_out,
             state_bytes=state_bytes(self.pipeline.state.part.operators[place]),
             seconds=counters.seconds,
+            state_rows=state_rows(self.pipeline.state.part.operators[place]),
         )
 
     # --- saving ------------------------------------------------------------------------------------------------------

@@ -102,7 +102,10 @@ def start_jvm(java: Java, log: Path, memory: str, options: Sequence[str], progra
                 env=variables,
                 process_group=0,  # Ctrl-C is for the user's program, which then stops Spark in good order
             )
+        # One that has no answer yet would not hear that its pipe is closed.
+        atexit.register(process.kill)
         port, secret = _connection(process, where, log)
+        atexit.unregister(process.kill)
     with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     gateway.proc = process

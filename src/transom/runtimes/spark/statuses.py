@@ -125,11 +125,11 @@ class Statuses:
 
     def _operator(self, i: int) -> OperatorStatus:
         operator = self._layout.operators[i]
-        totals = [0, 0, 0, 0.0, 0]
+        totals = [0, 0, 0, 0.0, 0, 0]
         for told in self._buckets.values():
             for place, value in enumerate(told["operators"].get(str(i), ())):
                 totals[place] += value
-        rows_in, rows_out, ends, seconds, kept = totals
+        rows_in, rows_out, ends, seconds, kept, rows_kept = totals
         if not operator.inputs:
             rows_out = max(rows_out, self._input(scanned(operator)).used)  # where a scan belongs to no fragment
         return OperatorStatus(
@@ -141,4 +141,5 @@ class Statuses:
             ends=int(ends),
             state_bytes=int(kept),
             seconds=seconds,
+            state_rows=int(rows_kept),
         )

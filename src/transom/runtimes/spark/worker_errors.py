@@ -37,7 +37,7 @@ def told_to_the_driver() -> Iterator[None]:
 
 def marked(error: TransomError) -> str:
     """
-    >>> read_back("Caused by: " + marked(EvaluationError("no", remedy="yes")) + " at java.lang").remedy
+    >>> read_back("Caused by: " + marked(errors.EvaluationError("no", remedy="yes")) + " at java.lang").remedy
     'yes'
     """
     told = {
