@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-CARGO, OUT, SIDE_ROWS, STATUS, FILES = range(5)
-"""What a parcel holds: parts for a bucket; rows of the answer; refused rows; how a bucket is doing; files with rows."""
+CARGO, OUT, SIDE_ROWS, STATUS, FILES, STORED = range(6)
+"""What a parcel holds: parts for a bucket; rows of the answer; refused rows; how a bucket is doing; files with rows;
+the place where parts for a bucket lie."""
 
 _HEAD: Final = struct.Struct("<IQ")
 

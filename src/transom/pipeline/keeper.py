@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
+
 from transom.core.errors import CheckpointError
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
@@ -88,7 +90,7 @@ class Kept:
     seconds: tuple[float, float, float, float]
 
 
-def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes]) -> Kept:
+def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer]) -> Kept:
     """Take a step with the bucket's memory and keep what became of it."""
     plan = bucket.layout.fingerprint
     known = log.header()
@@ -128,7 +130,7 @@ def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:
     return bucket.state
 
 
-def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes]) -> int:
+def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes | pa.Buffer]) -> int:
     size = sum(map(len, blobs))
     entry = header.first + len(header.parts)
     size = max(size, LEAST_BYTES)
@@ -148,7 +150,7 @@ def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes]
     return len(data)
 
 
-def _together(blobs: Sequence[bytes]) -> bytes:
+def _together(blobs: Sequence[bytes | pa.Buffer]) -> bytes:
     sizes = json.dumps([len(blob) for blob in blobs]).encode()
     return b"".join([len(sizes).to_bytes(4, "little"), sizes, *blobs])
 

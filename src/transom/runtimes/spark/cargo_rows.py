@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from transom.pipeline.cargo import Parcel
+from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.labels import Labels
 
 CARGO_FIELDS: Final = StructType(
@@ -32,9 +33,9 @@ CARGO_SCHEMA: Final = pa.schema(
 )
 
 
-def cargo_batch(parcels: Iterable[Parcel], labels: Labels, level: int) -> pa.RecordBatch:
+def cargo_batch(parcels: Iterable[Parcel], labels: Labels, level: int, depot: Depot) -> pa.RecordBatch:
     """Parcels on their way into a level."""
-    rows = list(parcels)
+    rows = [depot.lay_down(parcel) for parcel in parcels]
     columns = [
         pa.array([labels.label(level, row.fragment, row.bucket) for row in rows], pa.int32()),
         pa.array([row.fragment for row in rows], pa.int32()),

@@ -26,6 +26,7 @@ from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import StreamDefinition
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
+from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
@@ -44,6 +45,7 @@ class Reading:
     max_rows: int | None
     max_files: int | None
     follow: bool
+    depot: Depot
     first_sender: int = 0
     ending: tuple[str, ...] = ()
     """Inputs that others read, and that have nothing more to come."""
@@ -171,7 +173,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with told_to_the_driver():
             labels = Labels(self._reading.layout)
             for parcel in self._parcels(partition):
-                yield cargo_batch([parcel], labels, 1)
+                yield cargo_batch([parcel], labels, 1, self._reading.depot)
 
     def _parcels(self, stretch: Stretch) -> Iterator[Parcel]:
         # The driver's side plans and packs nothing; kernels take a second to import, in each of its processes.

@@ -25,12 +25,13 @@ from transom.plan.expression import Literal
 from transom.planner.columns_read import selections
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.catalyst import literal, pushable_filter
+from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.types import declared_columns, reference
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 
-def packed(frame: DataFrame, name: str, layout: Layout) -> DataFrame:
+def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot) -> DataFrame:
     """The rows of stream `name`, packed for the buckets."""
     definition = layout.sources[name]
     if definition.time is None or not frame.isStreaming:
@@ -71,10 +72,10 @@ def packed(frame: DataFrame, name: str, layout: Layout) -> DataFrame:
                 source.append(pa.RecordBatch.from_arrays(batch.columns[:-1], names))
                 found = source.read({}, len(batch))
                 if len(found.rejected):
-                    yield cargo_batch(packer.reject(name, found.rejected), labels, 1)
+                    yield cargo_batch(packer.reject(name, found.rejected), labels, 1, depot)
                 flags = batch.column(len(names)) if filtered and not len(found.rejected) else None
-                yield from (cargo_batch([parcel], labels, 1) for parcel in packer.take(name, found.rows, flags))
-            yield from (cargo_batch([parcel], labels, 1) for parcel in packer.finish())
+                yield from (cargo_batch([parcel], labels, 1, depot) for parcel in packer.take(name, found.rows, flags))
+            yield from (cargo_batch([parcel], labels, 1, depot) for parcel in packer.finish())
 
     return frame.select(*chosen).mapInArrow(pack, CARGO_FIELDS)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from transom.pipeline.bucket_state import BUCKET_CLASSES
 from transom.pipeline.cargo import STATUS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
+from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
@@ -34,10 +34,11 @@ class Host(StatefulProcessor):
     With `files` the rows of the answer are written here, and only the names of the files go on.
     """
 
-    def __init__(self, layout: Layout, level: int, run: str, files: PartFiles | None = None) -> None:
+    def __init__(self, layout: Layout, level: int, run: str, depot: Depot, files: PartFiles | None = None) -> None:
         self._layout = layout
         self._level = level
         self._run = run
+        self._depot = depot
         self._files = files
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -55,7 +56,8 @@ class Host(StatefulProcessor):
             return
         with told_to_the_driver():
             bucket, warm = self._bucket(fragment, number)
-            blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
+            cargo = [row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)]
+            blobs = [self._depot.pick_up(kind, blob) for kind, blob in cargo]
             kept = keeper.step(bucket, self._log, warm, blobs)
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
             parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
@@ -77,19 +79,13 @@ class Host(StatefulProcessor):
         if place not in _BUCKETS:
             while len(_BUCKETS) >= MOST_BUCKETS:
                 del _BUCKETS[next(iter(_BUCKETS))]
-            warm = Arena(os.path.join(warm_folder(), self._run, f"{fragment}-{number}"), BUCKET_CLASSES)
+            warm = Arena(os.path.join(self._depot.warm_folder, self._run, f"{fragment}-{number}"), BUCKET_CLASSES)
             _BUCKETS[place] = Bucket(self._layout, fragment, number), warm
         return _BUCKETS[place]
 
     def _frame(self, parcels: list[Parcel]) -> pd.DataFrame:
-        batch = cargo_batch(parcels, self._labels, self._level + 1)
+        batch = cargo_batch(parcels, self._labels, self._level + 1, self._depot)
         return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
-
-
-def warm_folder() -> str:
-    """Where the workers of this executor keep their working memory; Spark removes it with the executor."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-    return os.path.join(folders[0] or tempfile.gettempdir(), "transom")
 
 
 class SparkLog:

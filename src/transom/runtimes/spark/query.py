@@ -8,13 +8,12 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from transom.connectors.memory import MemorySink
@@ -30,16 +29,14 @@ from transom.plan.options import OPTIONS
 from transom.program.planned import Planned
 from transom.program.status import Status
 from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, OnBatch, PlainSink, open_batch_sink
-from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
-from transom.runtimes.spark.cargo_source import Reading, cargo_source
+from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
+from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.file_parts import PartFiles
-from transom.runtimes.spark.frame_source import packed
 from transom.runtimes.spark.guard import Guard
-from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.pump import Pump
+from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
-from transom.runtimes.spark.types import spark_schema
 from transom.runtimes.spark.worker_errors import first_line, read_back
 
 Definition = StreamDefinition | TableDefinition
@@ -100,6 +97,7 @@ class SparkQuery:
         self._started: StreamingQuery | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
+        self._depot = Depot(tempfile.mkdtemp(prefix="transom-cargo-") if self._alone else None)
         self.guard = Guard()
         self._lock = threading.Lock()
         self._ending = False
@@ -112,7 +110,7 @@ class SparkQuery:
         checkpoint = QueryCheckpoint(self._folder())
         checkpoint.claim(self.layout.fingerprint)
         answer, *_ = self._sinks()
-        writer = self.cargo(answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
+        writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
         writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.spark).outputMode("append")
         trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
         try:
@@ -238,29 +236,16 @@ class SparkQuery:
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
-        schema = self.schema
-
-        def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for blob in batch.column(0):
-                    for part in unpack(blob.as_buffer()):
-                        assert part.rows is not None
-                        yield pa.RecordBatch.from_arrays(part.rows.columns, schema=schema)
-
-        return self.cargo().filter(F.col("kind") == OUT).select("blob").mapInArrow(rows, spark_schema(schema))
+        return answer_rows(self.cargo(Depot()), self.schema)
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, files: PartFiles | None = None) -> DataFrame:
+    def cargo(self, depot: Depot, files: PartFiles | None = None) -> DataFrame:
         """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
-        frame = self._sources()
-        run = uuid.uuid4().hex
-        for level in range(1, self.layout.levels + 1):
-            host = Host(self.layout, level, run, files)
-            frame = frame.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
-        return frame
+        cargo = from_sources(self.spark, self._reading(depot), self._frames)
+        return through_levels(cargo, self.layout, depot, files)
 
-    def _sources(self) -> DataFrame:
+    def _reading(self, depot: Depot) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
         spools = {}
         for name in own:
@@ -271,7 +256,7 @@ class SparkQuery:
                 used = partial(self._statuses.rows_in, name)
                 self._pumps.append(Pump(source, folder, definition, self.follow, used))
                 spools[name] = folder
-        reading = Reading(
+        return Reading(
             self.layout,
             tuple(own),
             spools,
@@ -279,21 +264,16 @@ class SparkQuery:
             max_rows=self._max_rows,
             max_files=self._max_files,
             follow=self.follow,
+            depot=depot,
             ending=tuple(self._frames) if self._ending else (),
             folder=os.getcwd(),
         )
-        called = f"transom_{uuid.uuid4().hex}"
-        self.spark.dataSource.register(cargo_source(called, reading))
-        frame = self.spark.readStream.format(called).load()
-        for name in self.layout.sources:
-            if name in self._frames:
-                frame = frame.unionByName(packed(self._frames[name], name, self.layout))
-        return frame
 
     # --- a batch -----------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """What a batch brought to the sink."""
+        self._depot.forget(number)
         cargo = frame.select("kind", "blob")
         if not self._alone:
             # Where an executor has died Spark takes stages back and runs them again, but for the last one: so the last
@@ -353,9 +333,10 @@ class SparkQuery:
     def _tidy(self) -> None:
         for pump in self._pumps:
             pump.stop()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = None
+        for folder in (self._scratch, self._depot.folder):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        self._scratch = None
 
     def _run_name(self) -> str:
         return f"{self.name}-{uuid.uuid4().hex[:8]}"

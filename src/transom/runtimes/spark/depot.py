@@ -1,0 +1,80 @@
+"""Where cargo lies between two stages when all of them run on one machine.
+
+Blobs of many megabytes that go from worker to worker through the JVM are copied a dozen times on the way: into rows,
+through the shuffle, a sort, and sockets. On one machine a task lays its cargo down in a file, which mostly never leaves
+memory, and Spark carries the place of it; whoever gets it maps it. A task that is run again lays down another file, and
+the shuffle knows which one counts. Files of a batch are removed when the next one is under way. On several machines
+there is no such place, and Spark carries everything.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from transom.core.errors import SparkError
+from transom.pipeline.cargo import CARGO, STORED, Parcel
+
+LEAST_BYTES: Final = 1 << 15
+"""What is smaller is carried."""
+
+_BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class Depot:
+    """`folder` is None where there are several machines. It travels to the tasks."""
+
+    folder: str | None = None
+
+    def lay_down(self, parcel: Parcel) -> Parcel:
+        """What Spark is to carry: the parcel, or where it lies."""
+        if self.folder is None or parcel.kind != CARGO or len(parcel.blob) < LEAST_BYTES:
+            return parcel
+        path = os.path.join(self._batch(), secrets.token_hex(16))
+        try:
+            with open(path, "wb", buffering=0) as file:
+                file.write(parcel.blob)
+        except OSError:  # a disk without room: then it is carried
+            return parcel
+        return replace(parcel, kind=STORED, blob=path.encode())
+
+    def pick_up(self, kind: int, blob: bytes) -> bytes | pa.Buffer:
+        """The blob of a parcel that has arrived."""
+        if kind != STORED:
+            return blob
+        try:
+            with pa.memory_map(blob.decode()) as file:
+                return file.read_buffer()
+        except OSError as error:
+            raise SparkError(
+                f"cargo of a batch has vanished from '{self.folder}': {error}",
+                remedy="leave the folder alone while a query runs; start the query again from its checkpoint",
+            ) from None
+
+    def forget(self, batch: int) -> None:
+        """Batches before this one are settled."""
+        for name in os.listdir(self.folder) if self.folder is not None else ():
+            if name.isdecimal() and int(name) < batch:
+                shutil.rmtree(os.path.join(self.folder or "", name), ignore_errors=True)
+
+    @property
+    def warm_folder(self) -> str:
+        """Where workers keep their working memory; on a cluster Spark removes it with the executor."""
+        if self.folder is not None:
+            return os.path.join(self.folder, "warm")
+        local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+        return os.path.join(local or os.getcwd(), "transom")
+
+    def _batch(self) -> str:
+        context = TaskContext.get()
+        number = None if context is None else context.getLocalProperty(_BATCH)
+        folder = os.path.join(self.folder or "", number or "0")
+        os.makedirs(folder, exist_ok=True)
+        return folder

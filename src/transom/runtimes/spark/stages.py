@@ -1,0 +1,53 @@
+"""The plan of a query as DataFrames: cargo from the sources, a stateful stage for every level, rows of the answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from transom.pipeline.cargo import OUT, unpack
+from transom.pipeline.layout import Layout
+from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
+from transom.runtimes.spark.cargo_source import Reading, cargo_source
+from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.file_parts import PartFiles
+from transom.runtimes.spark.frame_source import packed
+from transom.runtimes.spark.host import Host
+from transom.runtimes.spark.types import spark_schema
+
+
+def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """The cargo of all inputs: those that we read ourselves, and DataFrames."""
+    called = f"transom_{uuid.uuid4().hex}"
+    spark.dataSource.register(cargo_source(called, reading))
+    cargo = spark.readStream.format(called).load()
+    for name in reading.layout.sources:
+        if name in frames:
+            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot))
+    return cargo
+
+
+def through_levels(cargo: DataFrame, layout: Layout, depot: Depot, files: PartFiles | None) -> DataFrame:
+    """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
+    run = uuid.uuid4().hex
+    for level in range(1, layout.levels + 1):
+        host = Host(layout, level, run, depot, files)
+        cargo = cargo.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
+    return cargo
+
+
+def answer_rows(cargo: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows of the answer as plain columns."""
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for blob in batch.column(0):
+                for part in unpack(blob.as_buffer()):
+                    assert part.rows is not None
+                    yield pa.RecordBatch.from_arrays(part.rows.columns, schema=schema)
+
+    return cargo.filter(F.col("kind") == OUT).select("blob").mapInArrow(rows, spark_schema(schema))
