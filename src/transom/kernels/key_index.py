@@ -77,6 +77,16 @@ class KeyIndex:
         rank[order.to_numpy()] = np.arange(len(unique))
         return rank[inverse]
 
+    def picked(self, numbers: Int64s) -> KeyIndex:
+        """An index of these keys alone, numbered from 0 on in this order."""
+        (texts,) = self.keys.gather(numbers, [pa.binary()])
+        offsets = np.frombuffer(texts.buffers()[1], dtype=np.int32)[: len(numbers) + 1].astype(np.int64)
+        data = np.zeros(int(offsets[-1]) + SLACK, dtype=np.uint8)
+        data[: int(offsets[-1])] = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[: int(offsets[-1])]
+        found = KeyIndex()
+        found.number(Keys(self.hashes[numbers], np.zeros(len(numbers), dtype=np.bool_), data, offsets))
+        return found
+
     def _reserve(self, capacity: int) -> None:
         if capacity <= len(self.next):
             return

@@ -87,6 +87,17 @@ class LifetimeSet:
         self.next_observer = moved
         self.observer = to[self.observer]
 
+    def renumbered(self, slots: Int64s) -> LifetimeSet:
+        """A copy in which slots[i], in ascending order, is i."""
+        found = LifetimeSet(earliest=self.earliest)
+        found.runs = [Run(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.runs]
+        found.unsorted = [Run(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.unsorted]
+        if self.undetermined:
+            found.observer, found.next_observer = self.observer.copy(), self.next_observer.copy()
+            found.undetermined = self.undetermined
+            found.move(slots, np.arange(len(slots)), max(len(slots), 1))
+        return found
+
     def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
         """Slots of ours among the holders that were closed, with their ends; they are no longer observed."""
         holders, te = ends.arrays()

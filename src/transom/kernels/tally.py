@@ -106,6 +106,31 @@ class Tally:
             self.keys.forget(gone)
             self.values.free(gone)
 
+    def trimmed(self) -> Tally:
+        """A copy without the room for more: values and rows are numbered anew."""
+        alive = np.flatnonzero(self.counts.any(axis=0))
+        keys = self.keys.picked(alive)
+        number = np.full(max(self.counts.shape[1], 1), -1, dtype=np.int64)
+        number[alive] = np.arange(len(alive))
+        slots = self.row_slots.used()
+        rows = self.rows[:, slots].copy()
+        rows[0] = number[rows[0]]
+        counts = grown(self.counts[:, alive], len(alive))
+        return Tally(
+            values=self.values.picked(alive, counts.shape[1]),
+            keys=keys,
+            counts=counts,
+            entry_of=np.full(counts.shape[1], -1, dtype=np.int64),
+            row_slots=SlotPool(high=len(slots)),
+            rows=rows,
+            lifetimes=self.lifetimes.renumbered(slots),
+        )
+
+    def trimmed_bytes(self) -> int:
+        """About what `trimmed` takes."""
+        values, rows = self.keys.slots.in_use, self.row_slots.in_use
+        return 64 * values + 32 * rows + self.values.bytes_of(values) + self.keys.keys.bytes_of(values)
+
     def _keep(self, key: Int64s, side: int, te: Int64s, holder: Int64s) -> None:
         slots = self.row_slots.take(len(key))
         if self.row_slots.high > self.rows.shape[1]:

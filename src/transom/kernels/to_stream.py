@@ -31,6 +31,7 @@ from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.tally import Steps, Tally
+from transom.state.codec import saved_bytes
 from transom.state.slots import grown
 
 MOST_ROWS = 1 << 26  # of an RSTREAM in one step: over slides a leap of time makes any number of them
@@ -42,6 +43,13 @@ class ToStreamState:
 
     tally: Tally
     shown: Int64s = field(default_factory=no_int64s)
+
+    def compacted(self) -> ToStreamState:
+        """Without the room for more; RSTREAM knows values by their numbers, so there it stays as it is."""
+        return self if len(self.shown) else ToStreamState(self.tally.trimmed())
+
+    def compacted_bytes(self) -> int:
+        return saved_bytes([self.tally, self.shown]) if len(self.shown) else self.tally.trimmed_bytes()
 
 
 @dataclass(frozen=True)

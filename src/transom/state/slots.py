@@ -36,6 +36,10 @@ class SlotPool:
     def in_use(self) -> int:
         return self.high - self.free_count
 
+    def used(self) -> Int64s:
+        """The places in use, ascending."""
+        return np.setdiff1d(np.arange(self.high), self.free[: self.free_count])
+
     def take(self, count: int) -> Int64s:
         reused = min(count, self.free_count)
         slots = np.empty(count, dtype=np.int64)

@@ -88,19 +88,21 @@ class Host(StatefulProcessor):
         return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
 
 
+_HEADER: Final = (-1, 0)
+
+
 class SparkLog:
-    """The log of the bucket at hand, in Spark's state."""
+    """The log of the bucket at hand, in Spark's state: one variable, because each costs every batch some time."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._header = handle.getValueState("header", "text string")
         self._entries = handle.getMapState("log", "entry long, part int", "blob binary")
 
     def header(self) -> str | None:
-        found = self._header.get()
-        return None if found is None else str(found[0])
+        found = self._entries.getValue(_HEADER)
+        return None if found is None else bytes(found[0]).decode()
 
     def write_header(self, header: str) -> None:
-        self._header.update((header,))
+        self._entries.updateValue(_HEADER, (header.encode(),))
 
     def read(self, entry: int, part: int) -> bytes:
         found = self._entries.getValue((entry, part))
