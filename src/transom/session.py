@@ -38,7 +38,7 @@ from transom.program.orders import Answer, Ordering
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, Query, Run, Runtime, Terms
+from transom.program.run import EVERY, OnBatch, Query, Run, Runtime, Terms
 from transom.program.running import RunningQuery
 from transom.program.status import Status
 from transom.runtimes.local.query import LocalQuery
@@ -204,6 +204,7 @@ class Session:
         *,
         emit: Emit = "changes",
         on_rows: Callable[[pa.Table], None] | None = None,
+        on_batch: OnBatch | None = None,
         follow: bool = False,
         checkpoint: str | None = None,
         clock: Clock | None = None,
@@ -212,7 +213,8 @@ class Session:
 
         Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
         With `follow` it waits for more rows at the end of an input that may grow. With a folder as `checkpoint` it goes
-        on where it was; `on_rows` gets rows since the last checkpoint again then.
+        on where it was; `on_rows` gets rows since the last checkpoint again then. On Spark `on_batch` gets them with
+        the number of the batch: a batch that is run again has the same number and the same rows.
 
         >>> session, seen = Session(), []
         >>> session.stream("s", ({"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(9)), time="t")
@@ -224,18 +226,26 @@ class Session:
         """
         one = self._only(text)
         answer: Answer | None = None
+        taker = "on_batch" if on_batch is not None else "on_rows"
+        if one.sink is not None and (on_rows is not None or on_batch is not None):
+            raise OptionError(
+                f"the rows go to the sink '{one.sink.name}', and {taker} would get none",
+                remedy=f"leave {taker} out, or write the query without INSERT INTO",
+            )
         if on_rows is not None:
-            if one.sink is not None:
-                raise OptionError(
-                    f"the rows go to the sink '{one.sink.name}', and on_rows would get none",
-                    remedy="leave on_rows out, or write the query without INSERT INTO",
-                )
             sink = CallbackSink(on_rows)
             answer = lambda one, name, schema: sink  # noqa: E731
         # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
         every = 1 if one.sink is None and checkpoint is None else EVERY
         run = self.assemble(
-            [one], emit=emit, follow=follow, checkpoint=checkpoint, every=every, answer=answer, clock=clock
+            [one],
+            emit=emit,
+            follow=follow,
+            checkpoint=checkpoint,
+            every=every,
+            answer=answer,
+            clock=clock,
+            on_batch=on_batch,
         )
         query = RunningQuery(run, one.statement.text)
         self._running.add(query)
@@ -306,6 +316,7 @@ class Session:
         keep_refused: bool = True,
         answer: Answer | None = None,
         clock: Clock | None = None,
+        on_batch: OnBatch | None = None,
         names: Sequence[str] = (),
     ) -> Run:
         """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
@@ -316,7 +327,8 @@ class Session:
         """
         refused = self._inputs.side if keep_refused else None
         ordering = Ordering(self.screen, emit, follow, side, refused, answer)
-        run = self._runtime.assemble(ordering.orders(planned, names), Terms(follow, checkpoint, every, clock))
+        terms = Terms(follow, checkpoint, every, clock, on_batch)
+        run = self._runtime.assemble(ordering.orders(planned, names), terms)
         run.listeners += self._listeners
         return run
 

@@ -166,3 +166,22 @@ def test_what_cannot_be_is_refused(spark: SparkSession) -> None:
 def test_local_sessions_do_not_import_pyspark() -> None:
     code = "import sys, transom; transom.Session().run; assert 'pyspark' not in sys.modules"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_a_function_gets_batches_with_their_numbers(spark: SparkSession) -> None:
+    taken: list[tuple[int, list[int]]] = []
+    with Session(spark=spark, batch_rows=2) as session:
+        session.stream("s", [{"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(4)], time="t")
+        query = session.start(
+            "ISTREAM(SELECT a FROM s)", on_batch=lambda rows, number: taken.append((number, rows["a"].to_pylist()))
+        )
+        assert query.wait(timeout=120)
+    assert [row for _, rows in taken for row in rows] == [0, 1, 2, 3]
+    assert [number for number, _ in taken] == sorted({number for number, _ in taken})
+
+
+def test_in_this_process_batches_have_no_numbers() -> None:
+    session = Session()
+    session.stream("s", [{"t": "2024-05-01", "a": 1}], time="t")
+    with pytest.raises(OptionError, match="no numbers of their own"):
+        session.start("SELECT a FROM s", on_batch=lambda rows, number: None)

@@ -23,6 +23,10 @@ OpenSink = Callable[[pa.Schema, int], Sink]
 """Makes the sink of these columns; it is told how many parts there are of it already."""
 
 
+OnBatch = Callable[[pa.Table, int], None]
+"""Takes the rows of a batch and its number, by which a batch that is run again can be known."""
+
+
 @dataclass(frozen=True)
 class Order:
     """A query to be run: its plan, what it is called, the form of its answer, and where that and refused rows go."""
@@ -42,6 +46,7 @@ class Terms:
     checkpoint: str | None = None
     every: int = EVERY
     clock: Clock | None = None
+    on_batch: OnBatch | None = None
 
 
 class Query(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from transom.core.errors import SourceError
+from transom.core.errors import OptionError, SourceError
 from transom.planner.explain import Measured
 from transom.program.inputs import Inputs
 from transom.program.planned import Planned
@@ -27,6 +27,11 @@ class LocalRuntime:
         """There is nothing to start."""
 
     def assemble(self, orders: Sequence[Order], terms: Terms) -> LocalRun:
+        if terms.on_batch is not None:
+            raise OptionError(
+                "batches have no numbers of their own in this process",
+                remedy="write on_rows, or run the query on Spark",
+            )
         queries = [
             LocalQuery(
                 order.planned,

@@ -9,11 +9,9 @@ import pyarrow as pa
 
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.sink import Sink
+from transom.program.run import OnBatch
 from transom.runtimes.spark.checkpoint import Reached
 from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
-
-OnBatch = Callable[[pa.Table, int], None]
-"""Takes the rows of a batch and its number."""
 
 
 class BatchSink(Protocol):

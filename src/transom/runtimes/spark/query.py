@@ -27,8 +27,9 @@ from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.program.planned import Planned
+from transom.program.run import OnBatch
 from transom.program.status import Status
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, OnBatch, PlainSink, open_batch_sink
+from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot

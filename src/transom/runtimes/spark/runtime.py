@@ -111,4 +111,5 @@ class SparkRuntime:
             if terms.checkpoint is None
             else os.path.abspath(os.path.join(terms.checkpoint, order.name)),
             name=order.name,
+            on_batch=terms.on_batch,
         )
