@@ -83,6 +83,18 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def compacted(state: Any) -> Any:
+    """As it is written: without the room that it keeps for more."""
+    if isinstance(state, list | tuple):
+        return type(state)(map(compacted, state))
+    if isinstance(state, dict):
+        return {key: compacted(item) for key, item in state.items()}
+    if not dataclasses.is_dataclass(state) or isinstance(state, type):
+        return state
+    state = state.compacted() if hasattr(state, "compacted") else state
+    return dataclasses.replace(state, **{f.name: compacted(getattr(state, f.name)) for f in dataclasses.fields(state)})
+
+
 def classes_in(state: Any) -> Iterator[type]:
     if dataclasses.is_dataclass(state):
         yield type(state)
@@ -102,7 +114,7 @@ def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) ->
     seen: set[type] = set()
     for pipeline in pipelines:
         back = codec.decode(codec.encode(pipeline.state), STATE_CLASSES)
-        assert same(back, pipeline.state)
+        assert same(back, compacted(pipeline.state))
         seen.update(classes_in(pipeline.state))
     assert seen == set(STATE_CLASSES)
 
@@ -224,4 +236,4 @@ def test_a_query_refuses_damage_and_stays_as_it_was(pipelines: list[Pipeline]) -
     for wrong in (before[:-5], codec.encode([1, 2]), codec.encode({"plan": None}), codec.encode("x")):
         with pytest.raises(CheckpointError):
             pipeline.restore(wrong)
-    assert same(codec.decode(before, STATE_CLASSES)["state"], pipeline.state)
+    assert same(codec.decode(before, STATE_CLASSES)["state"], compacted(pipeline.state))

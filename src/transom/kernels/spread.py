@@ -7,7 +7,7 @@ Needs: keys of the same kinds on all sides that are to meet.
 Costs: a hash and a move a row.
 
 >>> [part.tolist() for part in spread([pa.array([7, 8, 7])], 3, 2)]
-[[0, 1, 2], []]
+[[1], [0, 2]]
 """
 
 from __future__ import annotations

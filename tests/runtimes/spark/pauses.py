@@ -81,7 +81,7 @@ class PausingQuery(SparkQuery):
         if self._pause is None:
             return super().cargo(*arguments)
         pausing = type("PausingHost", (PausingHost,), {"pause": self._pause})
-        with patch("transom.runtimes.spark.query.Host", pausing):
+        with patch("transom.runtimes.spark.stages.Host", pausing):
             return super().cargo(*arguments)
 
     def _take(self, cargo: pa.Table, number: int) -> None:
