@@ -10,8 +10,10 @@ there is no such place, and Spark carries everything.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,6 +27,17 @@ LEAST_BYTES: Final = 1 << 15
 """What is smaller is carried."""
 
 _BATCH: Final = "streaming.sql.batchId"
+_NAME: Final = re.compile(r"transom-cargo-(\d+)-")
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @dataclass(frozen=True)
@@ -33,12 +46,22 @@ class Depot:
 
     folder: str | None = None
 
+    @staticmethod
+    def on_this_machine() -> Depot:
+        """A new folder, for as long as this process lives; what processes left behind that were killed is removed."""
+        for name in os.listdir(tempfile.gettempdir()):
+            found = _NAME.match(name)
+            path = os.path.join(tempfile.gettempdir(), name)
+            if found is not None and not _alive(int(found[1])) and os.lstat(path).st_uid == os.getuid():
+                shutil.rmtree(path, ignore_errors=True)
+        return Depot(tempfile.mkdtemp(prefix=f"transom-cargo-{os.getpid()}-"))
+
     def lay_down(self, parcel: Parcel) -> Parcel:
         """What Spark is to carry: the parcel, or where it lies."""
         if self.folder is None or parcel.kind != CARGO or len(parcel.blob) < LEAST_BYTES:
             return parcel
-        path = os.path.join(self._batch(), secrets.token_hex(16))
         try:
+            path = os.path.join(self._batch(), secrets.token_hex(16))
             with open(path, "wb", buffering=0) as file:
                 file.write(parcel.blob)
         except OSError:  # a disk without room: then it is carried

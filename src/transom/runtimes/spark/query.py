@@ -98,7 +98,7 @@ class SparkQuery:
         self._started: StreamingQuery | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
-        self._depot = Depot(tempfile.mkdtemp(prefix="transom-cargo-") if self._alone else None)
+        self._depot = Depot.on_this_machine() if self._alone else Depot()
         self.guard = Guard()
         self._lock = threading.Lock()
         self._ending = False
