@@ -53,8 +53,8 @@ class Session:
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
     `runtime="spark"` Transom starts one on this machine, with so many `cores`, when it is first needed.
 
-    Options are those of SET: tick, origin, join, batch_rows. In a `with` block, the queries that it started are stopped
-    at the end, and so is what it started of Spark.
+    Options are those of SET: tick, origin, join, batch_rows, batch_files. In a `with` block, the queries that it
+    started are stopped at the end, and so is what it started of Spark.
 
     >>> session = Session(tick="1 second")
     >>> session.stream("trades", [

@@ -155,7 +155,11 @@ def _cell(text: str) -> str:
 def options() -> str:
     lines = ["| option | meaning | write | default |", "| --- | --- | --- | --- |"]
     for option in OPTIONS.values():
-        default = {"tick": format_duration(OPTIONS["tick"].default), "origin": "the first row that is admitted"}
+        default = {
+            "tick": format_duration(OPTIONS["tick"].default),
+            "origin": "the first row that is admitted",
+            "batch_files": "as many as there are",
+        }
         shown = default.get(option.name, f"{option.default}")
         lines.append(f"| `{option.name}` | {option.purpose} | {option.expects} | {shown} |")
     return "\n".join(lines)

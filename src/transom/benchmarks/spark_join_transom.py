@@ -25,14 +25,15 @@ def streams(folder: Path) -> str:
 
 
 def question(cell: Cell, scratch: Path) -> str:
-    """The sink and the query that writes to it."""
+    """The sink and the query that writes to it: every pair once, and how long it lives."""
     window = f"[RANGE {cell.window_ms} MILLISECONDS]"
     return f"""
-        CREATE SINK pairs WITH (connector = 'files', path = '{scratch / "out"}', format = 'parquet');
-        INSERT INTO pairs ISTREAM(
-            SELECT a.ts AS a_ts, b.ts AS b_ts, a.k AS k, a.v AS a_v, b.v AS b_v, a.s AS a_s, b.s AS b_s
-            FROM a {window}, b {window} WHERE a.k = b.k
+        CREATE SINK pairs WITH (
+            connector = 'files', path = '{scratch / "out"}', format = 'parquet', emit = 'lifetimes'
         );
+        INSERT INTO pairs
+        SELECT a.ts AS a_ts, b.ts AS b_ts, a.k AS k, a.v AS a_v, b.v AS b_v, a.s AS a_s, b.s AS b_s
+        FROM a {window}, b {window} WHERE a.k = b.k;
     """
 
 

@@ -25,7 +25,7 @@ from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.plan.options import OPTIONS
+from transom.planner.operator import scanned
 from transom.program.planned import Planned
 from transom.program.run import OnBatch
 from transom.program.status import Status
@@ -41,6 +41,9 @@ from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import first_line, read_back
 
 Definition = StreamDefinition | TableDefinition
+
+BATCH_ROWS: Final = 1 << 17
+"""The most rows of an input a batch takes, unless an option tells; a batch costs a tenth of a second and more."""
 
 FOLLOW_EVERY: Final = "100 milliseconds"
 """How often a query that follows its inputs looks for more."""
@@ -69,7 +72,6 @@ class SparkQuery:
         follow: bool = False,
         checkpoint: str | None = None,
         name: str = "query",
-        max_files: int | None = None,
         on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
     ) -> None:
@@ -80,16 +82,16 @@ class SparkQuery:
         self._checkpoint = checkpoint
         self._scratch: str | None = None
         buckets = self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
-        self._frames = {each.lower(): frame for each, frame in (frames or {}).items()}
+        read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
+        self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
         self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames))
-        self._frames = {each: frame for each, frame in self._frames.items() if each in self.layout.sources}
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
         self._opened: list[BatchSink] = []
-        self._max_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
-        self._max_files = max_files
+        self._max_rows: int = planned.catalogue.options.get("batch_rows", BATCH_ROWS)
+        self._max_files: int | None = planned.catalogue.options.get("batch_files")
         self._statuses = Statuses(self.layout, name)
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
@@ -98,7 +100,7 @@ class SparkQuery:
         self._started: StreamingQuery | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
-        self._depot = Depot.on_this_machine() if self._alone else Depot()
+        self._depot = Depot()
         self.guard = Guard()
         self._lock = threading.Lock()
         self._ending = False
@@ -111,6 +113,8 @@ class SparkQuery:
         checkpoint = QueryCheckpoint(self._folder())
         checkpoint.claim(self.layout.fingerprint)
         answer, *_ = self._sinks()
+        if self._alone and self._depot.folder is None:
+            self._depot = Depot.on_this_machine()
         writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
         writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.spark).outputMode("append")
         trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
