@@ -44,7 +44,7 @@ def run_transom(
     from transom.runtimes.spark.bench_transom import file_stream, session_with
 
     began = time.perf_counter()
-    spark = session_with(settings)
+    spark, told = session_with(settings, lasting=source_kind == "dataframe")
     start_s = time.perf_counter() - began
     with Session(spark=spark, batch_rows=cell.batch_rows) as session:
         if source_kind == "files":
@@ -59,7 +59,7 @@ def run_transom(
         seconds = {told["batchId"]: told["durationMs"]["triggerExecution"] / 1000 for told in query.progress}
         batches = [(seconds[i], cost) for i, cost in enumerate(query.statuses.history) if cost.rows]
     return Measured(
-        settings={**settings, "spark.sql.shuffle.partitions": str(query.layout.buckets)},
+        settings={**told, "spark.sql.shuffle.partitions": str(query.layout.buckets)},
         start_s=start_s,
         batch_s=tuple(each for each, _ in batches),
         batch_rows=tuple(cost.rows for _, cost in batches),

@@ -62,9 +62,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
         ),
-        Option(
-            "batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"
-        ),
+        Option("batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"),
     )
 }
 

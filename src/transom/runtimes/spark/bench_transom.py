@@ -8,14 +8,21 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.runtimes.spark import launch
+from transom.runtimes.spark.jvm import LASTING, SHORT
+from transom.runtimes.spark.settings import LOCAL, NEEDED, WANTED
 
 
-def session_with(settings: Mapping[str, str]) -> SparkSession:
-    """The session that Transom starts for itself, with settings of its own for this run."""
+def session_with(settings: Mapping[str, str], lasting: bool) -> tuple[SparkSession, dict[str, str]]:
+    """The session that Transom starts for itself, and what is to be said of its settings.
+
+    Where Transom reads the files, Java has little to do, and its quick compiler serves best; not so where Spark reads.
+    """
     extra: dict[str, Any] = dict(settings)
-    spark = SparkSession.getActiveSession() or launch.start(**extra)
+    spark = SparkSession.getActiveSession() or launch.start(lasting=lasting, **extra)
     launch.warm(spark).join()
-    return spark
+    told = {each.name: each.value for each in (*NEEDED, *WANTED)} | LOCAL
+    told["spark.master"] = spark.conf.get("spark.master") or ""
+    return spark, told | {"java": " ".join(LASTING if lasting else SHORT)} | dict(settings)
 
 
 def file_stream(spark: SparkSession, folder: str) -> DataFrame:
