@@ -97,6 +97,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["origin", "none", "the instant at which time begins"],
         ["join", "auto", "the tactic of two-way joins"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],
+        ["batch_files", "none", "on Spark, the most files read in one batch"],
     ]
 
 
