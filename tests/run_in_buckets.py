@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.memory_log import MemoryLog, MemoryWarm
 from tests.run_locally import Answer, Push, Rows, all_at_once, batch_of
 from transom.core.time import FOREVER
 from transom.pipeline import keeper
@@ -45,13 +46,13 @@ class Home:
 
     def __init__(self, layout: Layout, fragment: int, bucket: int, folder: str | None) -> None:
         self.bucket = Bucket(layout, fragment, bucket)
-        self.log = keeper.MemoryLog()
+        self.log = MemoryLog()
         self._path = None if folder is None else os.path.join(folder, f"{fragment}-{bucket}")
         self.warm = self._warm()
 
     def _warm(self) -> keeper.Warm:
         """In the process, or in a mapped file."""
-        return keeper.MemoryWarm() if self._path is None else Arena(self._path, BUCKET_CLASSES)
+        return MemoryWarm() if self._path is None else Arena(self._path, BUCKET_CLASSES)
 
     def step(self, blobs: list[bytes], disorder: Random | None) -> list[Parcel]:
         if disorder is None or disorder.random() > 0.1:

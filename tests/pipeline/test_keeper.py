@@ -6,13 +6,14 @@ from itertools import chain
 
 import pytest
 
+from tests.memory_log import MemoryLog, MemoryWarm
 from tests.pipeline.buckets import laid_out, rows
 from tests.run_locally import batch_of
 from transom.core.errors import CheckpointError
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.cargo import OUT, Parcel
-from transom.pipeline.keeper import Kept, MemoryLog, MemoryWarm
+from transom.pipeline.keeper import Kept
 from transom.pipeline.layout import Layout
 from transom.pipeline.packer import Packer
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -79,15 +77,11 @@ class Header:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a step gave, and what it cost to keep: bytes written, and whether the memory had to be made again.
-
-    `seconds` are those of getting the memory, of the step, of writing the log, and of keeping the memory warm.
-    """
+    """What a step gave, and what it cost to keep: bytes written, and whether the memory had to be made again."""
 
     parcels: list[Parcel]
     written: int
     rebuilt: bool
-    seconds: tuple[float, float, float, float]
 
 
 def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer]) -> Kept:
@@ -100,21 +94,15 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
             "the checkpoint was written by another query, or for another number of buckets",
             remedy="run the query that wrote it, or start with an empty checkpoint folder",
         )
-    times = [time.perf_counter()]
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header)
-    times.append(time.perf_counter())
     parcels = bucket.step(blobs)
-    times.append(time.perf_counter())
     written = _append(bucket.state, log, header, blobs)
     header.token = secrets.token_hex(8)
     log.write_header(header.text())
-    times.append(time.perf_counter())
     warm.put(header.token, bucket.state)
-    times.append(time.perf_counter())
-    got, stepped, logged, warmed = (b - a for a, b in pairwise(times))
-    return Kept(parcels, written, rebuilt, (got, stepped, logged, warmed))
+    return Kept(parcels, written, rebuilt)
 
 
 def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:
@@ -162,45 +150,3 @@ def _apart(data: bytes) -> list[bytes]:
         found.append(data[behind : behind + size])
         behind += size
     return found
-
-
-class MemoryLog:
-    """A log in memory, for tests and for trying things out."""
-
-    def __init__(self) -> None:
-        self.text: str | None = None
-        self.entries: dict[tuple[int, int], bytes] = {}
-
-    def copy(self) -> MemoryLog:
-        found = MemoryLog()
-        found.text, found.entries = self.text, dict(self.entries)
-        return found
-
-    def header(self) -> str | None:
-        return self.text
-
-    def write_header(self, header: str) -> None:
-        self.text = header
-
-    def read(self, entry: int, part: int) -> bytes:
-        return self.entries[entry, part]
-
-    def write(self, entry: int, part: int, blob: bytes) -> None:
-        self.entries[entry, part] = blob
-
-    def remove(self, entry: int, part: int) -> None:
-        del self.entries[entry, part]
-
-
-class MemoryWarm:
-    """Warm memory in the process itself."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[str, Any] | None = None
-
-    def take(self, token: str) -> BucketState | None:
-        kept, self._kept = self._kept, None
-        return kept[1] if kept is not None and kept[0] == token else None
-
-    def put(self, token: str, state: BucketState) -> None:
-        self._kept = token, state

@@ -46,7 +46,6 @@ class Reading:
     max_files: int | None
     follow: bool
     depot: Depot
-    first_sender: int = 0
     ending: tuple[str, ...] = ()
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
@@ -162,11 +161,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        first = reading.first_sender
         now = end.get("now")
-        found = [Stretch(first + i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
+        found = [Stretch(i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
-        return [*found, Stretch(first + len(found), now, last, ended)]
+        return [*found, Stretch(len(found), now, last, ended)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)

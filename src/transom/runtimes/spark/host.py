@@ -61,13 +61,7 @@ class Host(StatefulProcessor):
             kept = keeper.step(bucket, self._log, warm, blobs)
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
             parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
-        cost: dict[str, Any] = {
-            "fragment": fragment,
-            "bucket": number,
-            "written": kept.written,
-            "rebuilt": kept.rebuilt,
-        }
-        cost["seconds"] = [round(each, 4) for each in kept.seconds]
+        cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
         yield self._frame([*parcels, told])
 

@@ -37,8 +37,6 @@ class Statuses:
         self._rows = 0
         self.written = 0
         """Bytes of state that the last batch wrote."""
-        self.seconds: dict[tuple[int, int], list[float]] = {}
-        """Of every bucket in the last batch: getting its memory, the step, writing the log, keeping the memory warm."""
         self.history: list[BatchCost] = []
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
@@ -51,9 +49,6 @@ class Statuses:
             if part.kind == "kept":
                 self.written += part.about["kept"]["written"]
                 self.rebuilt += part.about["kept"]["rebuilt"]
-                self.seconds[part.about["kept"]["fragment"], part.about["kept"]["bucket"]] = part.about["kept"][
-                    "seconds"
-                ]
             else:
                 told = json.loads(part.about["status"])
                 self._buckets[told["fragment"], told["bucket"]] = told
