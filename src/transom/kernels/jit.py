@@ -11,3 +11,9 @@ import numba
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled into whoever calls it: a call would count references to every array that it is handed."""
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, forceinline=True)(function)
+    return compiled

@@ -29,7 +29,7 @@ class Heap:
 
     def __init__(self, type_: pa.DataType, values: list[Any], turn: int) -> None:
         array = pa.array(values, type_)
-        self.values = to_cells(array)
+        self.values = (*to_cells(array), np.zeros(0, dtype=np.int64))
         if type_ == pa.string():
             starts, data = text_parts(array)
             self.texts: Any = (starts[:-1], np.diff(starts), data, 1, 0)

@@ -3,7 +3,7 @@
 Rows are slots; `links[0..2, slot]` are first child, next sibling and (for a first child) parent or (otherwise) previous
 sibling; -1 is none. Values are compared by (hi, lo) as a signed and an unsigned word, then, for texts longer than 16
 bytes, by the rest of their bytes: text k of `width` in a slot is entry slot * width + k of `start` and `length`; k = -1
-is no text.
+is no text. Where `at` is not empty, the value of slot s is that in slot at[s].
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from transom.kernels.jit import jit
 @jit
 def compare(a, b, values, texts):  # type: ignore[no-untyped-def]
     """Negative, zero or positive as the value in slot a is less than, equal to or greater than that in slot b."""
-    hi, lo = values
+    hi, lo, at = values
     start, length, arena, width, k = texts
+    if len(at):
+        a = at[a]
+        b = at[b]
     if hi[a] != hi[b]:
         return -1 if hi[a] < hi[b] else 1
     if lo[a] != lo[b]:

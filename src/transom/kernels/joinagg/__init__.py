@@ -1,0 +1,1 @@
+"""Aggregates over joins without the join."""

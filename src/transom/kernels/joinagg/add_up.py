@@ -1,0 +1,66 @@
+"""The loop of the merge: partial rows come and go in the order of time, and each group that changed is told once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transom.kernels.aggregate.accumulate import add_wide
+from transom.kernels.jit import jit
+from transom.kernels.joinagg import exact_times, wide
+from transom.kernels.joinagg.spec import COUNT_ROWS, KIND, LEAST, PLACE, SUM_FLOAT, SUM_WHOLE
+from transom.kernels.joinagg.totals import COUNT_LEFT, SUM_LEFT, TOUCHED, set_entry, tell
+
+
+@jit
+def add_up(  # type: ignore[no-untyped-def]
+    t, slot, group, sign, brought, everything, table, width, cells, groups, out
+):
+    """Apply the events, ascending in t. Slot -1 makes its group be looked at without a row.
+
+    A partial row in a slot has brought[0][slot] join rows, and per call counts, sums in two words, and exact floating
+    sums (slot * width + place); in the heap h it is the entry of its own number with the value of the row in slot
+    at[h, slot], which is its own, or -1.
+    """
+    p_rows, p_n, p_hi, p_lo, p_floats, p_at = brought
+    cell_hi, cell_lo, _, start, length, arena, text_width = cells
+    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups
+    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out
+    i = 0
+    while i < len(t):
+        now = t[i]
+        while i < len(t) and t[i] == now:
+            g = group[i]
+            s = slot[i]
+            way = sign[i]
+            i += 1
+            if mark[g] == 0:
+                mark[g] = 1
+                touched[fill[TOUCHED]] = g
+                fill[TOUCHED] += 1
+            if s < 0:
+                continue
+            rows[g], beyond = wide.add_count(rows[g], way * p_rows[s])
+            if beyond:
+                fill[COUNT_LEFT] = 1
+            for c in range(len(table)):
+                kind = table[c, KIND]
+                if kind == COUNT_ROWS:
+                    continue
+                if kind >= LEAST:
+                    set_entry(c, g, s, p_at[table[c, PLACE], s] if way > 0 else np.int64(-1), table, cells, groups)
+                    continue
+                counts[c, g] += way * p_n[c, s]  # never more than there are join rows
+                if kind == SUM_WHOLE:
+                    sum_hi[c, g], sum_lo[c, g], beyond = add_wide(
+                        sum_hi[c, g], sum_lo[c, g], p_hi[c, s], p_lo[c, s], way
+                    )
+                    if beyond:
+                        fill[SUM_LEFT] = 1
+                elif kind == SUM_FLOAT:
+                    place = table[c, PLACE]
+                    exact_times.add_total(floats[g * width + place], p_floats[s * width + place], way)
+        tell(
+            now, everything, False, table, width, cell_hi, cell_lo, start, length, arena, text_width,
+            rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, at,
+            out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+        )  # fmt: skip

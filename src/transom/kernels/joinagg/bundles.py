@@ -1,0 +1,159 @@
+"""The rows alive of a factorised join-aggregate, in bundles: those of one input that agree on the key and on the part.
+
+A bundle has the partial aggregates of its rows: how many, and per call of its input the count, the sum and the heap.
+The bundles of a key and an input are a list. `slot` of lists is key * inputs + input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from transom.core.delta import Int64s, no_int64s
+from transom.kernels.aggregate import exact_sum
+from transom.kernels.aggregate.cells import Words
+from transom.kernels.jit import jit
+from transom.kernels.joinagg.spec import KIND, LEAST, SUM_FLOAT, JoinAggregateSpec
+from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
+from transom.kernels.joinagg.tuple_index import TupleIndex
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.keys import Keys
+from transom.state.slots import grown
+
+
+def widths(spec: JoinAggregateSpec) -> tuple[int, int]:
+    """How many floating sums, and how many heaps, a bundle has at most."""
+    found = []
+    for wanted in (spec.table[:, KIND] == SUM_FLOAT, spec.table[:, KIND] >= LEAST):
+        inputs = spec.table[wanted, 1]
+        found.append(int(np.bincount(inputs).max()) if len(inputs) else 0)
+    return found[0], found[1]
+
+
+@dataclass
+class Bundles:
+    """`rows` are alive, `held` have come and are not forgotten. (top, hi, lo) is a sum that may leave 128 bits."""
+
+    n: Int64s
+    top: Int64s
+    hi: Int64s
+    lo: Words
+    roots: Int64s
+    floats: Int64s
+    index: TupleIndex = field(default_factory=lambda: TupleIndex.of(2))
+    keys: KeyIndex = field(default_factory=KeyIndex)
+    rows: Int64s = field(default_factory=no_int64s)
+    held: Int64s = field(default_factory=no_int64s)
+    next: Int64s = field(default_factory=no_int64s)
+    before: Int64s = field(default_factory=no_int64s)
+    first: Int64s = field(default_factory=no_int64s)
+    length: Int64s = field(default_factory=no_int64s)
+
+    @staticmethod
+    def of(spec: JoinAggregateSpec) -> Bundles:
+        calls, (_, heaps) = len(spec.calls), widths(spec)
+        numbers = np.zeros((calls, 0), dtype=np.int64)
+        return Bundles(
+            n=numbers,
+            top=numbers.copy(),
+            hi=numbers.copy(),
+            lo=np.zeros((calls, 0), dtype=np.uint64),
+            roots=np.zeros((heaps, 0), dtype=np.int64),
+            floats=np.zeros((0, exact_sum.WIDTH), dtype=np.int64),
+        )
+
+    def number(self, spec: JoinAggregateSpec, i: int, keys: Keys, part: Int64s) -> Int64s:
+        """The bundle of each new row of input i; the row is held by it."""
+        inputs = len(spec.input_types)
+        key, _ = self.keys.number(keys)
+        lists = (int(key.max(initial=-1)) + 1) * inputs
+        if lists > len(self.first):
+            self.first = grown(self.first, lists, -1)
+            self.length = grown(self.length, len(self.first))
+        bundle, brought = self.index.number(np.stack([key * inputs + i, part]))
+        if self.index.slots.high > len(self.rows):
+            self.rows = grown(self.rows, self.index.slots.high)
+            size = len(self.rows)
+            for name in ("held", "n", "top", "hi", "lo"):
+                setattr(self, name, grown(getattr(self, name), size))
+            for name in ("roots", "next", "before"):
+                setattr(self, name, grown(getattr(self, name), size, -1))
+            bigger = np.zeros((size * widths(spec)[0], exact_sum.WIDTH), dtype=np.int64)
+            bigger[: len(self.floats)] = self.floats
+            self.floats = bigger
+        hold(bundle, bundle[brought], self.held, self.index.words[0], self.lists())
+        return bundle
+
+    def release(self, inputs: int, bundle: Int64s) -> None:
+        """Rows of these bundles are forgotten, one for each; so are bundles and keys that hold no row any more."""
+        empty, keys = let_go(bundle, inputs, self.held, self.index.words[0], self.lists())
+        self.index.forget(empty)
+        self.keys.forget(keys)
+
+    def compacted(self) -> Bundles:
+        names = ("n", "top", "hi", "lo", "roots", "rows", "held", "next", "before")
+        high = self.index.slots.high
+        width = len(self.floats) // max(len(self.rows), 1)
+        return trimmed(self, high, names, floats=self.floats[: high * width])
+
+    def compacted_bytes(self) -> int:
+        return trimmed_bytes(self.compacted())
+
+    def lists(self) -> tuple[Any, ...]:
+        return self.first, self.length, self.next, self.before
+
+    def arrays(self) -> tuple[Any, ...]:
+        return (
+            self.index.words, self.rows, self.n, self.top, self.hi, self.lo, self.roots, self.floats,
+            self.first, self.length, self.next,
+        )  # fmt: skip
+
+
+@jit
+def hold(bundle, brought, held, place, lists):  # type: ignore[no-untyped-def]
+    first, length, following, before = lists
+    for b in brought:
+        at = place[b]
+        following[b] = first[at]
+        before[b] = -1
+        if first[at] >= 0:
+            before[first[at]] = b
+        first[at] = b
+        length[at] += 1
+    for b in bundle:
+        held[b] += 1
+
+
+@jit
+def let_go(bundle, inputs, held, place, lists):  # type: ignore[no-untyped-def]
+    first, length, following, before = lists
+    empty = np.empty(len(bundle), dtype=np.int64)
+    keys = np.empty(len(bundle), dtype=np.int64)
+    bundles = 0
+    count = 0
+    for b in bundle:
+        held[b] -= 1
+        if held[b] > 0:
+            continue
+        empty[bundles] = b
+        bundles += 1
+        at = place[b]
+        if before[b] >= 0:
+            following[before[b]] = following[b]
+        else:
+            first[at] = following[b]
+        if following[b] >= 0:
+            before[following[b]] = before[b]
+        length[at] -= 1
+        if length[at] > 0:
+            continue
+        key = at // inputs
+        left = 0
+        for j in range(inputs):
+            left += length[key * inputs + j]
+        if left == 0:
+            keys[count] = key
+            count += 1
+    return empty[:bundles], keys[:count]

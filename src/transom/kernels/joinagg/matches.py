@@ -1,0 +1,229 @@
+"""Matches and totals: what the tactics that find matches one by one share.
+
+Matches of one event are taken in **runs**, members[input, first:last] and their groups of[0 .. last - first]. Matches
+that follow on one another in one group come to its totals together: what the event's own row brings counts as often as
+they are many, and what the other rows bring is added up, call by call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from transom.core.delta import Int64s, no_int64s
+from transom.kernels.aggregate import exact_sum
+from transom.kernels.aggregate.accumulate import add_wide
+from transom.kernels.jit import jit
+from transom.kernels.joinagg import exact_times, wide
+from transom.kernels.joinagg.spec import (
+    ARGUMENT,
+    COUNT,
+    INPUT,
+    KIND,
+    LEAST,
+    PLACE,
+    SUM_FLOAT,
+    SUM_WHOLE,
+    JoinAggregateSpec,
+)
+from transom.kernels.joinagg.totals import (
+    CLOSED,
+    COUNT_LEFT,
+    GONE,
+    MADE,
+    SUM_LEFT,
+    TOUCHED,
+    Results,
+    Totals,
+    settle,
+    touch,
+)
+from transom.kernels.joinagg.tuple_index import hash_tuple
+
+USED, NOW, NEEDED = range(3)  # of `cursor`
+RUN = 256  # matches taken together, at most; and at least, if there are as many
+LEAST_RUN = 64
+ROOM = 256  # groups that may be new or touched before a loop comes back for more room
+
+
+@dataclass
+class GroupRoom:
+    """Room for the groups that a loop makes and touches in a step, and where the loop stands. Not state.
+
+    `cursor`: how many of the `fresh` groups are used; the instant that is not settled yet; and, when a loop stops,
+    for how many groups there must be room before it can go on.
+    """
+
+    spec: JoinAggregateSpec
+    totals: Totals
+    results: Results
+    fresh: Int64s = field(default_factory=no_int64s)
+    cursor: Int64s = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
+    size: int = ROOM
+
+    @staticmethod
+    def of(spec: JoinAggregateSpec, totals: Totals, origin: int, events: int) -> GroupRoom:
+        """Room to begin with; an aggregate over everything is looked at at the origin."""
+        begun = totals.begin(spec)
+        room = GroupRoom(spec, totals, Results.of(spec, events + ROOM))
+        room.cursor[NOW] = origin
+        room.more()
+        if begun:
+            touch(0, totals.arrays(), room.results.arrays())
+        return room
+
+    def more(self) -> None:
+        """Room for what the loop stopped for, and some more each time."""
+        self.close()
+        needed = max(self.size, int(self.cursor[NEEDED]))
+        self.results.room(needed)
+        self.fresh = self.totals.group_room(self.spec, self.size if self.spec.group else 1)
+        self.size *= 2
+
+    def close(self) -> None:
+        """Give back the groups that were not used."""
+        self.totals.groups.give_back(self.fresh[int(self.cursor[USED]) :])
+        self.fresh = no_int64s()
+        self.cursor[USED] = 0
+
+    def finish(self, cells: tuple[Any, ...]) -> None:
+        """Everything has happened: settle the last instant."""
+        self.close()
+        if self.results.fill[TOUCHED]:
+            everything, partial, table, width, _ = self.rules()
+            now = int(self.cursor[NOW])
+            settle(now, everything, partial, table, width, cells, self.totals.arrays(), self.results.arrays())
+
+    def rules(self) -> tuple[Any, ...]:
+        """What loops take as `rules`."""
+        spec = self.spec
+        grouping = np.array(spec.group_inputs, dtype=np.int64)
+        return spec.everything, spec.partial, spec.table, spec.float_width, grouping
+
+    def arrays(self) -> tuple[Any, ...]:
+        """What loops take as `room`."""
+        return (
+            self.fresh, self.cursor, self.totals.groups.arrays(), self.totals.arrays(), self.results.arrays(),
+        )  # fmt: skip
+
+
+@jit
+def turn_to(now, rules, cells, room):  # type: ignore[no-untyped-def]
+    """Something is about to happen at this instant: the one before it is over."""
+    everything, partial, table, width, _ = rules
+    _, cursor, _, groups, out = room
+    if cursor[NOW] != now:
+        if out[12][TOUCHED] > 0:
+            settle(cursor[NOW], everything, partial, table, width, cells, groups, out)
+        cursor[NOW] = now
+
+
+# What follows is called for every run. It takes arrays one by one: taking them out of tuples costs far more than what
+# is done with them.
+
+
+@jit
+def groups_for(grouping, fresh, cursor, touched, fill):  # type: ignore[no-untyped-def]
+    """How many matches more there is surely room for: each may make a group and touch it."""
+    results = len(touched) - max(fill[MADE], fill[CLOSED], fill[GONE]) - fill[TOUCHED]
+    made = len(fresh) - cursor[USED]
+    cursor[NEEDED] = LEAST_RUN
+    if len(grouping) == 0:  # one group
+        return np.int64(RUN) if made > 0 and results > 0 else np.int64(0)
+    return min(results, made)
+
+
+@jit
+def enter_run(  # type: ignore[no-untyped-def]
+    members, first, last, of, key, grouping, part, fresh, cursor, words, head, chain, mark, touched, fill
+):
+    """The groups of the matches of a run, to which something happens now. There is room for them."""
+    width = len(words)
+    g = np.int64(-1)
+    for k in range(first, last):
+        same = bool(g >= 0)
+        for w in range(len(grouping)):
+            number = part[members[grouping[w], k]]
+            same = same and key[w] == number
+            key[w] = number
+        if not same:
+            bucket = hash_tuple(key, width) & np.uint64(len(head) - 1)
+            g = head[bucket]
+            while g >= 0:
+                same = True
+                for w in range(width):
+                    same = same and words[w, g] == key[w]
+                if same:
+                    break
+                g = chain[g]
+            if g < 0:
+                g = fresh[cursor[USED]]
+                cursor[USED] += 1
+                for w in range(width):
+                    words[w, g] = key[w]
+                chain[g] = head[bucket]
+                head[bucket] = g
+            if mark[g] == 0:
+                mark[g] = 1
+                touched[fill[TOUCHED]] = g
+                fill[TOUCHED] += 1
+        of[k - first] = g
+
+
+@jit
+def add_run(  # type: ignore[no-untyped-def]
+    slot, mine, sign, members, first, last, of, table, width, hi, lo, valid,
+    rows, counts, sum_hi, sum_lo, floats, fill,
+):  # fmt: skip
+    """The groups of a run of the row in `slot` get (or, with sign -1, lose) its matches."""
+    count = last - first
+    beyond = False
+    for c in range(-1, len(table)):  # -1: the join rows
+        kind = np.int64(COUNT) if c < 0 else table[c, KIND]
+        i = mine if c < 0 else table[c, INPUT]
+        if i < 0 or kind >= LEAST:
+            continue
+        a = np.int64(0) if c < 0 else table[c, ARGUMENT]
+        there = c < 0 or i != mine or valid[a, slot] == 1
+        k = 0
+        while k < count and there:
+            g = of[k]
+            n = np.int64(0)
+            high = np.int64(0)
+            low = np.uint64(0)
+            left = False
+            if i == mine:
+                while k < count and of[k] == g:
+                    n += 1
+                    k += 1
+                if kind == SUM_WHOLE:
+                    high, low, left = wide.times(hi[a, slot], lo[a, slot], n)
+                elif kind == SUM_FLOAT:
+                    value = np.uint64(lo[a, slot]).view(np.float64)
+                    exact_times.add_value(floats[g * width + table[c, PLACE]], value, sign * n)
+            else:
+                while k < count and of[k] == g:
+                    s = members[i, first + k]
+                    k += 1
+                    if valid[a, s] == 0:
+                        continue
+                    n += 1
+                    if kind == SUM_WHOLE:
+                        high, low, over = add_wide(high, low, hi[a, s], lo[a, s], 1)
+                        left = left or over
+                    elif kind == SUM_FLOAT:
+                        value = np.uint64(lo[a, s]).view(np.float64)
+                        exact_sum.add(floats[g * width + table[c, PLACE]], value, sign)
+            if c < 0:
+                rows[g], over = wide.add_count(rows[g], sign * n)
+            else:
+                counts[c, g], over = wide.add_count(counts[c, g], sign * n)
+            beyond = beyond or over
+            if kind == SUM_WHOLE:
+                sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
+                if left or over:
+                    fill[SUM_LEFT] = 1
+    if beyond:
+        fill[COUNT_LEFT] = 1
