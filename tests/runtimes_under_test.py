@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tests.run_in_buckets import one_by_one, run_in_buckets
@@ -34,10 +35,23 @@ def in_two_buckets_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) 
     return run_in_buckets(query, catalogue, inputs, batches, buckets=2, emit="lifetimes", restart=lambda i: True)
 
 
+def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) -> Callable[..., History]:
+    """The same, with every row told twice."""
+
+    def run(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+        options = {**catalogue.options, "lifetimes": "negative"}
+        return runtime(query, replace(catalogue, options=options), inputs)
+
+    return run
+
+
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
     "local": in_one_batch,
     "local_restarted": restarted_after_every_row,
     "buckets": in_five_buckets,
     "buckets_restarted": in_two_buckets_restarted,
+    "negative": by_negative_tuples(in_one_batch),
+    "negative_restarted": by_negative_tuples(restarted_after_every_row),
+    "negative_buckets_restarted": by_negative_tuples(in_two_buckets_restarted),
 }

@@ -96,7 +96,7 @@ def test_data_that_cannot_be_read_at_all_is_an_error(tmp_path: Path, capsys: pyt
 def test_explain_as_text_as_json_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_project(tmp_path)
     code, text, _ = outcome(capsys, "explain", path)
-    assert code == 0 and text.splitlines()[-1] == "fragment 1, by (k): s by (k) through #2 into #3"
+    assert code == 0 and text.splitlines()[-3] == "fragment 1, by (k): s by (k) through #2 into #3"
     (measured,) = json.loads(outcome(capsys, "explain", path, "--json", "--analyze")[1])["queries"]
     assert measured["statement"].startswith("INSERT INTO out")
     assert measured["operators"][0].pop("measured")["rows_out"] == 4

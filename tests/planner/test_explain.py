@@ -17,6 +17,7 @@ parse_statements(
     CREATE STREAM S (ts TIMESTAMP, k INTEGER, a INTEGER, WATERMARK FOR ts AS ts);
     CREATE STREAM T (ts TIMESTAMP, k INTEGER, c INTEGER, WATERMARK FOR ts AS ts);
     CREATE STREAM Now (a INTEGER) WITH (time = 'arrival');
+    SET joinagg = 'pc';
     """,
     KNOWN,
 )
@@ -36,7 +37,10 @@ def test_the_tree_of_a_join() -> None:
         "#9 project: k, count(*) AS n",
         "│  keeps nothing; O(1) a row; fragment 1",
         "└─ #8 aggregate sliding: count(*) by k",
-        "   │  keeps 16 bytes per argument and row alive, totals per group; O(1) a row; fragment 1",
+        "   │  keeps 16 bytes per argument and row of the join alive, totals per group; O(1) a row; fragment 1",
+        "   │  not factorised: (a < c) is a predicate between inputs that is not an equality of all of them",
+        "   │  not tc: rows of input 2 may match before it is known when they end",
+        "   │  not ic: not asked for",
         "   └─ #7 join lazy_hash: S.k = T.k AND (a < c)",
         "      │  keeps the rows alive of both sides, and a list node per open pair; "
         "O(1 + matches) a row, O(log n) to expire; fragment 1",
@@ -56,6 +60,8 @@ def test_the_tree_of_a_join() -> None:
         "            └─ #4 scan: stream T",
         "                  keeps rows waiting for progress; O(1) a row; source",
         "fragment 1, by (k): S by (k) through #2 into #3; T by (k) through #5 into #6",
+        "lifetimes direct: a row passes every operator once; an open end is a holder of 8 bytes",
+        "   not negative: a row would pass every operator twice",
     ]
 
 

@@ -70,7 +70,7 @@ def test_a_join_and_a_grouping_on_the_same_key_are_one_fragment_whichever_side_n
 def test_a_grouping_on_another_column_than_the_join_moves_the_rows() -> None:
     text = f"SELECT a, COUNT(*) AS n FROM {JOINED} GROUP BY a"
     assert shape(text) == [("by (k)", ["S by (k)", "T by (k)"]), ("by (a)", ["1 by (a)"])]
-    assert [kinds(part) for part in cut(text)] == [["Window", "Window", "Join"], ["Aggregate"]]
+    assert [kinds(part) for part in cut(text)] == [["Window", "Window", "JoinAggregate"], ["MergeAggregate"]]
 
 
 def test_a_global_aggregate_is_a_single_bucket_fed_by_many() -> None:

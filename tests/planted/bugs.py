@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from tests.planted.bugs_of_buckets import DOORS, EXCHANGES, STEPS
+from tests.planted.bugs_of_joinagg import JOINAGG
+from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
@@ -21,6 +23,7 @@ BUGS: Final = (
     *COUNTING,
     *JOIN,
     *AGGREGATE,
+    *JOINAGG,
     *KEYS,
     *TABLES,
     *PLAN,
@@ -28,5 +31,6 @@ BUGS: Final = (
     *SCALAR,
     *EXCHANGES,
     *DOORS,
+    *NEGATIVE,
     *STEPS,
 )

@@ -45,15 +45,15 @@ COUNTING: Final = (
     Bug(
         "except_all_as_except",
         "kernels/set_operation.py",
-        "np.maximum(left - right, 0) if self.all else (left > 0)",
-        "np.minimum(left, 1) * (right == 0) if self.all else (left > 0)",
+        "np.maximum(left - right, 0) if all_ else (left > 0)",
+        "np.minimum(left, 1) * (right == 0) if all_ else (left > 0)",
         "EXCEPT ALL forgets how often a row is there",
     ),
     Bug(
         "intersect_all_takes_the_greater_count",
         "kernels/set_operation.py",
-        "np.minimum(left, right) if self.all",
-        "np.maximum(left, right) if self.all",
+        "np.minimum(left, right) if all_",
+        "np.maximum(left, right) if all_",
         "INTERSECT ALL has rows that one side lacks",
     ),
     Bug(
@@ -111,22 +111,22 @@ JOIN: Final = (
     Bug(
         "pair_of_rows_that_only_touch",
         "kernels/join/side.py",
-        "and ta < entries[o, TE]",
-        "and ta <= entries[o, TE]",
+        "and ta < other_te",
+        "and ta <= other_te",
         "a row that leaves as its partner comes makes a pair without a lifetime",
     ),
     Bug(
         "pair_of_rows_that_only_touch_turned",
         "kernels/join/side.py",
-        "and entries[o, TA] < te",
-        "and entries[o, TA] <= te",
+        "and other_ta < te",
+        "and other_ta <= te",
         "the same, when the row that leaves is the one that is looked for",
     ),
     Bug(
         "pair_begins_with_the_older_row",
-        "kernels/join/join.py",
-        "ta = np.maximum(state.left.ta[l], state.right.ta[r])",
-        "ta = np.minimum(state.left.ta[l], state.right.ta[r])",
+        "kernels/join/side.py",
+        "= max(ta, other_ta)",
+        "= min(ta, other_ta)",
         "a pair is told for a time when one of its rows was not there",
     ),
     Bug(
@@ -181,8 +181,8 @@ JOIN: Final = (
     Bug(
         "residual_skipped_for_a_single_pair",
         "kernels/join/join.py",
-        "if self.residual is not None and len(a):",
-        "if self.residual is not None and len(a) > 1:",
+        "if self.residual is not None:\n                found",
+        "if self.residual is not None and found.shape[1] > 1:\n                found",
         "the rest of the predicate is not asked when a step has one candidate",
     ),
     Bug(

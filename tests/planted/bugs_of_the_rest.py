@@ -135,8 +135,8 @@ PLAN: Final = (
     Bug(
         "rows_window_spread_over_buckets",
         "planner/window.py",
-        'rows"), SINGLE, True, True)',
-        'rows"), ANY, True, True)',
+        'rows{more}"), SINGLE, True, True)',
+        'rows{more}"), ANY, True, True)',
         "a fragment with a ROWS window would count the rows of each bucket by themselves",
     ),
 )

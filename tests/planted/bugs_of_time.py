@@ -10,9 +10,9 @@ WINDOWS: Final = (
     Bug(
         "rows_window_lost_close",
         "kernels/window/rows.py",
-        "close(state.open.column(1)[:old].copy(), te)",
-        "close(state.open.column(1)[1:old].copy(), te[1:])",
-        "the oldest row of a ROWS window is pushed out and stays in the answer forever",
+        "close(step.holders, te[:waiting])",
+        "close(step.holders, te[:waiting][:-1])",
+        "a row that is pushed out of a ROWS window stays in the answer for longer",
     ),
     Bug(
         "rows_range_ignores_range",

@@ -35,12 +35,18 @@ CREATE STREAM s (ts TIMESTAMP INVISIBLE, k INTEGER, v VARCHAR, f DOUBLE, WATERMA
 CREATE TABLE c (ts TIMESTAMP INVISIBLE, op VARCHAR, k INTEGER, WATERMARK FOR ts AS ts) WITH (changes = 'op');
 CREATE TABLE names (k INTEGER, label VARCHAR);
 """
+PAIRS = "FROM s [RANGE 9 SECONDS] AS a, s [ROWS 3] AS b WHERE a.k = b.k"
 QUERIES = {
     "SELECT a.k FROM s [RANGE 9 SECONDS] AS a, s [ROWS 3] AS b WHERE a.k = b.k": "changes",
     "SELECT a.v FROM s [PARTITION BY v ROWS 2 RANGE 9 SECONDS] AS a, names WHERE a.k = names.k": "lifetimes",
     "SELECT s.v, SUM(f), MIN(v), COUNT(DISTINCT f) FROM s [ROWS 5 SLIDE 2], c WHERE s.k = c.k GROUP BY v": "latest",
     "RSTREAM(SELECT DISTINCT k FROM s [RANGE 6 SECONDS SLIDE 4 SECONDS])": "changes",
     "SELECT k FROM ISTREAM(SELECT k FROM s [ROWS 3]) [ROWS 2]": "lifetimes",
+    "SET lifetimes = 'negative'; SELECT a.k FROM s [NOW] AS a, s [ROWS 3] AS b WHERE a.k = b.k": "lifetimes",
+    f"SET joinagg = 'factorised'; SELECT COUNT(*), SUM(a.f), MIN(b.v) {PAIRS}": "changes",
+    f"SET joinagg = 'ic'; SELECT a.v, COUNT(*), SUM(a.f) {PAIRS} GROUP BY a.v": "changes",
+    f"SET joinagg = 'tc'; SELECT b.v, SUM(a.f), MIN(b.v) {PAIRS.replace('ROWS 3', 'NOW')} GROUP BY b.v": "changes",
+    "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
 }
 
 

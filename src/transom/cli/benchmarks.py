@@ -9,6 +9,14 @@ BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
         "transom.benchmarks.join",
         "rows a second through the window join of two streams, by the size of the window",
     ),
+    "joinagg": (
+        "transom.benchmarks.joinagg",
+        "aggregates over joins: time and state of pc, ic, tc and factorised, by window, rate, groups, inputs, matches",
+    ),
+    "lifetimes": (
+        "transom.benchmarks.lifetimes",
+        "direct lifetimes against negative tuples, by query, window and batch; with --soak ROWS what grows meanwhile",
+    ),
     "spark-join": (
         "transom.benchmarks.spark_join",
         "the same join on Spark, beside Spark's own stream-stream join, with equal files, sinks and answers",

@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
     bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
     bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
+    bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")
     demo = commands.add_parser(
         "demo", help="a burning building: a day of readings, and the alarms that follow from them"
     )

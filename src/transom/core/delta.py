@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from transom.core.time import FOREVER
+
 Int64s = npt.NDArray[np.int64]
 
 NO_HOLDER: Final = -1
@@ -27,6 +29,26 @@ NO_HOLDER: Final = -1
 
 def no_int64s() -> Int64s:
     return np.empty(0, dtype=np.int64)
+
+
+def no_holders(count: int) -> Int64s:
+    """For rows whose ends are all known. Not to be written to."""
+    return _NO_HOLDERS[:count] if count <= len(_NO_HOLDERS) else np.full(count, NO_HOLDER, dtype=np.int64)
+
+
+def forever(count: int) -> Int64s:
+    """The ends of rows that are all open, or never end. Not to be written to."""
+    return _FOREVER[:count] if count <= len(_FOREVER) else np.full(count, FOREVER, dtype=np.int64)
+
+
+def _constant(value: int) -> Int64s:
+    array = np.full(1 << 17, value, dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
+_NO_HOLDERS: Final = _constant(NO_HOLDER)
+_FOREVER: Final = _constant(FOREVER)
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,31 @@ class Delta:
 
     def __len__(self) -> int:
         return len(self.ta)
+
+
+@dataclass(frozen=True)
+class SignedDelta:
+    """Negative tuples, the other method (paper 1): a row comes twice, when it arrives and, later, when it departs.
+
+    The first `departed` rows departed at `t`, the others arrived at `t`; both parts may be in any order of time, unless
+    the operator is said to keep it. For a step from `before` to `upto`:
+    - every row has `before <= t < upto`; rows that never end never depart;
+    - a row that departs equals, in all columns, one that arrived before that instant. Nobody makes ghosts: what would
+      come and go at one instant is left out;
+    - of one instant what departs counts before what arrives.
+    """
+
+    values: pa.RecordBatch
+    t: Int64s
+    departed: int
+    upto: int
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def arrived(self) -> int:
+        return len(self.t) - self.departed
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Selection and projection, of relations and of streams.
 
 Meaning: at every instant the rows that satisfy the predicate; the expressions of each row.
-Emits: at most one row per row, with the same lifetime and the same holder.
-Keeps: nothing; when an end is written, they do nothing: the ends pass by reference.
+Emits: at most one row per row, with the same lifetime and the same holder (a reference to it, as in paper 1).
+Keeps: nothing; when an end is written, they do nothing: the ends pass by reference. Negative tuples pass a second time.
 Needs: nothing.
 Costs: the expressions, column by column.
 
@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, StreamDelta
+from transom.core.delta import Delta, SignedDelta, StreamDelta
 from transom.kernels import scalar
 from transom.kernels.kernel import Step
 from transom.plan.expression import ColumnRef, Expression
 
-Moving = Delta | StreamDelta  # what comes in goes out
+Moving = Delta | SignedDelta | StreamDelta  # what comes in goes out
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ class FilterKernel:
         kept = positions.to_numpy()
         values = rows.values.take(positions)
         if isinstance(rows, Delta):
-            return replace(rows, values=values, ta=rows.ta[kept], te=rows.te[kept], holder=rows.holder[kept])
+            return Delta(values, rows.ta[kept], rows.te[kept], rows.holder[kept], rows.upto, rows.ends)
+        if isinstance(rows, SignedDelta):
+            departed = int(np.searchsorted(kept, rows.departed))
+            return SignedDelta(values, rows.t[kept], departed, rows.upto)
         return replace(rows, values=values, t=rows.t[kept])
 
 
@@ -65,7 +68,10 @@ class ProjectKernel:
             rows.values.column(e.index) if isinstance(e, ColumnRef) else scalar.evaluate(e, rows.values)
             for e in self.expressions
         ]
-        return replace(rows, values=pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if isinstance(rows, Delta):  # as `replace` does, which takes its time
+            return Delta(values, rows.ta, rows.te, rows.holder, rows.upto, rows.ends)
+        return replace(rows, values=values)
 
 
 @dataclass(frozen=True)
@@ -88,3 +94,22 @@ class UnionKernel:
             step.upto,
             left.ends + right.ends,
         )
+
+
+@dataclass(frozen=True)
+class NegativeUnionKernel:
+    """UNION ALL of negative tuples: what departed from both, then what arrived in both."""
+
+    schema: pa.Schema
+
+    def start(self) -> None:
+        return None
+
+    def step(self, state: None, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
+        left, right = inputs
+        parts = [part.values.rename_columns(self.schema.names) for part in inputs]
+        gone = [part.slice(0, rows.departed) for part, rows in zip(parts, inputs, strict=True)]
+        came = [part.slice(rows.departed) for part, rows in zip(parts, inputs, strict=True)]
+        times = (left.t[: left.departed], right.t[: right.departed], left.t[left.departed :], right.t[right.departed :])
+        departed = left.departed + right.departed
+        return SignedDelta(pa.concat_batches([*gone, *came]), np.concatenate(times), departed, step.upto)

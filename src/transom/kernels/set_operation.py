@@ -48,19 +48,20 @@ class SetOperationKernel:
 
     def step(self, state: SetOperationState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         steps = state.tally.advance(inputs, step.upto)
-        before, after = self._times(steps.before), self._times(steps.after)
+        before, after = (times(self.kind, self.all, counts) for counts in (steps.before, steps.after))
         out = show(state.shown, state.tally, steps.t, steps.key, before, after, self.schema, step)
         state.tally.forget_gone(steps)
         return out
 
-    def _times(self, counts: Int64s) -> Int64s:
-        """m(l, r) for every entry."""
-        left, right = counts
-        times: Int64s
-        if self.kind == "distinct":
-            times = left > 0
-        elif self.kind == "intersect":
-            times = np.minimum(left, right) if self.all else (left > 0) & (right > 0)
-        else:
-            times = np.maximum(left - right, 0) if self.all else (left > 0) & (right == 0)
-        return times.astype(np.int64)
+
+def times(kind: str, all_: bool, counts: Int64s) -> Int64s:
+    """m(l, r) for every entry."""
+    left, right = counts
+    found: Int64s
+    if kind == "distinct":
+        found = left > 0
+    elif kind == "intersect":
+        found = np.minimum(left, right) if all_ else (left > 0) & (right > 0)
+    else:
+        found = np.maximum(left - right, 0) if all_ else (left > 0) & (right == 0)
+    return found.astype(np.int64)

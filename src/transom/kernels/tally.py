@@ -4,7 +4,8 @@ That is what DISTINCT, the set operations and the stream operators have in commo
 
 A `Tally` numbers the values of one or two inputs and counts them per input. A step turns the rows' beginnings and ends
 into `Steps`: for every instant, in order, the values whose counts changed there, with the counts before and after. Rows
-that come and go at the same instant cancel, so ghosts leave no trace.
+that come and go at the same instant cancel, so ghosts leave no trace. Of negative tuples departures count down and
+arrivals up, and no row is kept at all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_int64s
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
@@ -63,8 +64,22 @@ class Tally:
             self.values.write(keys[brought], new.columns)
         return keys
 
-    def advance(self, inputs: Sequence[Delta], upto: int) -> Steps:
-        """Take what began and what ended before `upto`."""
+    def advance(self, inputs: Sequence[Delta | SignedDelta], upto: int) -> Steps:
+        """Take what began and what ended before `upto`; the inputs are all of one kind."""
+        signed = [delta for delta in inputs if isinstance(delta, SignedDelta)]
+        if signed:
+            return self._count_signed(signed)
+        return self._count_lifetimes([delta for delta in inputs if isinstance(delta, Delta)], upto)
+
+    def _count_signed(self, inputs: Sequence[SignedDelta]) -> Steps:
+        t = _joined([delta.t for delta in inputs])
+        key = _joined([self.number(delta.values) for delta in inputs])
+        side = np.repeat(np.arange(len(inputs)), [len(delta) for delta in inputs])
+        sign = _joined([signs(delta) for delta in inputs])
+        order = np.argsort(t, kind="stable")
+        return Steps(*count_changes(t[order], key[order], side[order], sign[order], self.counts, self.entry_of))
+
+    def _count_lifetimes(self, inputs: Sequence[Delta], upto: int) -> Steps:
         parts: list[tuple[Int64s, Int64s, Int64s, int]] = []  # t, key, side, sign
         ended, te = no_int64s(), no_int64s()
         for delta in inputs:
@@ -138,6 +153,17 @@ class Tally:
         self.rows[0, slots] = key
         self.rows[1, slots] = side
         self.lifetimes.add(slots, te, holder)
+
+
+def signs(delta: SignedDelta) -> Int64s:
+    """-1 for each row that departed, 1 for each that arrived."""
+    found = np.ones(len(delta), dtype=np.int64)
+    found[: delta.departed] = -1
+    return found
+
+
+def _joined(parts: Sequence[Int64s]) -> Int64s:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @jit

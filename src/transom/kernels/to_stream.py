@@ -4,7 +4,7 @@ Meaning: ISTREAM at t is the bag difference R(t) - R(t-), DSTREAM is R(t-) - R(t
     which R changed, or, over windows with a RANGE slide alone, at every multiple of a slide, up to the last finite end.
     CHANGES is both differences, with a column that says which.
 Emits: stream rows ascending in time; rows of one instant in the order of their values (CHANGES: what left first).
-Keeps: each value alive once with its count, two numbers per row alive.
+Keeps: each value alive once with its count, two numbers per row alive (of negative tuples: none).
 Needs: nothing.
 Costs: a hash look-up a row, sorting what begins and ends in the step; RSTREAM writes the whole snapshot each time.
 
@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
@@ -61,7 +61,7 @@ class ToStreamKernel:
     def start(self) -> ToStreamState:
         return ToStreamState(Tally.of(self.schema.types))
 
-    def step(self, state: ToStreamState, inputs: tuple[Delta], step: Step) -> StreamDelta:
+    def step(self, state: ToStreamState, inputs: tuple[Delta | SignedDelta], step: Step) -> StreamDelta:
         steps = state.tally.advance(inputs, step.upto)
         if self.change == "rstream":
             t, key = self._snapshots(state, steps, step)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import StreamDelta, no_int64s
+from transom.core.delta import SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
@@ -27,8 +27,8 @@ from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
 from transom.pipeline.doors import Doors
-from transom.pipeline.emit import LifetimesEmit, emit_of
-from transom.pipeline.feed import FeedState, received, received_stream
+from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
+from transom.pipeline.feed import FeedState, received, received_signed, received_stream
 from transom.pipeline.layout import Layout, Port
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing
@@ -61,7 +61,7 @@ class Bucket:
         self.numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
         self._tells = any(o is layout.root for o in self.fragment.operators) and not layout.ports_from(fragment)
         self._tells = self._tells or any(p.exchange.place == ANSWER for p in self.ports.values())
-        self._emit = emit_of(layout.emit_name, layout.root.schema)
+        self._emit = emit_of(layout.emit_name, layout.root.schema, negative=layout.root.negative)
         self.source_of: dict[str, str] = {}
         inputs: dict[str, Input] = {}
         for source, definition in layout.sources.items():
@@ -328,6 +328,8 @@ class Bucket:
         schema = child.schema.arrow()
         if isinstance(child.node, Stream):
             return self._come_in(port, received_stream(mine, schema, step.upto))
+        if child.negative:
+            return received_signed(mine, schema, step.upto, in_time_order=child.ends_grow)
         return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
 
     def _static(self, name: str, port: Port, step: Step) -> Brought:
@@ -337,11 +339,12 @@ class Bucket:
         given = StreamDelta(rows, no_int64s(), step.upto)
         if not port.exchange.into.inputs:  # the scan of the table itself
             return given
-        return StaticTable().step(None, (given,), step)
+        whole = StaticTable().step(None, (given,), step)
+        return SignedDelta(whole.values, whole.ta, 0, step.upto) if self.layout.root.negative else whole
 
     def _tell(self, told: Brought, step: Step, out: Outgoing) -> None:
         rows = self._emit.write(self.state.emit, told, step)  # type: ignore[arg-type]
-        if step.upto == FOREVER and isinstance(self._emit, LifetimesEmit):
+        if step.upto == FOREVER and isinstance(self._emit, LifetimesEmit | NegativeLifetimesEmit):
             rows = pa.concat_batches([rows, self._emit.remaining(self.state.emit)])
         self.state.rows_out += len(rows)
         if len(rows) or self.layout.emit_name == "latest":

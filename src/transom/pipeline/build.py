@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import pyarrow as pa
 
 from transom.core.schema import BOOLEAN
 from transom.core.time import UNBOUNDED
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.join.join import JoinKernel
+from transom.kernels.joinagg.credit import CreditKernel
+from transom.kernels.joinagg.factorised import FactorisedKernel
+from transom.kernels.joinagg.incremental import IncrementalKernel
+from transom.kernels.joinagg.merge import MergeAggregateKernel, MergeCall
+from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Kernel
-from transom.kernels.select import FilterKernel, ProjectKernel, UnionKernel
+from transom.kernels.negative.aggregate import NegativeAggregateKernel
+from transom.kernels.negative.departures import DeparturesKernel
+from transom.kernels.negative.join import NegativeJoinKernel
+from transom.kernels.negative.set_operation import NegativeSetOperationKernel
+from transom.kernels.negative.window import NegativeWindow
+from transom.kernels.select import FilterKernel, NegativeUnionKernel, ProjectKernel, UnionKernel
 from transom.kernels.set_operation import SetOperationKernel
 from transom.kernels.table import ChangesTable, StaticTable
 from transom.kernels.to_stream import ToStreamKernel
@@ -33,7 +46,16 @@ from transom.plan.algebra import (
 )
 from transom.plan.catalogue import TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
+from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.planner.operator import Operator
+
+
+def negative_window_kernels(spec: WindowSpec, tick: int, schema: pa.Schema) -> tuple[Kernel, ...]:
+    """Under negative tuples; where rows end in no simple order, lifetimes are found first and told twice then."""
+    if spec.slide is not None or spec.partition is not None:
+        return window_kernel(spec, tick), DeparturesKernel(schema)
+    length = UNBOUNDED if spec.range is None else spec.range
+    return (NegativeWindow(None, tick) if spec.now else NegativeWindow(spec.rows, length),)
 
 
 def window_kernel(spec: WindowSpec, tick: int) -> Kernel:
@@ -65,8 +87,9 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
     """The kernels of an operator that is not a scan, run one after the other."""
     node = operator.node
     schema = operator.schema.arrow()
+    negative = operator.negative
     if isinstance(node, Window):
-        return (window_kernel(node.spec, tick),)
+        return negative_window_kernels(node.spec, tick, schema) if negative else (window_kernel(node.spec, tick),)
     if isinstance(node, Filter | StreamFilter):
         return (FilterKernel(node.predicate),)
     if isinstance(node, Project | StreamProject):
@@ -75,22 +98,33 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
         assert operator.keys is not None
         keys = operator.keys
         width = len(operator.inputs[0].schema)
+        join = NegativeJoinKernel if negative else JoinKernel
         if operator.tactic.name == "nested_loop":
-            return (JoinKernel("nested_loop", (), (), _whole_predicate(operator), schema, width),)
-        return (JoinKernel(operator.tactic.name, keys.left, keys.right, keys.residual, schema, width),)
+            return (join("nested_loop", (), (), _whole_predicate(operator), schema, width),)
+        return (join(operator.tactic.name, keys.left, keys.right, keys.residual, schema, width),)
+    set_operation = NegativeSetOperationKernel if negative else SetOperationKernel
     if isinstance(node, Distinct):
-        return (SetOperationKernel("distinct", False, schema),)
+        return (set_operation("distinct", False, schema),)
     if isinstance(node, SetOperation):
         if node.kind == "union":
-            return (UnionKernel(schema),)
-        return (SetOperationKernel(node.kind, node.all, schema),)
+            return (NegativeUnionKernel(schema) if negative else UnionKernel(schema),)
+        return (set_operation(node.kind, node.all, schema),)
     if isinstance(node, ToStream):
         return (ToStreamKernel(node.change.value, schema, _slides(operator)),)
+    if isinstance(node, JoinAggregate):
+        return (_JOIN_AGGREGATES[operator.tactic.name](_join_aggregate(node, schema)),)
+    if isinstance(node, MergeAggregate):
+        calls = tuple(
+            MergeCall(call.function, None if call.argument is None else call.argument.type) for call in node.calls
+        )
+        return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
     assert isinstance(node, Aggregate)
-    return _aggregate(node, schema)
+    return _aggregate(node, schema, NegativeAggregateKernel if negative else AggregateKernel)
 
 
-def _aggregate(node: Aggregate, schema: pa.Schema) -> tuple[Kernel, ...]:
+def _aggregate(
+    node: Aggregate, schema: pa.Schema, kernel: type[AggregateKernel | NegativeAggregateKernel]
+) -> tuple[Kernel, ...]:
     """A projection to the keys and arguments where they are not plain columns, then the aggregate."""
     inner: list[Expression] = []
 
@@ -108,7 +142,31 @@ def _aggregate(node: Aggregate, schema: pa.Schema) -> tuple[Kernel, ...]:
         inner.append(ColumnRef(0, node.input.schema[0].type, "any"))
     types = tuple(expression.type for expression in inner)
     project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
-    return project, AggregateKernel(keys, calls, schema, types)
+    return project, kernel(keys, calls, schema, types)
+
+
+_JOIN_AGGREGATES: Final[dict[str, Callable[[JoinAggregateSpec], Kernel]]] = {
+    "factorised": FactorisedKernel,
+    "ic": IncrementalKernel,
+    "tc": CreditKernel,
+}
+
+
+def _join_aggregate(node: JoinAggregate, schema: pa.Schema) -> JoinAggregateSpec:
+    """Columns of all relations side by side become columns of one input."""
+    owners = [(i, at) for i, relation in enumerate(node.relations) for at in range(len(relation.schema))]
+
+    def place(expression: Expression) -> tuple[int, int]:
+        assert isinstance(expression, ColumnRef)
+        return owners[expression.index]
+
+    calls = tuple(
+        JoinCall(call.function, *((None, None) if call.argument is None else place(call.argument)))
+        for call in node.calls
+    )
+    types = tuple(tuple(relation.schema.types) for relation in node.relations)
+    group = tuple(place(key) for key in node.keys)
+    return JoinAggregateSpec(types, node.join_keys, node.residual, group, calls, schema, node.partial)
 
 
 def _whole_predicate(operator: Operator) -> Expression | None:

@@ -25,7 +25,7 @@ from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
 from transom.pipeline.answer import output_schema
 from transom.pipeline.doors import Doors
-from transom.pipeline.emit import LifetimesEmit, emit_of
+from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Part
 from transom.plan.algebra import Stream, StreamScan, TableScan
@@ -51,7 +51,7 @@ class Pipeline:
         self.root = root
         self.tick, self.fixed_origin = time_settings(catalogue)
         self.emit_name = "stream" if isinstance(root.node, Stream) else emit
-        self.emit = emit_of(self.emit_name, root.schema)
+        self.emit = emit_of(self.emit_name, root.schema, negative=root.negative)
         self.output_schema = output_schema(self.emit_name, root.schema)
         scans = [o for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
         self.part = Part(list(root.walk()), {(id(o), 0): scanned(o) for o in scans}, catalogue, self.tick)
@@ -158,7 +158,7 @@ class Pipeline:
         rows_out = self.emit.write(state.emit, deltas[-1], step)  # type: ignore[arg-type]
         state.part.holders.finish_step()
         state.doors.upto = upto
-        if upto == FOREVER and isinstance(self.emit, LifetimesEmit):
+        if upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
             rows_out = pa.concat_batches([rows_out, self.emit.remaining(state.emit)])
         state.rows_out += len(rows_out)
         return Output(rows_out, upto), refused

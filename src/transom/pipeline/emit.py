@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta, no_int64s
+from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.schema import TIMESTAMP, Schema
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.row_store import RowStore
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream import ToStreamKernel
@@ -53,7 +54,7 @@ class ChangesEmit:
     def start(self) -> Any:
         return self._kernel.start()
 
-    def write(self, state: Any, rows: Delta, step: Step) -> pa.RecordBatch:
+    def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
         out = self._kernel.step(state, (rows,), step)
         change, *row = out.values.columns
         arrays = [change, _times(out.t), *row]
@@ -120,13 +121,39 @@ class LifetimesEmit:
 
 
 @dataclass(frozen=True)
+class NegativeLifetimesEmit:
+    """Lifetimes from negative tuples: a row once it departs, with the beginning of an equal one.
+
+    Here nobody can tell a row that is open from one that lives forever: at the end of all input both have an empty te.
+    As histories the two are equal.
+    """
+
+    schema: Schema
+
+    def start(self) -> Beginnings:
+        return Beginnings.of(self.schema.types)
+
+    def write(self, state: Beginnings, rows: SignedDelta, step: Step) -> pa.RecordBatch:
+        departed = rows.values.slice(0, rows.departed)
+        return self._batch(departed.columns, state.match(rows), _times(rows.t[: rows.departed]))
+
+    def remaining(self, state: Beginnings) -> pa.RecordBatch:
+        """The rows that never departed."""
+        columns, ta = state.remaining(self.schema.types)
+        return self._batch(columns, ta, pa.nulls(len(ta), TIMESTAMP))
+
+    def _batch(self, columns: list[pa.Array], ta: Int64s, te: pa.Array) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=output_schema("lifetimes", self.schema))
+
+
+@dataclass(frozen=True)
 class LatestEmit:
     schema: Schema
 
     def start(self) -> Tally:
         return Tally.of(self.schema.types)
 
-    def write(self, state: Tally, rows: Delta, step: Step) -> pa.RecordBatch:
+    def write(self, state: Tally, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
         """The snapshot just before `upto`."""
         state.forget_gone(state.advance((rows,), step.upto))
         alive = np.flatnonzero(state.counts[0])
@@ -138,14 +165,15 @@ class LatestEmit:
         return pa.RecordBatch.from_arrays(arrays, schema=output_schema("latest", self.schema))
 
 
-Emit = StreamEmit | ChangesEmit | LifetimesEmit | LatestEmit
+Emit = StreamEmit | ChangesEmit | LifetimesEmit | NegativeLifetimesEmit | LatestEmit
 
 
-def emit_of(name: str, schema: Schema) -> Emit:
+def emit_of(name: str, schema: Schema, *, negative: bool = False) -> Emit:
+    """The form of that name, over rows with lifetimes or over negative tuples."""
     makers: dict[str, type[Any]] = {
         "stream": StreamEmit,
         "changes": ChangesEmit,
-        "lifetimes": LifetimesEmit,
+        "lifetimes": NegativeLifetimesEmit if negative else LifetimesEmit,
         "latest": LatestEmit,
     }
     made: Emit = makers[name](schema)

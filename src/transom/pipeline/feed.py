@@ -2,7 +2,7 @@
 
 A holder is known in one bucket only. Across an exchange a row travels once, with the number that its holder has where
 it comes from; later only that number and the end follow. The receiving bucket gives every such row a holder of its
-own, under which it is known from there on.
+own, under which it is known from there on. Negative tuples travel twice, whole, and need no numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta, no_int64s
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline.cargo import CargoPart
@@ -33,9 +33,19 @@ class FeedState:
     known: dict[str, Int64s] = field(default_factory=dict)
 
 
-def sent(port: Port, delta: Delta | StreamDelta, bucket: int, buckets: int) -> list[tuple[int, CargoPart]]:
+def sent(
+    port: Port, delta: Delta | SignedDelta | StreamDelta, bucket: int, buckets: int
+) -> list[tuple[int, CargoPart]]:
     """The parts that take what an operator gave in `bucket` to the buckets that want it."""
     about: dict[str, Any] = {"port": port.name, "sender": bucket}
+    if isinstance(delta, SignedDelta):
+        rows = delta.values.append_column("", pa.array(delta.t, pa.int64()))
+        return [
+            (to, CargoPart({**about, "kind": "signed", "departed": departed}, _some(rows, positions)))
+            for to, positions in enumerate(_positions(port, delta.values, bucket, buckets))
+            if len(positions)
+            for departed in [int(np.searchsorted(positions, delta.departed))]
+        ]
     if isinstance(delta, StreamDelta):
         rows = delta.values.append_column("", pa.array(delta.t, pa.int64()))
         return [
@@ -70,6 +80,24 @@ def received_stream(parts: Sequence[CargoPart], schema: pa.Schema, upto: int) ->
         order = np.lexsort((value_ranks(values.columns, len(values)), t))
         t, values = t[order], values.take(pa.array(order))
     return StreamDelta(values, t, upto)
+
+
+def received_signed(parts: Sequence[CargoPart], schema: pa.Schema, upto: int, in_time_order: bool) -> SignedDelta:
+    """What departed and what arrived, as all buckets sent it: nobody has to know a row by a number."""
+    senders = sorted(parts, key=lambda part: part.about["sender"])
+    batches = [part.rows for part in senders if part.rows is not None]
+    if not batches:
+        return SignedDelta(empty_batch(schema), no_int64s(), 0, upto)
+    counts = [part.about["departed"] for part in senders]
+    pieces = [batch.slice(0, count) for batch, count in zip(batches, counts, strict=True)]
+    pieces += [batch.slice(count) for batch, count in zip(batches, counts, strict=True)]
+    departed = sum(counts)
+    t = np.concatenate([piece.columns[-1].to_numpy() for piece in pieces])
+    values = _values(pieces, schema)
+    if in_time_order and len(batches) > 1:
+        order = np.lexsort((t, np.arange(len(t)) >= departed))
+        t, values = t[order], values.take(pa.array(order))
+    return SignedDelta(values, t, departed, upto)
 
 
 def received(state: FeedState, parts: Sequence[CargoPart], schema: pa.Schema, step: Step, in_time_order: bool) -> Delta:

@@ -14,11 +14,13 @@ from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.multiplicity import Shown
+from transom.kernels.negative.window import NegativeWindowState
 from transom.pipeline.admission import Ledger
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.part import PartState
 from transom.state import codec
 from transom.state.fifo import Fifo
+from transom.state.holders import HolderQueue
 from transom.state.slots import SlotPool
 
 
@@ -42,8 +44,10 @@ def state_rows(state: Any) -> int:
         return state.alive
     if isinstance(state, SlotPool):
         return state.in_use
-    if isinstance(state, Fifo | pa.RecordBatch):
+    if isinstance(state, Fifo | HolderQueue | pa.RecordBatch):
         return len(state)
+    if isinstance(state, NegativeWindowState):
+        return state.alive
     if isinstance(state, list | tuple):
         return sum(state_rows(item) for item in state)
     if isinstance(state, dict):
@@ -51,7 +55,7 @@ def state_rows(state: Any) -> int:
     if not dataclasses.is_dataclass(state):
         return 0
     parts = [getattr(state, f.name) for f in dataclasses.fields(state)]
-    in_slots = [part for part in parts if isinstance(part, SlotPool)]
+    in_slots = [part for part in parts if isinstance(part, SlotPool | HolderQueue)]
     # Queues beside slots are of the same rows.
     return sum(state_rows(part) for part in (in_slots or parts))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.core.delta import Delta, StreamDelta
+from transom.core.delta import Delta, SignedDelta, StreamDelta
 from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, CargoPart, Parcel, pack
 from transom.pipeline.feed import sent
 from transom.pipeline.layout import SINK, Layout, Port
@@ -26,7 +26,7 @@ class Outgoing:
         self._told: list[Parcel] = []
         self._answer: list[pa.RecordBatch] = []
 
-    def send(self, port: Port, delta: Delta | StreamDelta, slides: dict[str, int]) -> None:
+    def send(self, port: Port, delta: Delta | SignedDelta | StreamDelta, slides: dict[str, int]) -> None:
         for to, part in sent(port, delta, self._bucket, self._layout.buckets_of(port.fragment)):
             self._parts[port.fragment, to].append(part)
         if slides:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
+from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Kernel, Step
+from transom.kernels.negative.departures import DeparturesKernel
 from transom.kernels.table import ChangesTable
 from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
@@ -24,14 +25,18 @@ from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
+from transom.state.allocator import keep_freed_memory
 from transom.state.holders import HolderPool
 
-Brought = Delta | StreamDelta
+Brought = Delta | SignedDelta | StreamDelta
 
 
 @dataclass
 class Counters:
-    """What an operator has done: rows and ends that left it, and the time it took."""
+    """What an operator has done: rows and ends that left it, and the time it took.
+
+    Under negative tuples rows count as often as they pass, and the ends are those that departed.
+    """
 
     rows_in: int = 0
     rows_out: int = 0
@@ -54,6 +59,7 @@ class Part:
     def __init__(
         self, operators: Sequence[Operator], ports: Mapping[tuple[int, int], str], catalogue: Catalogue, tick: int
     ) -> None:
+        keep_freed_memory()
         # Scans first: what a table refuses is known before anything above asks for the last admitted row.
         self.operators = sorted(operators, key=lambda operator: bool(operator.inputs))
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
@@ -62,9 +68,13 @@ class Part:
         self._kernels: list[tuple[Kernel, ...]] = [
             self._kernel(i, operator, catalogue, tick) for i, operator in enumerate(self.operators)
         ]
-        self._changing = [
-            i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
+        self._sources = [
+            [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
+            for operator in self.operators
         ]
+        self._changing = {
+            i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
+        }
 
     def start(self) -> PartState:
         return PartState(
@@ -83,25 +93,31 @@ class Part:
         refused: dict[str, Int64s] = {}
         for i, operator in enumerate(self.operators):
             started = time.perf_counter()
-            inputs = self._inputs(operator, deltas, brought)
+            inputs = tuple([deltas[child] if port is None else brought[port] for port, child in self._sources[i]])
             at = step
             if step.upto == FOREVER and isinstance(operator.node, ToStream) and slide_windows_below(operator):
                 at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
             try:
-                delta = self._run(i, state, inputs, at, refused)
+                delta = self._run(i, state.operators[i], inputs, at, refused)
             except TransomError as error:
                 error.operator = f"{operator.tactic.name}: {describe(operator)}"
                 raise
             if i in self._changing:
                 last_used = max(last_used, self._last_matched(i, inputs[0], refused))
             deltas.append(delta)
-            counters = state.counters[i]
-            counters.seconds += time.perf_counter() - started
-            counters.rows_in += sum(len(part) for part in inputs) if operator.inputs else 0
-            counters.rows_out += len(delta)
-            if isinstance(delta, Delta):
-                counters.ends_out += sum(len(chunk[0]) for chunk in delta.ends.chunks)
+            self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
         return deltas, refused
+
+    def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
+        counters.seconds += seconds
+        for part in inputs:
+            counters.rows_in += len(part)
+        counters.rows_out += len(delta)
+        if isinstance(delta, Delta):
+            for holders, _ in delta.ends.chunks:
+                counters.ends_out += len(holders)
+        elif isinstance(delta, SignedDelta):
+            counters.ends_out += delta.departed
 
     def last_of_slides(self, state: PartState) -> dict[int, int]:
         """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
@@ -121,38 +137,30 @@ class Part:
         definition = catalogue.relations[node.name.lower()]
         assert isinstance(definition, TableDefinition)
         self._tables[i] = definition
-        return (table_kernel(definition),)  # type: ignore[return-value]
+        departures = (DeparturesKernel(operator.schema.arrow()),) if operator.negative else ()
+        return (table_kernel(definition), *departures)
 
-    def _inputs(self, operator: Operator, deltas: list[Brought], brought: Mapping[str, Brought]) -> tuple[Brought, ...]:
-        found = []
-        for place in range(max(len(operator.inputs), 1)):
-            port = self._ports.get((id(operator), place))
-            found.append(deltas[self.number[id(operator.inputs[place])]] if port is None else brought[port])
-        return tuple(found)
+    def _source(self, operator: Operator, place: int) -> tuple[str | None, int]:
+        """What comes to an input: by a port, or from another operator, by its number."""
+        port = self._ports.get((id(operator), place))
+        return (None, self.number[id(operator.inputs[place])]) if port is None else (port, -1)
 
     def _run(
-        self,
-        i: int,
-        state: PartState,
-        inputs: tuple[Brought, ...],
-        step: Step,
-        refused: dict[str, Int64s],
+        self, i: int, memories: list[Any], inputs: tuple[Brought, ...], step: Step, refused: dict[str, Int64s]
     ) -> Brought:
-        operator = self.operators[i]
-        if isinstance(operator.node, StreamScan):
-            return inputs[0]
         kernels: tuple[Any, ...] = self._kernels[i]
-        if isinstance(kernels[0], ChangesTable):
+        if not kernels:  # a stream is what came in
+            return inputs[0]
+        given: Brought
+        if i in self._changing:
             assert isinstance(inputs[0], StreamDelta)
-            delta, unmatched = kernels[0].apply(state.operators[i][0], self._arranged(i, inputs[0]), step)
+            given, unmatched = kernels[0].apply(memories[0], self._arranged(i, inputs[0]), step)
             if len(unmatched):
-                refused[self._ports[id(operator), 0]] = unmatched
-            return delta
-        result: Any = None
-        for kernel, memory in zip(kernels, state.operators[i], strict=True):
-            result = kernel.step(memory, inputs, step)
-            inputs = (result,)
-        given: Brought = result
+                refused[self._ports[id(self.operators[i]), 0]] = unmatched
+        else:
+            given = kernels[0].step(memories[0], inputs, step)
+        for kernel, memory in zip(kernels[1:], memories[1:], strict=True):
+            given = kernel.step(memory, (given,), step)
         return given
 
     def _last_matched(self, i: int, changes: Brought, refused: dict[str, Int64s]) -> int:

@@ -9,9 +9,26 @@ from transom.kernels.join.join import JoinState
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.ring_hash import RingSide
+from transom.kernels.joinagg.bundles import Bundles
+from transom.kernels.joinagg.credit import CreditState
+from transom.kernels.joinagg.credits import Credits
+from transom.kernels.joinagg.factorised import FactorisedState
+from transom.kernels.joinagg.incremental import IncrementalState
+from transom.kernels.joinagg.live_rows import LiveRows
+from transom.kernels.joinagg.merge import MergeAggregateState
+from transom.kernels.joinagg.rows import Parts, Rows
+from transom.kernels.joinagg.totals import Totals
+from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.lifetimes import LifetimeSet, Run
 from transom.kernels.multiplicity import Shown
+from transom.kernels.negative.aggregate import NegativeAggregateState
+from transom.kernels.negative.beginnings import Beginnings
+from transom.kernels.negative.counting_side import CountedRows
+from transom.kernels.negative.departures import DeparturesState
+from transom.kernels.negative.join import NegativeJoinState
+from transom.kernels.negative.ring_side import NegativeRing
+from transom.kernels.negative.window import AliveBatch, NegativeWindowState
 from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
 from transom.kernels.set_operation import SetOperationState
 from transom.kernels.table import ChangesTableState
@@ -27,17 +44,23 @@ from transom.pipeline.emit import LifetimesState
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
-from transom.state.holders import HolderPool
+from transom.state.holders import HolderPool, HolderQueue
 from transom.state.slots import SlotPool
 
 STATE_CLASSES: Final[tuple[type, ...]] = (
+    AliveBatch,
+    DeparturesState,
+    NegativeWindowState,
     AggregateState,
+    Beginnings,
     ChangesTableState,
+    CountedRows,
     Counters,
     DoorsState,
     Fifo,
     FixedColumn,
     HolderPool,
+    HolderQueue,
     InputState,
     JoinState,
     KeyIndex,
@@ -45,6 +68,9 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Ledger,
     LifetimeSet,
     LifetimesState,
+    NegativeJoinState,
+    NegativeRing,
+    NegativeAggregateState,
     OpenPairs,
     PartitionRowsWindowState,
     PartState,
@@ -63,4 +89,15 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     ToStreamState,
     Waiting,
     WaitingRows,
+    CreditState,
+    Credits,
+    Bundles,
+    FactorisedState,
+    IncrementalState,
+    LiveRows,
+    MergeAggregateState,
+    Parts,
+    Rows,
+    Totals,
+    TupleIndex,
 )

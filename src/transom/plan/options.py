@@ -60,6 +60,20 @@ OPTIONS: Final[dict[str, Option]] = {
             "the tactic of two-way joins",
         ),
         Option(
+            "joinagg",
+            "auto",
+            _one_of("auto", "pc", "ic", "tc", "factorised"),
+            "'auto', 'pc', 'ic', 'tc' or 'factorised'",
+            "the tactic of aggregates over joins",
+        ),
+        Option(
+            "lifetimes",
+            "auto",
+            _one_of("auto", "direct", "negative"),
+            "'auto', 'direct' or 'negative'",
+            "how rows tell when they end: direct, or by negative tuples",
+        ),
+        Option(
             "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
         ),
         Option("batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from transom.core.schema import Schema
 from transom.plan.algebra import (
     Aggregate,
+    AggregateCall,
     Distinct,
     Filter,
     Join,
@@ -18,7 +21,8 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.expression import Expression
-from transom.planner.operator import Operator
+from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.planner.operator import Operator, column
 
 
 def describe(operator: Operator) -> str:
@@ -37,17 +41,36 @@ def describe(operator: Operator) -> str:
         case Join():
             return _join(operator)
         case Aggregate():
-            calls = ", ".join(
-                _named(call, name) for call, name in zip(node.calls, node.names[len(node.keys) :], strict=True)
-            )
-            keys = ", ".join(str(key) for key in node.keys)
-            return " ".join([calls, f"by {keys}"] if calls and keys else [calls or f"groups by {keys}"])
+            return _calls(node.calls, node.names, [str(key) for key in node.keys])
+        case JoinAggregate():
+            return _join_aggregate(operator, node)
+        case MergeAggregate():
+            return _calls(node.calls, node.names, node.names[: node.key_count])
         case ToStream() | Distinct():
             return _columns(node.schema)
         case SetOperation():
             return f"{node.kind}{' all' if node.all else ''} of {_columns(node.schema)}"
         case _:
             return operator.kind
+
+
+def _calls(calls: Sequence[AggregateCall], names: Sequence[str], keys: Sequence[str]) -> str:
+    told = ", ".join(_named(call, name) for call, name in zip(calls, names[len(keys) :], strict=True))
+    by = ", ".join(keys)
+    return " ".join([told, f"by {by}"] if told and by else [told or f"groups by {by}"])
+
+
+def _join_aggregate(operator: Operator, node: JoinAggregate) -> str:
+    """The calls, and what they are over: `partial` where other buckets have more of the same group."""
+    calls = _calls(node.calls, node.names, [str(key) for key in node.keys])
+    sides = []
+    for child, columns in zip(operator.inputs, node.join_keys, strict=True):
+        origin = _origin(child)
+        sides.append([_of(column(child.schema, at), origin) for at in columns])
+    parts = [" = ".join(equal) for equal in zip(*sides, strict=True)]
+    if node.residual is not None:
+        parts.append(str(node.residual))
+    return f"{'partial ' * node.partial}{calls} over {' AND '.join(parts) or 'all combinations'}"
 
 
 def _named(value: object, name: str) -> str:

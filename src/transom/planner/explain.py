@@ -13,10 +13,18 @@ from typing import Any, Final
 from transom.core.schema import sql_name
 from transom.planner.describe import describe
 from transom.planner.fragments import Exchange, Fragment, fragments
+from transom.planner.lifetimes import method_of
 from transom.planner.operator import Operator
 
 # Where the name of the tactic does not tell what the operator is.
-_TITLES: Final = {"Window": "window ", "Join": "join ", "Aggregate": "aggregate ", "Distinct": "distinct "}
+_TITLES: Final = {
+    "Window": "window ",
+    "Join": "join ",
+    "Aggregate": "aggregate ",
+    "JoinAggregate": "join-aggregate ",
+    "MergeAggregate": "join-aggregate ",
+    "Distinct": "distinct ",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class _Plan:
     def __init__(self, root: Operator, measured: Sequence[Measured] | None) -> None:
         self.root = root
         self.measured = measured
+        self.method = method_of("negative" if root.negative else "auto")
         self.operators = list(root.walk())
         self.number = {id(operator): i for i, operator in enumerate(self.operators, 1)}
         self.fragments = fragments(root)
@@ -67,6 +76,8 @@ class _Plan:
         self._write(self.root, lines, "", "", set())
         for part in self.fragments:
             lines.append(f"fragment {part.number}, {_spread(part)}: {'; '.join(map(self._exchange, part.exchanges))}")
+        other, reason = self.method.refused
+        lines += [f"lifetimes {self.method.name}: {self.method.costs}", f"   not {other}: {reason}"]
         return "\n".join(lines)
 
     def _write(self, operator: Operator, lines: list[str], first: str, rest: str, seen: set[int]) -> None:
@@ -110,6 +121,11 @@ class _Plan:
             "columns": [{"name": c.name, "type": sql_name(c.type)} for c in self.root.schema],
             "operators": [self._operator(operator) for operator in self.operators],
             "fragments": [self._fragment(part) for part in self.fragments],
+            "lifetimes": {
+                "method": self.method.name,
+                "costs": self.method.costs,
+                "refused": [{"method": self.method.refused[0], "reason": self.method.refused[1]}],
+            },
         }
 
     def _operator(self, operator: Operator) -> dict[str, Any]:

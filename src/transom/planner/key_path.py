@@ -17,7 +17,8 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, columns_of, remap, substitute, transform
-from transom.planner.operator import Operator
+from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.planner.operator import Operator, column
 
 
 def same_key(one: Expression, other: Expression) -> bool:
@@ -48,6 +49,10 @@ def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | 
             if isinstance(plain, ColumnRef) and plain.index < len(node.keys):
                 return (node.keys[plain.index],)
             return None
+        case JoinAggregate():
+            return _join_aggregate_keys(operator, node, plain)
+        case MergeAggregate():
+            return (key,) if isinstance(plain, ColumnRef) and plain.index < node.key_count else None
         case Window() if operator.needs[0].kind == "any":
             return (key,)
         case _:  # windows by partition, DISTINCT, set operations, streams of changes, and changing tables
@@ -66,9 +71,26 @@ def _join_keys(operator: Operator, plain: Expression) -> tuple[Expression, ...] 
     return None
 
 
+def _join_aggregate_keys(operator: Operator, node: JoinAggregate, plain: Expression) -> tuple[Expression, ...] | None:
+    """A column to group by that is a join key of one input is that of all of them."""
+    if not isinstance(plain, ColumnRef) or plain.index >= len(node.keys):
+        return None
+    n = node.same_keys[plain.index]
+    if n is None:
+        return None
+    return tuple(column(child.schema, at[n]) for child, at in zip(operator.inputs, node.join_keys, strict=True))
+
+
 def _plain(key: Expression) -> Expression:
     """Without names, and without casts from an integer to a wider one: they change no value."""
     return transform(transform(key, _without_cast), _without_name)
+
+
+def without_widening(key: Expression) -> Expression:
+    """The key without the casts around it that change no value."""
+    while (inner := _without_cast(key)) is not key:
+        key = inner
+    return key
 
 
 def _without_cast(part: Expression) -> Expression:

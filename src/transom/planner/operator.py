@@ -57,7 +57,8 @@ SINGLE = Partitioning("single")
 class Operator:
     """A node of the algebra with the tactic that runs it. Equal operators are the same operator and run once.
 
-    `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source.
+    `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source. `negative`: rows
+    come twice, as negative tuples, instead of once with a lifetime.
     """
 
     node: Node
@@ -67,6 +68,7 @@ class Operator:
     needs: tuple[Partitioning, ...] = field(default=(), compare=False)
     ends_grow: bool = field(default=False, compare=False)
     open_ends: bool = field(default=False, compare=False)
+    negative: bool = field(default=False, compare=False)
 
     @property
     def schema(self) -> Schema:

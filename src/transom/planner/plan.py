@@ -29,21 +29,26 @@ from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, conj
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
+from transom.planner import joinagg
 from transom.planner import window as windows
+from transom.planner.joinagg_shape import shape_of
+from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
 
 
 def plan(query: Node, catalogue: Catalogue) -> Operator:
     """The physical plan of a bound query."""
-    root = Planner(catalogue).plan(rewrite(query))
+    planner = Planner(catalogue)
+    root = planner.plan(rewrite(query))
     _check_clocks(root, catalogue)
-    return root
+    return with_negative_tuples(root) if planner.negative else root
 
 
 class Planner:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.made: dict[Operator, Operator] = {}
+        self.negative = method_of(self.option("lifetimes")).name == "negative"
 
     def option(self, name: str) -> Any:
         return self.catalogue.options.get(name, OPTIONS[name].default)
@@ -71,9 +76,15 @@ class Planner:
                 )
         if isinstance(node, Join):
             return self._join(node)
+        choice = None
+        if isinstance(node, Aggregate) and (shape := shape_of(node)) is not None:
+            below = tuple(self.plan(relation) for relation in shape.relations)
+            choice = joinagg.choose(shape, below, self.negative, self.option("joinagg"))
+            if choice.name != "pc":
+                return joinagg.operators(node, shape, below, choice, lambda made: self.made.setdefault(made, made))
         inputs = tuple(self.plan(child) for child in node.inputs)
         if isinstance(node, Window):
-            chosen = windows.choose(node.spec, node.schema)
+            chosen = windows.choose(node.spec, node.schema, self.negative)
             return Operator(
                 node, chosen.tactic, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends
             )
@@ -91,8 +102,9 @@ class Planner:
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
             heaps = any(call.function in ("min", "max") for call in node.calls)
             costs = "O(log rows alive) a row" if heaps else "O(1) a row"
-            kept = "16 bytes per argument and row alive, totals per group"
-            return Operator(node, Tactic("sliding", kept, costs), inputs, None, (needs,), open_ends=True)
+            refused = () if choice is None else choice.refused
+            kept = f"16 bytes per argument and {'row of the join' if choice else 'row'} alive, totals per group"
+            return Operator(node, Tactic("sliding", kept, costs, refused), inputs, None, (needs,), open_ends=True)
         kept = "each distinct row alive once, two numbers per row alive"
         tactic = Tactic("counting", kept, "a hash look-up a row")
         if isinstance(node, Distinct):

@@ -15,20 +15,35 @@ import numpy as np
 from transom.core.delta import Ends, Int64s, no_int64s
 from transom.state.slots import SlotPool, grown
 
+Span = list[int]  # from, and up to but without
+
 OPEN: Final = np.iinfo(np.int64).min
 
 
 @dataclass
 class HolderPool:
-    """`end[h]` is OPEN until it is written. `closed` waits for the end of the step to be reused."""
+    """`end[h]` is OPEN until it is written. `closed` waits for the end of the step to be reused.
+
+    `idle` slots belong to a queue (below) that has no row for them at present.
+    """
 
     slots: SlotPool = field(default_factory=SlotPool)
     end: Int64s = field(default_factory=no_int64s)
     closed: list[Int64s] = field(default_factory=list)
+    idle: int = 0
 
     @property
     def in_use(self) -> int:
-        return self.slots.in_use
+        return self.slots.in_use - self.idle
+
+    def reserve(self, count: int) -> int:
+        """So many fresh slots side by side, for a queue; the first of them."""
+        start = self.slots.high
+        self.slots.high += count
+        self.idle += count
+        if self.slots.high > len(self.end):
+            self.end = grown(self.end, self.slots.high)
+        return start
 
     def take(self, count: int) -> Int64s:
         holders = self.slots.take(count)
@@ -51,3 +66,109 @@ class HolderPool:
         for holders in self.closed:
             self.slots.give_back(holders)
         self.closed.clear()
+
+
+@dataclass
+class HolderQueue:
+    """Holders of an owner whose rows end in the order in which they began.
+
+    They are numbers side by side, so that taking and closing them is to say where they begin, whatever their number.
+
+    `spans` are the holders in use, oldest first. They lie in the last of the `regions`, whose places are used round and
+    round; the earlier ones were too small and are given back when they are empty. Places from `following`, behind the
+    youngest, up to `limit` are known to be free.
+
+    >>> pool, queue = HolderPool(), HolderQueue()
+    >>> queue.take(pool, 3, most=5).tolist(), queue.close(pool, np.array([7, 8])).arrays()[0].tolist(), len(queue)
+    ([0, 1, 2], [0, 1], 1)
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    regions: list[Span] = field(default_factory=list)
+    count: int = 0
+    following: int = 0
+    limit: int = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, pool: HolderPool, count: int, most: int) -> Int64s:
+        """To be called before `close`: what is closed in a step may not be used in it again.
+
+        After `close` there will be no more than `most` in use.
+        """
+        if not count:
+            return no_int64s()
+        start = self.following
+        stop = start + count
+        if stop > self.limit:
+            start = self._room(pool, count, most)
+            stop = start + count
+        if self.spans and self.spans[-1][1] == start:
+            self.spans[-1][1] = stop
+        else:
+            self.spans.append([start, stop])
+        self.following = stop
+        self.count += count
+        pool.idle -= count
+        pool.end[start:stop] = OPEN
+        return np.arange(start, stop)
+
+    def close(self, pool: HolderPool, te: Int64s) -> Ends:
+        """Write the ends of the oldest holders."""
+        left = len(te)
+        if not left:
+            return Ends()
+        self.count -= left
+        pool.idle += left
+        chunks = []
+        while left:
+            span = self.spans[0]
+            start = span[0]
+            stop = min(span[1], start + left)
+            part = te[len(te) - left : len(te) - left + stop - start]
+            pool.end[start:stop] = part
+            chunks.append((np.arange(start, stop), part))
+            left -= stop - start
+            span[0] = stop
+            if stop == span[1]:
+                del self.spans[0]
+        if len(self.regions) > 1:
+            self._give_back(pool)
+        return Ends(tuple(chunks))
+
+    def _room(self, pool: HolderPool, count: int, most: int) -> int:
+        """Where so many holders fit: from the start, behind the youngest, or in places made for them.
+
+        Places from `following` up to `limit` are free; whoever was closed since is found here.
+        """
+        if self.regions:
+            region = self.regions[-1]
+            here = [span for span in self.spans if region[0] <= span[0] < region[1]]
+            oldest = here[0][0] if here else region[1]
+            if not here or self.following > oldest:
+                if here and self.following + count <= region[1]:
+                    self.limit = region[1]
+                    return self.following
+                if region[0] + count <= oldest:
+                    self.limit = oldest
+                    return region[0]
+                if here and region[1] == pool.slots.high:
+                    pool.reserve(self.following + count - region[1])
+                    region[1] = self.limit = self.following + count
+                    return self.following
+            elif self.following + count <= oldest:
+                self.limit = oldest
+                return self.following
+        size = max(min(4 * (self.count + count), most + 2 * count), 32)
+        start = pool.reserve(size)
+        self.regions.append([start, start + size])
+        self.limit = start + size
+        return start
+
+    def _give_back(self, pool: HolderPool) -> None:
+        for region in self.regions[:-1]:
+            if not any(region[0] <= span[0] < region[1] for span in self.spans):
+                self.regions.remove(region)
+                pool.idle -= region[1] - region[0]
+                pool.closed.append(np.arange(*region))

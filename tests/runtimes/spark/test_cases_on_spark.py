@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,12 +21,17 @@ def test_the_sample_is_one_of_every_kind() -> None:
     assert NIGHTLY or len(CASES) <= 40
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.id for case in CASES])
-def test_case_on_spark(spark: SparkSession, number: int) -> None:
+RUNS = [(i, "direct") for i in range(len(CASES))] + [(i, "negative") for i in range(0, len(CASES), 1 if NIGHTLY else 3)]
+"""By negative tuples every third case, and all of them at night."""
+
+
+@pytest.mark.parametrize(("number", "lifetimes"), RUNS, ids=[f"{CASES[i].id}-{lifetimes}" for i, lifetimes in RUNS])
+def test_case_on_spark(spark: SparkSession, number: int, lifetimes: str) -> None:
     case: Sampled = CASES[number]
     emit, batch_rows = MANNERS[number % len(MANNERS)]
     most = max((len(rows) for rows in case.inputs.values()), default=0)
     batch_rows = max(batch_rows, most // 4)  # every batch takes its time
-    answer = run_on_spark(spark, case.query, case.catalogue, case.inputs, emit=emit, batch_rows=batch_rows)
+    catalogue = replace(case.catalogue, options={**case.catalogue.options, "lifetimes": lifetimes})
+    answer = run_on_spark(spark, case.query, catalogue, case.inputs, emit=emit, batch_rows=batch_rows)
     told = case.disagreement(answer)
     assert told is None, f"{case.id} (first: expected, second: Spark, {batch_rows} rows a batch)\n{told}"

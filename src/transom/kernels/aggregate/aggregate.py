@@ -131,7 +131,7 @@ class AggregateKernel:
         if len(ended):
             parts.append((te, ended, -1))
         if not self.keys and not state.started:
-            self._make_groups(state, np.zeros(1, dtype=np.int64))
+            self.make_groups(state, np.zeros(1, dtype=np.int64))
             parts.append((np.array([step.origin]), np.array([-1]), 0))
             state.started = True
         if len(delta):
@@ -155,71 +155,94 @@ class AggregateKernel:
         order = np.argsort(t, kind="stable")
         slot = slot[order]
         group = np.where(slot >= 0, state.row_group[slot], 0) if len(state.row_group) else np.zeros_like(slot)
-        text = state.texts.columns[0]
-        assert isinstance(text, TextColumn)
-        groups = (
-            state.rows, state.shown, state.mark, state.counts, state.sum_hi, state.sum_lo,
-            state.last_hi, state.last_lo, state.last_n,
-        )  # fmt: skip
-        (out_group, ta, te, hi, lo, n), closed, overflow = loop.accumulate(
-            t[order], slot, group, sign[order], not self.keys, self.table, (state.cell_hi, state.cell_lo, state.valid),
-            state.row_pair, state.pair_count, groups, (state.roots, state.links), state.floats,
-            self.float_width, (text.start, text.length, text.arena, self.text_width),
-        )  # fmt: skip
-        if overflow:
-            raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE first")
+        rows = (state.cell_hi, state.cell_lo, state.valid)
+        (out_group, ta, te, hi, lo, n), closed = self.accumulate(
+            state, (t[order], slot, group, sign[order]), self.table, rows, state.row_pair
+        )
         ends = step.holders.close(*closed)
-        key_types = [self.input_types[i] for i in self.keys]
-        arrays = state.key_values.gather(out_group, key_types)
-        for c, spec in enumerate(self.calls):
-            arrays.append(self._result(state, c, spec, hi[c], lo[c], n[c]))
-        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self.results(state, out_group, hi, lo, n), schema=self.schema)
         out, holder = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
         state.shown[out_group[still]] = holder[still]
         self._release(state, ended)
         return out
 
+    def accumulate(
+        self, state: AggregateState, events: tuple[Int64s, ...], table: Int64s, rows: tuple[Any, ...], row_pair: Int64s
+    ) -> tuple[tuple[Any, ...], tuple[Int64s, Int64s]]:
+        """Apply events (t, slot, group, sign); `rows` are the cells by slot. See the loop for what it gives."""
+        text = state.texts.columns[0]
+        assert isinstance(text, TextColumn)
+        groups = (
+            state.rows, state.shown, state.mark, state.counts, state.sum_hi, state.sum_lo,
+            state.last_hi, state.last_lo, state.last_n,
+        )  # fmt: skip
+        out, closed, overflow = loop.accumulate(
+            *events, not self.keys, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
+            state.floats, self.float_width, (text.start, text.length, text.arena, self.text_width),
+        )  # fmt: skip
+        if overflow:
+            raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE first")
+        return out, closed
+
+    def results(self, state: AggregateState, group: Int64s, hi: Int64s, lo: cells.Words, n: Int64s) -> list[pa.Array]:
+        """Result rows of groups as columns, from the words that the loop gives."""
+        arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
+        return arrays + [self._result(state, c, spec, hi[c], lo[c], n[c]) for c, spec in enumerate(self.calls)]
+
     def _admit(self, state: AggregateState, delta: Delta) -> Int64s:
         """Slots for the new rows, with their groups and cells."""
-        count = len(delta)
-        slots = state.slots.take(count)
+        slots = state.slots.take(len(delta))
+        group = self.group(state, delta.values)
+        self.keep(state, delta.values, group, slots, state.slots.high)
+        state.row_group[slots] = group
+        return slots
+
+    def group(self, state: AggregateState, values: pa.RecordBatch) -> Int64s:
+        """The group of each row; new ones are made."""
+        if not self.keys:
+            return np.zeros(len(values), dtype=np.int64)
+        columns = [values.column(i) for i in self.keys]
+        group, brought = state.keys.number(encode_keys(columns, len(values)))
+        if len(brought):
+            self.make_groups(state, group[brought])
+            state.key_values.reserve(len(state.rows))
+            state.key_values.write(group[brought], [c.take(pa.array(brought)) for c in columns])
+        return group
+
+    def keep(self, state: AggregateState, values: pa.RecordBatch, group: Int64s, slots: Int64s, high: int) -> None:
+        """Write the cells and DISTINCT pairs of rows into their slots, all of them below `high`."""
         width = self.text_width
-        if state.slots.high > len(state.row_group):
-            state.row_group = grown(state.row_group, state.slots.high)
+        if high > len(state.row_group):
+            state.row_group = grown(state.row_group, high)
             size = len(state.row_group)
             for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links"):
                 setattr(state, name, grown(getattr(state, name), size))
             state.texts.reserve(size * width)
-        if self.keys:
-            columns = [delta.values.column(i) for i in self.keys]
-            group, brought = state.keys.number(encode_keys(columns, count))
-            if len(brought):
-                self._make_groups(state, group[brought])
-                state.key_values.reserve(len(state.rows))
-                state.key_values.write(group[brought], [c.take(pa.array(brought)) for c in columns])
-        else:
-            group = np.zeros(count, dtype=np.int64)
-        state.row_group[slots] = group
         text = 0
         for a, column in enumerate(self.arguments):
-            array = delta.values.column(column)
+            array = values.column(column)
             state.cell_hi[a, slots], state.cell_lo[a, slots] = cells.to_cells(array)
             valid = validity(array)
             state.valid[a, slots] = 1 if valid is None else valid
             if is_text(array.type):
                 state.texts.write(slots * width + text, [array.cast(pa.binary())])
                 text += 1
-        for c, d in enumerate(self.table[:, loop.DISTINCT]):
-            if d >= 0:
-                argument = delta.values.column(self.arguments[self.table[c, loop.ARGUMENT]])
-                pair, _ = state.pairs[d].number(encode_keys([pa.array(group), argument], count))
-                if state.pairs[d].slots.high > state.pair_count.shape[1]:
-                    state.pair_count = grown(state.pair_count, state.pairs[d].slots.high)
-                state.row_pair[d, slots] = pair
-        return slots
+        for d, pair in enumerate(self.pair(state, values, group)):
+            state.row_pair[d, slots] = pair
 
-    def _make_groups(self, state: AggregateState, groups: Int64s) -> None:
+    def pair(self, state: AggregateState, values: pa.RecordBatch, group: Int64s) -> list[Int64s]:
+        """For every DISTINCT call, the number of each row's group and argument; new ones are made."""
+        found = []
+        for argument, d in self.table[self.table[:, loop.DISTINCT] >= 0][:, (loop.ARGUMENT, loop.DISTINCT)]:
+            column = values.column(self.arguments[argument])
+            pair, _ = state.pairs[d].number(encode_keys([pa.array(group), column], len(values)))
+            if state.pairs[d].slots.high > state.pair_count.shape[1]:
+                state.pair_count = grown(state.pair_count, state.pairs[d].slots.high)
+            found.append(pair)
+        return found
+
+    def make_groups(self, state: AggregateState, groups: Int64s) -> None:
         high = int(groups.max()) + 1
         if high > len(state.rows):
             state.rows = grown(state.rows, high)
@@ -240,19 +263,25 @@ class AggregateKernel:
 
     def _release(self, state: AggregateState, ended: Int64s) -> None:
         """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
-        if not len(ended):
-            return
+        if len(ended):
+            self.forget(state, state.row_group[ended], state.row_pair[:, ended])
+            self.free_texts(state, ended)
+            state.slots.give_back(ended)
+
+    def forget(self, state: AggregateState, group: Int64s, row_pair: Int64s) -> None:
+        """Forget those of the groups and of the DISTINCT pairs that have no row any more."""
         for d, pairs in enumerate(state.pairs):
-            pair = np.unique(state.row_pair[d, ended])
+            pair = np.unique(row_pair[d])
             pairs.forget(pair[state.pair_count[d, pair] == 0])
         if self.keys:
-            group = np.unique(state.row_group[ended])
+            group = np.unique(group)
             gone = group[state.rows[group] == 0]
             state.keys.forget(gone)
             state.key_values.free(gone)
+
+    def free_texts(self, state: AggregateState, slots: Int64s) -> None:
         for text in range(self.text_width):
-            state.texts.free(ended * self.text_width + text)
-        state.slots.give_back(ended)
+            state.texts.free(slots * self.text_width + text)
 
     def _result(
         self, state: AggregateState, c: int, spec: AggregateSpec, hi: Int64s, lo: cells.Words, n: Int64s

@@ -26,18 +26,19 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_int64s
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders
 from transom.kernels import scalar
 from transom.kernels.columns import is_text
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import Arrivals, arrivals, probe
-from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, Arrivals, arrivals, probe
+from transom.kernels.kernel import Step, open_rows
 from transom.plan.expression import Expression, columns_of, remap
 from transom.state.codec import saved_bytes
 
 BLOCK = 1 << 18  # candidate pairs looked at together
+PART = 1 << 13  # rows linked and probed together
 
 
 @dataclass
@@ -89,30 +90,38 @@ class JoinKernel:
         new_left, new_right = self._arrivals(inputs[0], self.left_keys), self._arrivals(inputs[1], self.right_keys)
         left.reserve(len(new_left))
         right.reserve(len(new_right))
-        # A row of the right meets the left rows before this step, a row of the left all right rows: no pair twice.
-        right_positions = right.insert(new_right)
-        of_right, of_left = self._pairs(state, right_positions, mine_is_left=False)
-        left_positions = left.insert(new_left)
-        more_left, more_right = self._pairs(state, left_positions, mine_is_left=True)
-        out = self._emit(state, np.concatenate([of_left, more_left]), np.concatenate([of_right, more_right]), step)
-        return self._expire(state, out, step)
+        mine, others = left.insert(new_left), right.insert(new_right)
+        parts: list[Int64s] = []
+        # A few rows at a time, so that what was just linked is still near the processor. A row of the right meets the
+        # left rows of the parts before its own, a row of the left the right rows up to its own: no pair twice.
+        for first in range(0, max(len(mine), len(others)), PART):
+            of_right, of_left = others[first : first + PART], mine[first : first + PART]
+            if len(of_right):
+                right.link(of_right)
+                parts += self._pairs(state, of_right, False, step.upto)
+            if len(of_left):
+                left.link(of_left)
+                parts += self._pairs(state, of_left, True, step.upto)
+        pairs = parts[0] if len(parts) == 1 else np.concatenate([np.empty((4, 0), dtype=np.int64), *parts], axis=1)
+        return self._expire(state, self._emit(state, pairs, step), step)
 
-    def _pairs(self, state: JoinState, positions: Int64s, mine_is_left: bool) -> tuple[Int64s, Int64s]:
-        """Positions (mine, other) of the pairs that satisfy the whole predicate."""
+    def _pairs(self, state: JoinState, positions: Int64s, mine_is_left: bool, upto: int) -> list[Int64s]:
+        """Pairs (left, right, ta, te) that satisfy the whole predicate."""
         mine, other = (state.left, state.right) if mine_is_left else (state.right, state.left)
-        if not len(positions) or not other.alive:
-            return no_int64s(), no_int64s()
-        parts: list[tuple[Int64s, Int64s]] = []
+        if not other.alive:
+            return []
+        parts: list[Int64s] = []
         row, at = 0, -2
         while row < len(positions):
-            a, b, row, at, _ = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK)
-            if self.residual is not None and len(a):
-                kept = self._satisfying(state, *((a, b) if mine_is_left else (b, a)))
-                a, b = a[kept], b[kept]
-            parts.append((a, b))
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+            found, row, at, _ = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK, upto)
+            if not found.shape[1]:
+                continue
+            if not mine_is_left:
+                found = found[[OTHER, MINE, PAIR_TA, PAIR_TE]]
+            if self.residual is not None:
+                found = found[:, self._satisfying(state, found[0], found[1])]
+            parts.append(found)
+        return parts
 
     def _satisfying(self, state: JoinState, left: Int64s, right: Int64s) -> Int64s:
         """Which of the pairs satisfy the residual; only the columns that it reads are gathered."""
@@ -126,24 +135,20 @@ class JoinKernel:
         positions = scalar.keep(expression, batch)
         return np.arange(len(left)) if positions is None else positions.to_numpy().astype(np.int64)
 
-    def _emit(self, state: JoinState, left: Int64s, right: Int64s, step: Step) -> Delta:
+    def _emit(self, state: JoinState, pairs: Int64s, step: Step) -> Delta:
+        left, right, ta, te = pairs
         types = self.schema.types
         arrays = state.left.gather(left, range(self.left_width), types[: self.left_width])
         arrays += state.right.gather(right, range(len(types) - self.left_width), types[self.left_width :])
         values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        l, r = state.left.slots(left), state.right.slots(right)  # noqa: E741
-        ta = np.maximum(state.left.ta[l], state.right.ta[r])
-        te = np.minimum(state.left.te[l], state.right.te[r])
-        open_members = state.left.lifetimes.undetermined or state.right.lifetimes.undetermined
-        if not open_members:
-            return Delta(values, ta, te, np.full(len(ta), NO_HOLDER, dtype=np.int64), step.upto)
-        # An open member ends at `upto` or later, so a known end up to there is the pair's end.
-        either = (state.left.te[l] == OPEN_END) | (state.right.te[r] == OPEN_END)
-        is_open = either & (te > step.upto)
-        te[is_open] = OPEN_END
+        if not state.left.lifetimes.undetermined and not state.right.lifetimes.undetermined:
+            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
         delta, holder = open_rows(values, ta, te, step, Ends())
+        is_open = holder != NO_HOLDER
+        if not is_open.all():
+            left, right, holder = left[is_open], right[is_open], holder[is_open]
         state.open_pairs.add(
-            left[is_open], right[is_open], holder[is_open],
+            left, right, holder,
             state.left.first_pair, state.left.mask, state.right.first_pair, state.right.mask,
         )  # fmt: skip
         return delta

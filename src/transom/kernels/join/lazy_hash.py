@@ -59,12 +59,15 @@ class LazySide(Side):
             self.head = spread_chains(self.head, self.entries, self.before, size)
 
     def insert(self, rows: Arrivals) -> Int64s:
+        """Positions of the rows, which nobody finds before they are linked."""
         slots = self.pool.take(len(rows))
         self.write(slots, rows)
         determined = rows.holder == NO_HOLDER
         self.lifetimes.add(slots[determined], rows.te[determined], rows.holder[determined])
-        link(slots, self.entries, self.head, self.before)
         return slots
+
+    def link(self, positions: Int64s) -> None:
+        link(positions, self.entries, self.head, self.before)
 
     def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known: these rows leave in this step."""

@@ -78,11 +78,14 @@ class RingSide(Side):
         return RingSide(rows, self.keyed, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
 
     def insert(self, rows: Arrivals) -> Int64s:
+        """Positions of the rows, which nobody finds before they are linked."""
         positions = np.arange(self.newest, self.newest + len(rows))
         self.write(positions & self.mask, rows)
-        append_to_chains(positions, self.mask, self.entries, self.head)
         self.newest += len(rows)
         return positions
+
+    def link(self, positions: Int64s) -> None:
+        append_to_chains(positions, self.mask, self.entries, self.head)
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""

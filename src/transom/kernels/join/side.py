@@ -22,6 +22,7 @@ from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 
 HASH, TA, TE, CHAIN = range(4)  # columns of `entries`
+MINE, OTHER, PAIR_TA, PAIR_TE = range(4)  # rows of what a probe finds
 AHEAD = 256  # chains whose heads are read before they are walked
 
 
@@ -96,14 +97,10 @@ class Side:
     def write(self, slots: Int64s, rows: Arrivals) -> None:
         """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
         self.rows.write(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
-        self.entries[slots, HASH] = rows.hashes.view(np.int64)
-        self.entries[slots, TA] = rows.ta
-        self.entries[slots, TE] = rows.te
-        self.first_pair[slots] = -1
-        waiting = rows.holder != NO_HOLDER
-        if waiting.any():
-            self.entries[slots[waiting], TE] = OPEN_END
-            self.lifetimes.observe(rows.holder[waiting], slots[waiting])
+        waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.holder, self.entries, self.first_pair)
+        if waiting:
+            is_open = rows.holder != NO_HOLDER
+            self.lifetimes.observe(rows.holder[is_open], slots[is_open])
 
     @property
     def ta(self) -> Int64s:
@@ -124,9 +121,28 @@ class Side:
 
 
 @jit
-def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-def]
+def write_entries(slots, hashes, ta, te, holder, entries, first_pair):  # type: ignore[no-untyped-def]
+    """One pass over what belongs together; how many of the rows are open."""
+    waiting = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        entries[slot, HASH] = np.int64(hashes[i])
+        entries[slot, TA] = ta[i]
+        if holder[i] == NO_HOLDER:
+            entries[slot, TE] = te[i]
+        else:
+            entries[slot, TE] = OPEN_END
+            waiting += 1
+        first_pair[slot] = -1
+    return waiting
+
+
+@jit
+def probe(mine, positions, other, row, at, limit, upto):  # type: ignore[no-untyped-def]
     """Pairs of equal keys whose lifetimes meet: rows of `positions` from number `row` on against the other side.
 
+    A pair is (mine, other, ta, te); te is OPEN_END where the first member to end is not known yet: an open member ends
+    at `upto` or later, so a known end up to there is the pair's end.
     `at` is where to go on in the chain of that row (-2: at its head). Stops at `limit` pairs and says where.
     The heads of the next chains are read ahead: loads that do not wait for each other take the time of one. (Their
     sum is returned, too, or the compiler would leave the reading out.)
@@ -134,9 +150,8 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
     _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = mine
     head, entries, mask, oldest, _, start, length, arena = other
     bucket_mask = np.uint64(len(head) - 1)
-    size = min(limit, 2 * len(positions) + 1024)
-    found_mine = np.empty(size, dtype=np.int64)
-    found_other = np.empty(size, dtype=np.int64)
+    size = min(limit, len(positions) + 64)
+    found = np.empty((4, size), dtype=np.int64)
     count = 0
     heads = np.empty(AHEAD, dtype=np.int64)
     first = row
@@ -159,26 +174,28 @@ def probe(mine, positions, other, row, at, limit):  # type: ignore[no-untyped-de
             at = heads[row - first]
         while at >= oldest:
             if count == limit:
-                return found_mine[:count], found_other[:count], row, at, seen
+                return found[:, :count], row, at, seen
             o = at & mask
+            other_ta = entries[o, TA]
+            other_te = entries[o, TE]
             if (
                 entries[o, HASH] == h
-                and ta < entries[o, TE]
-                and entries[o, TA] < te
+                and ta < other_te
+                and other_ta < te
                 and (not keyed or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o]))
             ):
                 if count == size:
                     size = min(limit, 2 * size)
-                    bigger = np.empty(size, dtype=np.int64)
-                    bigger[:count] = found_mine
-                    found_mine = bigger
-                    bigger = np.empty(size, dtype=np.int64)
-                    bigger[:count] = found_other
-                    found_other = bigger
-                found_mine[count] = position
-                found_other[count] = at
+                    bigger = np.empty((4, size), dtype=np.int64)
+                    bigger[:, :count] = found
+                    found = bigger
+                found[MINE, count] = position
+                found[OTHER, count] = at
+                found[PAIR_TA, count] = max(ta, other_ta)
+                end = min(te, other_te)
+                found[PAIR_TE, count] = OPEN_END if end > upto and max(te, other_te) == OPEN_END else end
                 count += 1
             at = entries[o, CHAIN]
         row += 1
         at = -2
-    return found_mine[:count], found_other[:count], row, at, seen
+    return found[:, :count], row, at, seen

@@ -127,7 +127,7 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
         count = np.int64(0)
         hi = np.int64(0)
         lo = np.uint64(0)
-        best = np.int64(-1)
+        best = -1
         for e in range(high):
             n = credit_cells[e, cell]
             if n == 0:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
+from transom.core.delta import Delta, Int64s, StreamDelta, no_holders
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 
@@ -36,7 +36,7 @@ class RangeWindow:
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         te = end_after(rows.t, self.length)
-        return Delta(rows.values, rows.t, te, np.full(len(rows), NO_HOLDER, dtype=np.int64), step.upto)
+        return Delta(rows.values, rows.t, te, no_holders(len(rows)), step.upto)
 
 
 def end_after(t: Int64s, length: int) -> Int64s:

@@ -22,19 +22,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
+from transom.core.delta import Delta, Int64s, StreamDelta, forever, no_holders
 from transom.core.time import UNBOUNDED
-from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.kernels.kernel import Step, select_rows
 from transom.kernels.window.range import end_after
 from transom.state.fifo import Fifo
+from transom.state.holders import HolderQueue
 
 
 @dataclass
 class RowsWindowState:
-    """Open rows in order: their time and their holder. `seen` rows came before the next one."""
+    """The holders of the open rows and, where a RANGE may end them, their times. `seen` rows came before the next."""
 
     seen: int = 0
-    open: Fifo = field(default_factory=lambda: Fifo.of(2))
+    open: HolderQueue = field(default_factory=HolderQueue)
+    times: Fifo = field(default_factory=lambda: Fifo.of(1))
 
 
 @dataclass(frozen=True)
@@ -47,32 +49,29 @@ class RowsWindow:
 
     def step(self, state: RowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
-        fresh = len(rows)
-        times = state.open.column(0)
-        oldest = state.seen - len(times)  # its number in the stream; row j is pushed out by row j + N
-        by_count = min(max(state.seen + fresh - self.rows - oldest, 0), len(times))
-        by_time = int(np.searchsorted(times, step.upto - self.length)) if self.length < UNBOUNDED else 0
-        old = max(by_count, by_time)
-        te = self._ends(times[:old], oldest - state.seen, rows.t, step.upto)
-        ends = step.holders.close(state.open.column(1)[:old].copy(), te)
-
-        te = self._ends(rows.t, 0, rows.t, step.upto)
-        delta, holder = open_rows(rows.values, rows.t, te, step, ends)
-        state.open.drop(old)
-        state.open.append(rows.t, holder)
-        state.open.drop(len(state.open) - int((holder != NO_HOLDER).sum()) if old == len(times) else 0)
+        fresh, waiting = len(rows), len(state.open)
+        # Row j is pushed out by row j + N. Open rows are the youngest: the first of them is number seen - waiting.
+        pushed = min(max(waiting + fresh - self.rows, 0), waiting + fresh)
+        te = rows.t[self.rows - waiting : self.rows - waiting + pushed]
+        if self.length < UNBOUNDED:
+            te = self._by_time(state, rows.t, te, step.upto)
+        own = max(len(te) - waiting, 0)  # rows that come and go in this step
+        holder = state.open.take(step.holders, fresh - own, self.rows)
+        ends = state.open.close(step.holders, te[:waiting])
         state.seen += fresh
-        return delta
+        if not own:
+            return Delta(rows.values, rows.t, forever(fresh), holder, step.upto, ends)
+        own_te = te[waiting:]
+        all_te = np.concatenate([own_te, forever(fresh - own)])
+        delta = Delta(rows.values, rows.t, all_te, np.concatenate([no_holders(own), holder]), step.upto, ends)
+        return delta if (own_te > rows.t[:own]).all() else select_rows(delta, all_te > rows.t)
 
-    def _ends(self, times: Int64s, first: int, arrivals: Int64s, upto: int) -> Int64s:
-        """Ends of the rows numbered first, first + 1, .. (arrivals are 0, 1, ..).
-
-        OPEN_END where none came before upto.
-        """
-        te = np.full(len(times), OPEN_END, dtype=np.int64)
-        pushed = min(max(len(arrivals) - self.rows - first, 0), len(times))
-        te[:pushed] = arrivals[first + self.rows : first + self.rows + pushed]
+    def _by_time(self, state: RowsWindowState, arrived: Int64s, pushed: Int64s, upto: int) -> Int64s:
+        """The ends of all rows that end before `upto`, by count or by time; both grow, so they are the oldest."""
+        state.times.append(arrived)
+        times = state.times.column(0)
         by_time = end_after(times, self.length)
-        passed = by_time < upto
-        te[passed] = np.minimum(te[passed], by_time[passed])
+        te = by_time[: max(len(pushed), int(np.searchsorted(by_time, upto)))]
+        te[: len(pushed)] = np.minimum(te[: len(pushed)], pushed)
+        state.times.drop(len(te))
         return te

@@ -1,0 +1,279 @@
+"""A cell of the experiment, run by each contestant in turn.
+
+The operators of the query are stepped without doors and sinks around them: rows come as prepared batches and what comes
+out is dropped. The plan is the one that `SET joinagg` gives, merge of partial results included.
+
+Time is that of the processor: the work is done by one thread that waits for nobody, so on an idle machine it is the
+time on the wall, and on a busy one the others are not counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from transom.benchmarks.joinagg_data import (
+    DECLARATIONS,
+    FALLING_SECONDS,
+    WINDOW_SECONDS,
+    Brought,
+    Cell,
+    falling,
+    steady,
+)
+from transom.core.delta import Delta
+from transom.core.errors import RefusedError
+from transom.cql.statements import parse_statements
+from transom.kernels.joinagg.credit import CreditKernel
+from transom.kernels.joinagg.credit_scan import CreditScanKernel
+from transom.kernels.kernel import Kernel, Step
+from transom.pipeline.memory import state_bytes
+from transom.pipeline.part import Part
+from transom.plan.algebra import Join, StreamScan
+from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.plan.joinagg import JoinAggregate
+from transom.planner.operator import Operator, scanned
+from transom.planner.plan import plan
+
+PC, IC, TC, TC_PAPER, FACTORISED = CONTESTANTS = ("pc", "ic", "tc", "tc_paper", "factorised")
+# tc_paper has no groups, and with many inputs it is tc that is asked about.
+WITHOUT_PAPER: Final = (PC, IC, TC, FACTORISED)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Runs of every contestant, and how long each of them is measured for, at least.
+
+    Beyond these limits a contestant takes too long or too much memory, and is left out.
+    """
+
+    runs: int
+    seconds: float
+    steps: int
+    most_join_rows: int  # alive, for pc
+    most_scanned_rows: int  # in a window, for tc_paper
+    most_matches: int  # of a row in another input, for ic and tc
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows of all streams a second, bytes of the operators' state; of pc the rows that its joins made a second."""
+
+    rows_per_s: float
+    state_bytes: float
+    join_rows_per_s: float | None = None
+
+    @property
+    def micros_per_row(self) -> float:
+        return 1e6 / self.rows_per_s
+
+    def told(self) -> dict[str, float]:
+        found = {
+            "rows_per_s": round(self.rows_per_s),
+            "us_per_row": float(f"{self.micros_per_row:.4g}"),
+            "state_bytes": round(self.state_bytes),
+        }
+        if self.join_rows_per_s is not None:
+            found["join_rows_per_s"] = round(self.join_rows_per_s)
+        return found
+
+
+Results = dict[str, Measured | None]
+"""By contestant; None: it takes too long, or it refuses."""
+
+
+class PaperPart(Part):
+    """A part whose join-aggregate is run by the paper's scan over the rows alive."""
+
+    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int) -> tuple[Kernel, ...]:
+        kernels = super()._kernel(i, operator, catalogue, tick)
+        return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
+
+
+class Bench:
+    """A query ready to be run by one contestant, as often as wanted. Raises RefusedError where it cannot be."""
+
+    def __init__(self, cell: Cell, contestant: str) -> None:
+        self.cell = cell
+        catalogue = Catalogue()
+        tactic = TC if contestant == TC_PAPER else contestant
+        statement = parse_statements(f"{DECLARATIONS} SET joinagg = '{tactic}'; {cell.text}", catalogue)[-1]
+        assert isinstance(statement, QueryStatement)
+        root = plan(statement.query, catalogue)
+        if contestant == TC_PAPER:
+            root = _without_merge(root)
+        operators = list(root.walk())
+        scans = [operator for operator in operators if isinstance(operator.node, StreamScan)]
+        ports = {(id(scan), 0): scanned(scan) for scan in scans}
+        self.part = (PaperPart if contestant == TC_PAPER else Part)(operators, ports, catalogue, 1)
+        self.root = self.part.number[id(root)]
+        self.joins = [i for i, operator in enumerate(self.part.operators) if isinstance(operator.node, Join)]
+
+    def start(self) -> Running:
+        return Running(self)
+
+
+def _without_merge(root: Operator) -> Operator:
+    """The join-aggregate alone, which gives the answer itself."""
+    (found,) = (operator for operator in root.walk() if isinstance(operator.node, JoinAggregate))
+    assert isinstance(found.node, JoinAggregate)
+    return replace(found, node=replace(found.node, partial=False))
+
+
+class Running:
+    """One run: `seconds` on the clock and `rows` brought since the last `reset`."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.state = bench.part.start()
+        self._before = 0
+        self._made = (0, 0.0)
+        self.reset()
+
+    def reset(self) -> None:
+        self.rows, self.seconds = 0, 0.0
+        self._made = self._joined()
+
+    def take(self, brought: Brought) -> Delta:
+        """The step with these rows, and what the query answers."""
+        step = Step(self._before, brought.upto, 0, self.state.holders)
+        self._before = brought.upto
+        started = time.process_time()
+        given, _ = self.bench.part.step(self.state, brought.batches, step, 0, {})
+        self.state.holders.finish_step()
+        self.seconds += time.process_time() - started
+        self.rows += brought.rows
+        out = given[self.bench.root]
+        assert isinstance(out, Delta)
+        return out
+
+    def measured(self) -> Measured:
+        rows, seconds = (now - before for now, before in zip(self._joined(), self._made, strict=True))
+        made = rows / seconds if rows else None
+        return Measured(self.rows / self.seconds, state_bytes(self.state.operators), made)
+
+    def _joined(self) -> tuple[int, float]:
+        """Rows that the joins have made, and the time that they took."""
+        counters = [self.state.counters[i] for i in self.bench.joins]
+        return sum(c.rows_out for c in counters), sum(c.seconds for c in counters)
+
+
+def measure_steady(cell: Cell, effort: Effort) -> tuple[Results, dict[str, str]]:
+    """What every contestant does once the windows are full, and why some refuse.
+
+    State is measured apart, after steps that bring a tenth of a window each: arrays have room for what comes and goes
+    within a step, too.
+    """
+    benches, refused = _benches(cell, effort)
+    filled = {name: bench.start() for name, bench in benches.items()}
+    answers = {name: Answer(cell) for name in benches}
+    for name, running in filled.items():
+        for batch in itertools.islice(steady(replace(cell, batch=max(cell.window // 10, 1))), 12):
+            answers[name].follow(running.take(batch))
+    _check(answers)
+    kept = {name: state_bytes(running.state.operators) for name, running in filled.items()}
+    del filled, running
+
+    def run(bench: Bench) -> Measured:
+        running = bench.start()
+        brought = steady(cell)
+        for batch in itertools.islice(brought, -(-cell.window // cell.batch) + 1):
+            running.take(batch)
+        running.reset()
+        steps = 0
+        while steps < effort.steps or running.seconds < effort.seconds:
+            running.take(next(brought))
+            steps += 1
+        return running.measured()
+
+    runs: dict[str, list[Measured]] = {name: [] for name in benches}
+    for _ in range(effort.runs):
+        for name, bench in benches.items():
+            runs[name].append(run(bench))
+    found = {name: replace(_median(measured), state_bytes=kept[name]) for name, measured in runs.items()}
+    return {name: found.get(name) for name in asked(cell)}, refused
+
+
+def measure_falling(cell: Cell, effort: Effort) -> list[Results]:
+    """What every contestant does in each second of the falling rate."""
+    benches, _ = _benches(cell, effort)
+    answers = {name: Answer(cell) for name in benches}
+    runs: dict[str, list[list[Measured]]] = {name: [] for name in benches}
+    for number in range(effort.runs):
+        for name, bench in benches.items():
+            running = bench.start()
+            seconds = []
+            for batch in falling(cell):
+                running.reset()
+                out = running.take(batch)
+                seconds.append(running.measured())
+                if number == 0:
+                    answers[name].follow(out)
+            runs[name].append(seconds[WINDOW_SECONDS:])
+    _check(answers)
+    return [
+        {name: _median([run[second] for run in runs[name]]) if name in runs else None for name in asked(cell)}
+        for second in range(FALLING_SECONDS)
+    ]
+
+
+def contestants(cell: Cell, effort: Effort) -> tuple[str, ...]:
+    """Those that are measured; others would take too long."""
+    left_out = set()
+    if cell.join_rows > effort.most_join_rows:
+        left_out.add(PC)
+    if cell.window > effort.most_scanned_rows:
+        left_out.add(TC_PAPER)
+    if cell.matches > effort.most_matches:
+        left_out |= {IC, TC, TC_PAPER}
+    return tuple(name for name in asked(cell) if name not in left_out)
+
+
+def asked(cell: Cell) -> tuple[str, ...]:
+    return CONTESTANTS if cell.experiment in ("window", "rate") else WITHOUT_PAPER
+
+
+def _benches(cell: Cell, effort: Effort) -> tuple[dict[str, Bench], dict[str, str]]:
+    benches, refused = {}, {}
+    for name in contestants(cell, effort):
+        try:
+            benches[name] = Bench(cell, name)
+        except RefusedError as error:
+            refused[name] = str(error).splitlines()[0]
+    return benches, refused
+
+
+class Answer:
+    """The rows of the answer: of each group, or of all, the last one. In these experiments no group becomes empty."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.rows: dict[Any, tuple[Any, ...]] = {}
+        self._grouped = cell.experiment == "grouped"
+
+    def follow(self, out: Delta) -> None:
+        shown = np.flatnonzero(out.te > out.ta)
+        rows = list(zip(*(column.to_pylist() for column in out.values.columns), strict=True))
+        for i in shown[np.argsort(out.ta[shown], kind="stable")].tolist():
+            self.rows[rows[i][0] if self._grouped else None] = rows[i]
+
+
+def _check(answers: Mapping[str, Answer]) -> None:
+    different = {name: answer.rows for name, answer in answers.items()}
+    first = next(iter(different.values()))
+    assert first, "there is no answer"
+    assert all(rows == first for rows in different.values()), f"the answers differ: {different}"
+
+
+def _median(runs: Sequence[Measured]) -> Measured:
+    made = [run.join_rows_per_s for run in runs if run.join_rows_per_s is not None]
+    return Measured(
+        statistics.median(run.rows_per_s for run in runs),
+        statistics.median(run.state_bytes for run in runs),
+        statistics.median(made) if made else None,
+    )

@@ -1,0 +1,141 @@
+"""The join of two relations under negative tuples.
+
+Meaning: a row that arrives makes a pair with every row of the other side that satisfies the predicate and is there;
+    when the row departs, so do its pairs with the rows that are there then.
+Emits: each pair when its younger row arrives and, whole, once more when its first row departs; both in order of time.
+Keeps: the rows of both sides that are there (`ring_side.py`, `counting_side.py`).
+Needs: for `ring_hash` that the rows of both sides depart in the order in which they arrived; `lazy_hash` takes any
+    order, and `nested_loop` is the same with one chain for everything and takes any predicate.
+Costs: a probe per row when it arrives and one when it departs, and what the tactic says; payload columns are gathered
+    once the pairs are known, those of a pair twice.
+
+>>> from transom.plan.expression import ColumnRef
+>>> from transom.state.holders import HolderPool
+>>> rows = SignedDelta(pa.record_batch({"k": [1, 1]}), np.array([4, 2]), departed=1, upto=5)
+>>> schema = pa.schema([("k", pa.int64()), ("j", pa.int64())])
+>>> key = ColumnRef(0, pa.int64(), "k")
+>>> join = NegativeJoinKernel("ring_hash", (key,), (key,), None, schema, 1)
+>>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out.values.to_pylist(), out.t.tolist(), out.departed
+([{'k': 1, 'j': 1}, {'k': 1, 'j': 1}], [4, 2], 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import SignedDelta
+from transom.kernels import scalar
+from transom.kernels.columns import is_text
+from transom.kernels.kernel import Step
+from transom.kernels.negative.counting_side import CountedRows
+from transom.kernels.negative.events import ARRIVES, Changes, Events
+from transom.kernels.negative.match import START, Found, match
+from transom.kernels.negative.ring_side import NegativeRing
+from transom.plan.expression import Expression, columns_of, remap
+
+BLOCK = 1 << 18  # candidate pairs looked at together
+
+
+@dataclass
+class NegativeJoinState:
+    left: NegativeRing | CountedRows
+    right: NegativeRing | CountedRows
+
+
+@dataclass(frozen=True)
+class NegativeJoinKernel:
+    """`left_keys[i] = right_keys[i]` and the residual, an expression over the columns of both sides, must hold."""
+
+    tactic: str  # ring_hash, lazy_hash, nested_loop
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    residual: Expression | None
+    schema: pa.Schema
+    left_width: int
+
+    def start(self) -> NegativeJoinState:
+        side = NegativeRing if self.tactic == "ring_hash" else CountedRows
+        types = self.schema.types
+        left, right = types[: self.left_width], types[self.left_width :]
+        return NegativeJoinState(side.of(left, self._keyed), side.of(right, self._keyed))
+
+    def step(self, state: NegativeJoinState, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
+        left = self._take(state.left, inputs[0], self.left_keys)
+        right = self._take(state.right, inputs[1], self.right_keys)
+        events = Events.of(left, right)
+        out = self._emit(state, events, self._pairs(state, events), step)
+        state.left.settle(left)
+        state.right.settle(right)
+        return out
+
+    def _take(self, side: NegativeRing | CountedRows, delta: SignedDelta, keys: tuple[Expression, ...]) -> Changes:
+        return side.take(delta, [scalar.evaluate(key, delta.values) for key in keys])
+
+    def _pairs(self, state: NegativeJoinState, events: Events) -> Found:
+        """The pairs that arrive or depart in order of time, those that satisfy the whole predicate."""
+        left, right = state.left.chains(), state.right.chains()
+        cursor = np.array([0, START, state.left.oldest, state.right.oldest])
+        size = min(BLOCK, 2 * len(events.t) + 1024)
+        parts: list[Found] = []
+        while cursor[0] < len(events.t):
+            found = Found.room(size, left.counting)
+            found = found.first(match(events, left, right, cursor, found))
+            if self.residual is not None and len(found.event):
+                found = self._satisfying(state, found)
+            parts.append(found)
+            size = min(BLOCK, 2 * size)
+        if not parts:
+            return Found.room(0, left.counting)
+        if len(parts) == 1:
+            return parts[0]
+        return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _satisfying(self, state: NegativeJoinState, found: Found) -> Found:
+        """The pairs that satisfy the residual; only the columns that it reads are gathered."""
+        expression, left_columns, right_columns = self._narrow_residual
+        types = self.schema.types
+        arrays = state.left.gather(found.left, left_columns, types[: self.left_width])
+        arrays += state.right.gather(found.right, right_columns, types[self.left_width :])
+        if not arrays:  # a constant
+            arrays = [pa.nulls(len(found.event))]
+        batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+        positions = scalar.keep(expression, batch)
+        return found if positions is None else found.picked(positions.to_numpy())
+
+    def _emit(self, state: NegativeJoinState, events: Events, found: Found, step: Step) -> SignedDelta:
+        arrives = (events.kind & ARRIVES)[found.event]
+        departing = np.flatnonzero(arrives == 0)
+        order = np.concatenate([departing, np.flatnonzero(arrives)])
+        departed = len(departing)
+        if len(found.times):
+            times = found.times[order]
+            departed = int(times[:departed].sum())
+            order = np.repeat(order, times)
+        types = self.schema.types
+        arrays = state.left.gather(found.left[order], range(self.left_width), types[: self.left_width])
+        width = len(types) - self.left_width
+        arrays += state.right.gather(found.right[order], range(width), types[self.left_width :])
+        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return SignedDelta(values, events.t[found.event[order]], departed, step.upto)
+
+    @cached_property
+    def _keyed(self) -> bool:
+        """Whether equal hashes do not yet mean equal keys."""
+        if len(self.left_keys) == 1:
+            type_ = self.left_keys[0].type
+            return is_text(type_) or pa.types.is_decimal(type_)
+        return bool(self.left_keys)
+
+    @cached_property
+    def _narrow_residual(self) -> tuple[Expression, list[int], list[int]]:
+        """The residual over only the columns it reads, and which those are on either side."""
+        assert self.residual is not None
+        used = sorted(columns_of(self.residual))
+        narrow = remap(self.residual, {column: i for i, column in enumerate(used)})
+        left = [column for column in used if column < self.left_width]
+        return narrow, left, [column - self.left_width for column in used if column >= self.left_width]

@@ -1,0 +1,178 @@
+"""What an aggregate over a join asks for: the inputs, the keys that all of them are joined on, and everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.schema import BIGINT, BOOLEAN
+from transom.plan.algebra import Aggregate, AggregateCall, Filter, Join, Project, Relation
+from transom.plan.expression import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    columns_of,
+    conjuncts,
+    remap,
+    substitute,
+    walk,
+)
+from transom.planner.key_path import without_widening
+
+Member = tuple[int, Expression]
+"""An expression over the columns of one input."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An aggregate over a join. Keys, arguments and predicates are over the columns of all inputs side by side."""
+
+    relations: tuple[Relation, ...]
+    predicates: tuple[Expression, ...]
+    keys: tuple[Expression, ...]
+    calls: tuple[AggregateCall, ...]
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        found = [0]
+        for relation in self.relations:
+            found.append(found[-1] + len(relation.schema))
+        return found
+
+    @cached_property
+    def classes(self) -> list[list[Member]]:
+        """Expressions that equalities, and what follows from them, hold equal; each class on several inputs."""
+        found: list[list[Member]] = []
+        for part in self.predicates:
+            sides = self.equality(part)
+            if sides is None:
+                continue
+            joined = [known for known in found if any(side in known for side in sides)]
+            merged = [member for known in joined for member in known]
+            merged += [side for side in sides if side not in merged]
+            found = [known for known in found if known not in joined] + [merged]
+        return found
+
+    @cached_property
+    def join_keys(self) -> list[list[Member]]:
+        """The classes that all inputs take part in, in the order in which they are written."""
+        return [known for known in self.classes if {i for i, _ in known} == set(range(len(self.relations)))]
+
+    @cached_property
+    def residual(self) -> tuple[Expression, ...]:
+        """The predicates that do not follow from the join keys."""
+        covered = [member for known in self.join_keys for member in known]
+        return tuple(
+            part for part in self.predicates if (sides := self.equality(part)) is None or sides[0] not in covered
+        )
+
+    def equality(self, part: Expression) -> tuple[Member, Member] | None:
+        """The sides of an equality between two inputs."""
+        if not isinstance(part, Call) or part.function != "=":
+            return None
+        first, second = (self.member(without_widening(side)) for side in part.arguments)
+        return None if first is None or second is None or first[0] == second[0] else (first, second)
+
+    def own(self, expression: Expression) -> Member | None:
+        """As `member`; what reads nothing at all may be computed on the first input."""
+        return self.member(expression) if columns_of(expression) else (0, expression)
+
+    def member(self, expression: Expression) -> Member | None:
+        """The one input that an expression reads, and the expression over its columns; None if there is none such."""
+        used = columns_of(expression)
+        for i in range(len(self.relations)):
+            if used and self.bounds[i] <= min(used) and max(used) < self.bounds[i + 1]:
+                local = remap(expression, {column: column - self.bounds[i] for column in used})
+                return i, named(local, self.relations[i])
+        return None
+
+    def same_on_one_input(self, i: int) -> list[Expression]:
+        """Where a join key is several expressions of one input: that these are equal."""
+        found: list[Expression] = []
+        for known in self.join_keys:
+            first, *others = [expression for at, expression in known if at == i]
+            found += [_equal(first, other) for other in others]
+        return found
+
+
+def shape_of(node: Aggregate) -> Shape | None:
+    """The aggregate and the join below it as one, looking through projections; None where there is no join."""
+    keys, calls = node.keys, node.calls
+    below: Relation = node.input
+    parts: tuple[Expression, ...] = ()
+    while isinstance(below, Project | Filter):
+        if isinstance(below, Filter):
+            parts += conjuncts(below.predicate)
+        else:
+            inner = below.expressions
+            keys = tuple(substitute(key, inner) for key in keys)
+            calls = tuple(
+                call if call.argument is None else replace(call, argument=substitute(call.argument, inner))
+                for call in calls
+            )
+            parts = tuple(substitute(part, inner) for part in parts)
+        below = below.input
+    if not isinstance(below, Join):
+        return None
+    shape = Shape(below.relations, (*conjuncts(below.predicate), *parts), keys, calls)
+    arguments = (call.argument for call in calls if call.argument is not None)
+    if any(isinstance(part, Exists | InQuery) for e in (*shape.predicates, *keys, *arguments) for part in walk(e)):
+        return None  # whoever plans the join says what is wrong with it
+    return shape
+
+
+def _equal(one: Expression, other: Expression) -> Expression:
+    if one.type != other.type:  # integers of different width
+        one, other = Cast(one, BIGINT), Cast(other, BIGINT)
+    return Call("=", (one, other), BOOLEAN)
+
+
+def named(expression: Expression, relation: Relation) -> Expression:
+    """With the names that the columns have there, so that equal expressions are equal."""
+    schema = relation.schema
+    found = columns_of(expression)
+    own = tuple(ColumnRef(i, column.type, column.name) for i, column in enumerate(schema))
+    return substitute(expression, own) if found else expression
+
+
+_NEVER_FAIL: Final = frozenset(
+    (
+        "=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "in", "and", "or", "not", "is_null", "like", "ilike", "||",
+        "coalesce", "nullif", "if", "greatest", "least", "upper", "lower", "length", "left", "right", "trim", "ltrim",
+        "rtrim", "starts_with", "ends_with", "contains", "year", "quarter", "month", "week", "day", "dayofweek",
+        "dayofyear", "hour", "minute", "second",
+    )
+)  # fmt: skip
+_FLOATING: Final = frozenset(("+", "-", "*", "/", "negate", "abs"))
+
+
+def may_fail(expression: Expression) -> bool:
+    """Whether some value could make the expression an error: it must not be computed where it was not meant to be."""
+    return any(_may_fail(part) for part in walk(expression))
+
+
+def _may_fail(part: Expression) -> bool:
+    if isinstance(part, ColumnRef | Literal | Case):
+        return False
+    if isinstance(part, Cast):
+        return not part.safe and not _widens(part.operand.type, part.target)
+    if isinstance(part, Call):
+        floating = part.function in _FLOATING and pa.types.is_floating(part.type)
+        return not floating and part.function not in _NEVER_FAIL
+    return True
+
+
+def _widens(one: pa.DataType, other: pa.DataType) -> bool:
+    if pa.types.is_string(other) or one == other:
+        return True
+    if pa.types.is_integer(one):
+        return bool(pa.types.is_float64(other)) or (pa.types.is_integer(other) and other.bit_width >= one.bit_width)
+    return bool(pa.types.is_floating(one) and pa.types.is_float64(other))

@@ -1,0 +1,201 @@
+"""The experiment runs once in a small size; nobody asks how long it takes."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transom.benchmarks import lifetimes, lifetimes_memory, lifetimes_soak
+from transom.benchmarks.lifetimes_data import JOINS, KINDS, QUERIES, STATELESS, Cell, deltas
+from transom.benchmarks.lifetimes_report import Outcome, panels, tables
+from transom.benchmarks.lifetimes_run import DIRECT, LAZY, NEGATIVE, SORTED, Bench, Effort, Rate
+from transom.benchmarks.process_meter import anonymous_bytes, open_files, resident_bytes, threads
+from transom.benchmarks.sorted_insertion import SortedInsertionSet
+from transom.core.delta import NO_HOLDER, Ends
+from transom.core.errors import SourceError
+from transom.core.time import FOREVER
+from transom.kernels.lifetimes import LifetimeSet
+
+BATCH = 40
+
+
+def asked(**others: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"json": True, "quick": True, "plot": None, "soak": None, **others})
+
+
+def test_it_runs_and_ends_in_a_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lifetimes, "QUICK_WINDOWS", (10, 200))
+    monkeypatch.setattr(lifetimes, "BATCHES", (BATCH, 3 * BATCH))
+    monkeypatch.setattr(lifetimes, "LARGE", (2_000, 4_000))
+    effort = Effort(runs=2, seconds=0, steps=2, settling=0, most_sorted_rows=10, most_sorted_batch=BATCH)
+    monkeypatch.setattr(lifetimes, "QUICK_EFFORT", effort)
+    monkeypatch.setattr(lifetimes, "QUICK_LARGE_SECONDS", 0.0)
+    # In this process: another test starts a process of its own.
+    monkeypatch.setattr(lifetimes, "in_own_process", lifetimes_memory.measure)
+    monkeypatch.setattr(lifetimes_memory, "BATCH", 1_000)
+    chart = tmp_path / "lifetimes.svg"
+    assert lifetimes.main(asked(plot=str(chart))) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told)[-1] == "summary"
+    assert len(told["cells"]) == 5 * 2 * 2 * 2
+    for cell in told["cells"]:
+        assert cell["visits_ratio"] == 2
+        assert cell["methods"]["direct"]["visits_per_row"] == 1
+        assert cell["ratio"] > 0
+        if cell["query"] in JOINS:
+            measured = cell["rows"] == 10 and cell["batch"] == BATCH
+            assert (cell["methods"]["sorted_insertion"] is not None) == measured
+    summary = told["summary"]
+    assert summary["visits_ratio_stateless"] == 2
+    counted = [c["ratio"] for c in told["cells"] if c["query"] in STATELESS and c["kind"] == "rows"]
+    assert summary["min_ratio_stateless"] == min(counted)
+    assert min(summary[f"min_ratio_stateless_{batch}"] for batch in (BATCH, 3 * BATCH)) == min(counted)
+    assert {"ratio_time_join", "ratio_rows_join", "rows_10m_over_1m", "peak_mb_10m"} <= set(summary)
+    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_tables_are_for_people() -> None:
+    rates = {DIRECT: Rate(3e6, 1, 5), NEGATIVE: Rate(2e6, 2, 5)}
+    joins = {LAZY: Rate(1.5e6, 1, 5), SORTED: None}
+    cells = [Cell(query, kind, rows, BATCH) for query in QUERIES for kind in KINDS for rows in (10, 2_000)]
+    outcomes = [Outcome(cell, rates | (joins if cell.query in JOINS else {})) for cell in cells]
+    large = {10: {"rows_per_s": 4e8, "peak_bytes": 1e6}, 20: {"rows_per_s": 2e8, "peak_bytes": 3e6}}
+    lines = tables(outcomes, large).splitlines()
+    assert "| query | window | batch | 10 | 2,000 |" in lines
+    assert f"| union | RANGE | {BATCH} | 3 / 2 = 1.50 | 3 / 2 = 1.50 |" in lines
+    assert f"| join_spread | ROWS | {BATCH} | 1.5 / - | 1.5 / - |" in lines
+    assert "| selection | 1 | 2 |" in lines
+    assert "| 20 | 200 | 3 |" in lines
+    assert "| rows_10m_over_1m | 0.5 |" in lines
+    assert "| ratio_rows_join | 1.5 |" in lines
+    drawn = panels(outcomes)
+    assert [name.partition(",")[0] for name in drawn] == ["selection", "projection", "union", "join"]
+    assert drawn[f"join, batches of {BATCH}"]["negative, RANGE"] == [(10, 2.0), (2_000, 2.0)]
+
+
+# --- the queries and their rows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [DIRECT, NEGATIVE, LAZY, SORTED])
+@pytest.mark.parametrize(("query", "kind"), [*itertools.product(JOINS, KINDS)])
+def test_every_row_of_the_second_stream_meets_one_row(query: str, kind: str, method: str) -> None:
+    bench = Bench(Cell(query, kind, 100, BATCH), method)
+    running = bench.start()
+    running.warm_up(settling=0)
+    counters = running.state.counters[-1]
+
+    def pairs() -> int:
+        return counters.rows_out - (counters.ends_out if method == NEGATIVE else 0)
+
+    before = pairs()
+    running.advance(3)
+    assert pairs() - before == 3 * BATCH
+
+
+def test_a_match_is_the_newest_row_or_anywhere_in_the_window() -> None:
+    for query, ages in (("join", {0}), ("join_spread", set(range(50)))):
+        brought = list(itertools.islice(deltas(Cell(query, "rows", 100, BATCH)), 30))
+        left, right = (
+            np.concatenate([step[name].values.column(1).to_numpy() for step in brought]) for name in ("strb0", "strb1")
+        )
+        assert set((left - right).tolist()) == ages
+
+
+def test_so_many_rows_pass_the_selection() -> None:
+    step = next(deltas(Cell("selection", "rows", 10, 10_000)))["stru"]
+    assert 0.57 < (step.values.column(2).to_numpy() > 3).mean() < 0.63
+    assert np.diff(step.t).tolist() == [1_000] * 9_999  # one a millisecond
+    assert {len(text) for text in step.values.column(1).to_pylist()} == {8}
+
+
+def test_the_operator_stands_above_the_window() -> None:
+    for query, name in (("selection", "filter"), ("projection", "project"), ("union", "concatenation")):
+        for method in (DIRECT, NEGATIVE):
+            root = Bench(Cell(query, "rows", 10, BATCH), method).part.operators[-1]
+            assert root.tactic.name == name
+            assert {below.tactic.name for below in root.inputs} == {"rows"}
+            assert root.negative == (method == NEGATIVE)
+
+
+# --- sorted insertion ------------------------------------------------------------------------------------------------
+
+
+def test_sorted_insertion_lets_the_same_rows_leave() -> None:
+    random = np.random.default_rng(3)
+    lazy, insertion = LifetimeSet(), SortedInsertionSet()
+    first = 0
+    for upto in range(5, 60, 5):
+        slots = np.arange(first, first + 20)
+        first += 20
+        te = random.integers(upto, 80, 20)
+        te[random.random(20) < 0.1] = FOREVER
+        holder = np.where(random.random(20) < 0.3, slots, NO_HOLDER)
+        waiting = holder[holder != NO_HOLDER][:4]
+        ends = Ends.of(waiting, random.integers(0, upto, len(waiting)))
+        left = []
+        for rows in (lazy, insertion):
+            rows.add(slots, te, holder)
+            left.append(sorted(zip(*(part.tolist() for part in rows.leave(ends, upto)), strict=True)))
+        assert left[0] == left[1]
+    assert insertion.determined.count == sum(len(run.te) for run in [*lazy.runs, *lazy.unsorted])
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_of_its_own_tells_what_it_measured() -> None:
+    told = lifetimes_memory.in_own_process(200_000, 0.0)
+    assert told["rows"] == 200_000
+    assert told["rows_per_s"] > 0
+    assert 8 * 200_000 < told["peak_bytes"] < told["idle_bytes"]
+
+
+def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(SourceError, match="ended with status 1"):
+        lifetimes_memory.in_own_process(10, 0.0)
+
+
+def test_what_the_process_holds(tmp_path: Path) -> None:
+    before = open_files()
+    with (tmp_path / "file").open("w"):
+        assert open_files() == before + 1
+    assert open_files() == before
+    held = anonymous_bytes()
+    block = np.ones(20 << 20, dtype=np.uint8)
+    assert anonymous_bytes() - held > len(block) // 2
+    assert resident_bytes() > anonymous_bytes()
+    assert threads() >= 1
+
+
+# --- the soak --------------------------------------------------------------------------------------------------------
+
+
+def test_a_soak_tells_what_is_flat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(lifetimes_soak, "BATCH", 100)
+    monkeypatch.setattr(lifetimes_soak, "SAMPLES", 20)
+    lifetimes.main(asked(soak=1_000))
+    told = json.loads(capsys.readouterr().out)
+    assert told["rows"] == 20 * 200
+    assert len(told["samples"]) == 20
+    # The windows hold more rows than came: nothing has left them, and holders are still on the rise.
+    assert told["quantities"]["holders_in_use"]["flat"] is False
+    assert told["quantities"]["open_files"]["flat"] is True
+    assert "allowed more" in lifetimes_soak.table(told)
+
+
+def test_flat_is_not_more_than_in_the_first_tenth() -> None:
+    samples = [{"rows_per_s": 1.0, **dict.fromkeys(lifetimes_soak.LIMITS, 100.0)} for _ in range(20)]
+    assert all(one["flat"] for one in lifetimes_soak.judged(samples).values())
+    samples[15] |= {"threads": 101.0, "anonymous_mb": 112.0, "rss_mb": 114.0, "holders_in_use": 111.0}
+    flat = {name for name, one in lifetimes_soak.judged(samples).items() if one["flat"]}
+    assert flat == {"anonymous_mb", "holder_slots", "open_files"}

@@ -1,0 +1,221 @@
+"""Which aggregates over joins are seen, which tactic runs them, and what EXPLAIN says of the others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from transom.core.errors import RefusedError
+from transom.cql.statements import bind_query, parse_statements
+from transom.plan.catalogue import Catalogue
+from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.planner.explain import explain_json, explain_text
+from transom.planner.fragments import fragments
+from transom.planner.operator import Operator
+from transom.planner.plan import plan
+
+DECLARED = """
+    CREATE STREAM A (ts TIMESTAMP, k INTEGER, d VARCHAR, x INTEGER, f DOUBLE, WATERMARK FOR ts AS ts);
+    CREATE STREAM B (ts TIMESTAMP, k INTEGER, d VARCHAR, x INTEGER, f DOUBLE, WATERMARK FOR ts AS ts);
+    CREATE STREAM C (ts TIMESTAMP, k BIGINT, d VARCHAR, x INTEGER, WATERMARK FOR ts AS ts);
+"""
+TWO = "A [RANGE 1 MINUTE], B [RANGE 1 MINUTE]"
+THREE = f"{TWO}, C [RANGE 1 MINUTE]"
+
+
+def planned(text: str, **options: str) -> Operator:
+    catalogue = Catalogue()
+    parse_statements(DECLARED, catalogue)
+    catalogue.options.update(options)
+    return plan(bind_query(text, catalogue), catalogue)
+
+
+def join_aggregate(text: str, **options: str) -> Operator:
+    (found,) = [each for each in planned(text, **options).walk() if isinstance(each.node, JoinAggregate)]
+    return found
+
+
+def reasons(operator: Operator) -> dict[str, str]:
+    return dict(operator.tactic.refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "tactic"),
+    [
+        (f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d", "factorised"),
+        (f"SELECT MAX(A.x), SUM(B.f) FROM {THREE} WHERE A.k = B.k AND B.k = C.k", "factorised"),
+        (f"SELECT B.d, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x > 3 GROUP BY B.d HAVING COUNT(*) > 2", "factorised"),
+        (f"SELECT COUNT(*) FROM (SELECT A.x AS y FROM {TWO} WHERE A.k = B.k) AS z", "factorised"),
+        (f"SELECT COALESCE(A.d, ''), SUM(B.f * 2) FROM {TWO} WHERE A.k = B.k GROUP BY COALESCE(A.d, '')", "factorised"),
+        ("SELECT COUNT(*) FROM A [ROWS 5], B [PARTITION BY k ROWS 2] WHERE A.k = B.k", "factorised"),
+        (f"SELECT COUNT(*), MIN(B.x) FROM {TWO} WHERE A.k = B.k AND A.x < B.x", "tc"),
+        (f"SELECT COUNT(*) FROM {TWO}", "tc"),
+        (f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.k = C.k AND A.x < C.x", "tc"),
+        ("SELECT COUNT(*), AVG(A.x) FROM A [ROWS 5], B [RANGE 1 MINUTE] WHERE A.x < B.x", "ic"),
+    ],
+)
+def test_the_first_tactic_that_can_run_it_does(text: str, tactic: str) -> None:
+    found = join_aggregate(text)
+    assert found.tactic.name == tactic
+    assert set(reasons(found)) == {"factorised", "tc", "ic", "pc"} - {tactic}
+    assert reasons(found)["pc"] == f"{tactic} does it with less"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"SELECT COUNT(DISTINCT A.x) FROM {TWO} WHERE A.k = B.k", "count(DISTINCT x) needs the values of the join"),
+        (f"SELECT SUM(A.f + B.f) FROM {TWO} WHERE A.k = B.k", "(f + f) reads columns of several inputs"),
+        (f"SELECT A.d || B.d, COUNT(*) FROM {TWO} WHERE A.k = B.k GROUP BY A.d || B.d", "reads columns of several"),
+        (
+            f"SELECT SUM(A.x + 1) FROM {TWO} WHERE A.k = B.k",
+            "(x + 1) can fail, and must not for rows that match nothing",
+        ),
+        (f"SELECT MIN(CAST(A.d AS INTEGER)) FROM {TWO} WHERE A.k = B.k", "CAST(d AS INTEGER) can fail"),
+    ],
+)
+def test_what_only_the_pipeline_can_do(text: str, reason: str) -> None:
+    operators = list(planned(text).walk())
+    assert not any(isinstance(each.node, JoinAggregate) for each in operators)
+    (aggregate,) = [each for each in operators if each.kind == "Aggregate"]
+    assert list(reasons(aggregate)) == ["factorised", "tc", "ic"]
+    assert all(reason in told for told in reasons(aggregate).values())
+    assert "row of the join alive" in aggregate.tactic.keeps
+
+
+@pytest.mark.parametrize(
+    ("tactic", "text", "reason"),
+    [
+        ("factorised", f"SELECT COUNT(*) FROM {TWO} WHERE A.x < B.x", "there is no equality between the inputs"),
+        ("factorised", f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.d = C.d", "not all joined on one key"),
+        (
+            "factorised",
+            f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x < B.x",
+            r"\(x < x\) is a predicate between",
+        ),
+        (
+            "tc",
+            "SELECT COUNT(*) FROM A [NOW], B [ROWS 3] WHERE A.k = B.k",
+            "rows of input 2 may match before it is known",
+        ),
+        ("tc", f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.d = C.d", "not all joined on one key"),
+        ("ic", f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.k = C.k", "there are 3 inputs"),
+        ("ic", f"SELECT MAX(A.x) FROM {TWO} WHERE A.k = B.k", r"max\(x\) cannot be told from what it was"),
+    ],
+)
+def test_a_forced_tactic_that_cannot_is_refused_with_its_reason(tactic: str, text: str, reason: str) -> None:
+    with pytest.raises(
+        RefusedError, match=f"join-aggregate tactic '{tactic}' cannot run this query: .*{reason}"
+    ) as told:
+        planned(text, joinagg=tactic)
+    assert told.value.remedy is not None and "pc" in told.value.remedy and tactic not in told.value.remedy
+
+
+@pytest.mark.parametrize("tactic", ["factorised", "tc", "ic"])
+def test_a_tactic_can_be_forced(tactic: str) -> None:
+    text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
+    found = join_aggregate(text, joinagg=tactic)
+    assert found.tactic.name == tactic
+    assert set(reasons(found).values()) == {"not asked for"}
+    assert {each.kind for each in planned(text, joinagg="pc").walk()} >= {"Join", "Aggregate"}
+
+
+def test_negative_tuples_leave_the_pipeline() -> None:
+    text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
+    kinds = {each.kind for each in planned(text, lifetimes="negative").walk()}
+    assert "JoinAggregate" not in kinds and "Aggregate" in kinds
+    with pytest.raises(RefusedError, match="negative tuples"):
+        planned(text, lifetimes="negative", joinagg="ic")
+
+
+def test_a_sub_query_in_the_predicate_is_refused_as_in_any_join() -> None:
+    with pytest.raises(RefusedError, match="EXISTS"):
+        planned(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x IN (SELECT x FROM C [NOW])")
+
+
+def cut(text: str) -> list[tuple[str, list[str]]]:
+    return [(str(each.partitioning), [o.kind for o in each.operators]) for each in fragments(planned(text))]
+
+
+def test_grouped_by_a_join_key_there_is_nothing_to_merge() -> None:
+    for keys in ("A.k", "B.k, A.x", "A.d, A.k"):
+        found = cut(f"SELECT {keys}, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d GROUP BY {keys}")
+        assert len(found) == 1 and "MergeAggregate" not in found[0][1], keys
+    assert cut(f"SELECT B.d, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d GROUP BY B.d")[0][0] == "by (d)"
+    wider = cut(f"SELECT A.k, COUNT(*) FROM {TWO}, C [NOW] WHERE A.k = B.k AND C.k = A.k GROUP BY A.k")
+    assert len(wider) == 1 and "MergeAggregate" not in wider[0][1]
+
+
+def test_other_groups_are_merged_from_the_partial_results_of_the_buckets() -> None:
+    assert cut(f"SELECT A.d, COUNT(*) FROM {TWO} WHERE A.k = B.k GROUP BY A.d") == [
+        ("by (k)", ["Window", "Window", "JoinAggregate"]),
+        ("by (d)", ["MergeAggregate"]),
+    ]
+    assert cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k")[1] == ("single", ["MergeAggregate"])
+
+
+def test_without_a_key_there_is_one_bucket_and_nothing_to_merge() -> None:
+    found = cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.x < B.x")
+    assert found[-1][0] == "single" and found[-1][1][-1] == "JoinAggregate"
+
+
+def test_expressions_of_one_input_are_computed_below_and_once() -> None:
+    found = join_aggregate(f"SELECT A.d, SUM(A.f * 2), AVG(A.f * 2) FROM {TWO} WHERE A.d = B.d GROUP BY A.d")
+    assert [len(child.schema) for child in found.inputs] == [2, 1]
+    assert found.inputs[0].schema.names == ["d", "(f * CAST(2 AS DOUBLE))"]
+
+
+def test_a_key_that_is_two_columns_of_one_input_holds_them_equal() -> None:
+    found = join_aggregate(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x = B.k")
+    assert isinstance(found.node, JoinAggregate) and found.node.join_keys == ((0,), (0,))
+    assert [each.kind for each in found.inputs[0].walk()][-2:] == ["Filter", "Project"]
+
+
+def test_integers_of_any_width_are_one_key() -> None:
+    found = join_aggregate(f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND C.k = B.k AND A.x = B.k")
+    assert [str(key) for each in found.needs for key in each.keys] == ["k", "k", "k"]
+    assert [str(child.schema[0].type) for child in found.inputs] == ["int32", "int32", "int64"]
+
+
+def test_partial_rows_hold_what_can_be_added_up() -> None:
+    text = f"SELECT A.d, COUNT(*) AS n, COUNT(A.x) AS m, SUM(A.x) AS s, AVG(B.f) AS a, MAX(B.d) AS t FROM {TWO} "
+    merge = next(
+        each for each in planned(text + "WHERE A.k = B.k GROUP BY A.d").walk() if each.kind == "MergeAggregate"
+    )
+    (joined,) = merge.inputs
+    assert joined.schema.names == [
+        "d", "rows", "count(x) count", "sum(x) count", "sum(x) high", "sum(x) low", "avg(f) count", "avg(f) digits",
+        "max(d)",
+    ]  # fmt: skip
+    assert isinstance(merge.node, MergeAggregate) and merge.node.key_count == 1
+
+
+def lines(text: str, **options: str) -> list[str]:
+    return [line.lstrip("├└─ │") for line in explain_text(planned(text, **options)).splitlines()]
+
+
+def test_the_tree_tells_the_tactic_its_bounds_and_the_refusals() -> None:
+    told = lines(f"SELECT A.d, COUNT(*) AS n, MIN(B.x) AS m FROM {TWO} WHERE A.k = B.k GROUP BY A.d")
+    at = next(i for i, line in enumerate(told) if "join-aggregate factorised" in line)
+    assert told[at:][:5] == [
+        f"{told[at].split()[0]} join-aggregate factorised: partial count(*), min(x) by d over A.k = B.k",
+        "keeps of the rows alive of all inputs the keys and 16 bytes per argument; totals per key, input and group, "
+        "a heap entry per key and group; O(log rows alive) a row for each group under its key, whatever its matches; "
+        "fragment 1",
+        "not ic: min(x) cannot be told from what it was and what leaves",
+        "not tc: factorised does it with less",
+        "not pc: factorised does it with less",
+    ]
+    assert any(line.endswith("join-aggregate merge: count(*), min(x) by d") for line in told)
+
+
+def test_json_tells_the_same() -> None:
+    root = planned("SELECT COUNT(*) FROM A [ROWS 5], B [RANGE 1 MINUTE] WHERE A.x < B.x AND A.k <> B.k")
+    found: Any = json.loads(json.dumps(explain_json(root)))
+    (operator,) = [one for one in found["operators"] if one["operator"] == "JoinAggregate"]
+    assert operator["tactic"] == "ic" and operator["needs"] == ["single", "single"]
+    assert operator["description"] == "count(*) over ((x < x) AND (k <> k))"
+    assert [one["tactic"] for one in operator["refused"]] == ["factorised", "tc", "pc"]
+    assert operator["keeps"].startswith("of the rows alive") and operator["costs"].startswith("O(1 + matches)")

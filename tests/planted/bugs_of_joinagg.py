@@ -1,0 +1,73 @@
+"""Bugs of aggregates over joins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+JOINAGG: Final = (
+    Bug(
+        "matches_counted_once",
+        "kernels/joinagg/factorise.py",
+        "wide.times_count(weight, b_rows[current[j]])",
+        "wide.times_count(weight, min(b_rows[current[j]], 1))",
+        "a row counts once, however many rows of the other input it matches",
+    ),
+    Bug(
+        "sum_multiplied_by_its_own_rows",
+        "kernels/joinagg/factorise.py",
+        "times = weight // b_rows[other]",
+        "times = weight",
+        "SUM over another input than the one that changes is too large by a factor",
+    ),
+    Bug(
+        "extreme_of_a_bundle_only_comes",
+        "kernels/joinagg/factorise.py",
+        "changed[c] = b_roots[place, mine] != root",
+        "changed[c] = way > 0",
+        "MIN and MAX go on showing a value whose row has left",
+    ),
+    Bug(
+        "entry_kept_without_rows",
+        "kernels/joinagg/factorise.py",
+        "alive[entry] = not went",
+        "alive[entry] = True",
+        "state grows with every key that has been",
+    ),
+    Bug(
+        "exact_change_not_told_by_a_bucket",
+        "kernels/joinagg/totals.py",
+        "same = False  # the exact sum",
+        "same = same  # the exact sum",
+        "a floating SUM stays as it was where one row leaves a bucket and another comes",
+    ),
+    Bug(
+        "null_extreme_of_a_bucket_merged",
+        "kernels/joinagg/merge.py",
+        "np.where(state.kept.valid[a, slots] > 0, slots, -1)",
+        "slots",
+        "MIN over buckets is that of one which has no value at all",
+    ),
+    Bug(
+        "digits_beyond_the_second_lost",
+        "kernels/joinagg/exact_times.py",
+        "_add_digit(total, place + 1, above & _LOW, low, high, sign)",
+        "_add_digit(total, place + 1, above & _LOW, low, np.int64(0), sign)",
+        "a floating SUM over more than 2^32 matches is wrong",
+    ),
+    Bug(
+        "credit_where_ends_are_open",
+        "planner/joinagg.py",
+        "if operator.open_ends:",
+        "if operator.open_ends and i > 9:",
+        "tc counts on ends that nobody knows yet",
+    ),
+    Bug(
+        "two_columns_of_one_key_not_compared",
+        "planner/joinagg_shape.py",
+        "found += [_equal(first, other) for other in others]",
+        "found += [_equal(first, first) for other in others]",
+        "a join on a.k = b.k AND a.x = b.k forgets the second condition",
+    ),
+)

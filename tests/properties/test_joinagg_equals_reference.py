@@ -1,0 +1,98 @@
+"""Any aggregate over a join by every tactic that can run it: equal to the reference at every instant, and punctual.
+
+Each is forced, on the local engine with any cut and restarts, and laid out over buckets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties import occurrences
+from tests.properties.examples import Example, lively_example
+from tests.properties.joinagg_queries import FAMILIES, JoinAggregates
+from tests.properties.queries import Noted
+from tests.properties.streams import cut, cut_into_tasks
+from tests.run_in_buckets import run_in_buckets
+from tests.run_locally import Answer, run_locally
+from transom.core.errors import RefusedError
+from transom.pipeline import bucket
+from transom.pipeline.driver import Pipeline
+from transom.planner.joinagg import TACTICS
+from transom.planner.plan import plan
+from transom.runtimes.reference.history import History, difference
+
+EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
+# What a family is there for; the others run what they can.
+MEANT = {"one_key": {"factorised"}, "predicates": {"tc", "ic"}, "anything": {"pc"}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"joinagg {family} {seed}")
+
+        def statement() -> tuple[str, Noted]:
+            generator = JoinAggregates(random, repeats=10)
+            return generator.statement(family), generator.noted
+
+        example = lively_example(random, statement)
+        tactics = admissible(example)
+        assert family != "one_key" or "factorised" in tactics, example.text
+        for tactic in tactics:
+            ran[tactic] += 1
+            example.catalogue.options["joinagg"] = tactic
+            monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+            answer = (locally if random.random() < 0.5 else in_buckets)(example, random)
+            told = difference(example.expected, answer)
+            assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
+            assert answer.late == example.expected.late and answer.rejected == example.expected.rejected
+        occurrences.note(example.noted.pairs(), len(example.expected.instants))
+
+    check()
+    assert all(ran[tactic] >= EXAMPLES // 5 for tactic in MEANT[family]), ran
+
+
+def admissible(example: Example) -> list[str]:
+    """The tactics that do not refuse the query; `auto` plans the first of them."""
+    found = []
+    for tactic in TACTICS:
+        example.catalogue.options["joinagg"] = tactic
+        try:
+            plan(example.query, example.catalogue)
+        except RefusedError as error:
+            assert "join-aggregate tactic" in str(error), example.text
+        else:
+            found.append(tactic)
+    return found
+
+
+def locally(example: Example, random: Random) -> History:
+    pushes = cut(random, example.rows)
+    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+
+    def punctual(pipeline: Pipeline, answer: Answer) -> None:
+        example.check_so_far(pipeline.state.doors.upto, answer.history)
+
+    return run_locally(
+        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
+        restart=restarts.__contains__, watch=punctual,
+    )  # fmt: skip
+
+
+def in_buckets(example: Example, random: Random) -> History:
+    batches = cut_into_tasks(random, cut(random, example.rows))
+    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+    return run_in_buckets(
+        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
+        restart=restarts.__contains__, disorder=Random(random.random()),
+    )  # fmt: skip

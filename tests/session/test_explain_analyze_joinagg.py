@@ -1,0 +1,40 @@
+"""EXPLAIN ANALYZE proves which tactic of an aggregate over a join ran, and that the join was not made."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from transom.session import Session
+
+NOON = datetime(2024, 5, 1, 12)
+
+
+def measured(tactic: str) -> dict[str, dict[str, Any]]:
+    """What the operators did, by their kind; 100 rows of either stream, all with one key."""
+    session = Session()
+    for name in ("a", "b"):
+        session.stream(name, [{"ts": NOON + timedelta(seconds=i), "k": 1} for i in range(100)], time="ts")
+    *_, result = session.sql(f"""
+        SET joinagg = '{tactic}';
+        EXPLAIN ANALYZE JSON SELECT COUNT(*) AS n FROM a [1 HOUR], b [1 HOUR] WHERE a.k = b.k
+    """)
+    assert result.text is not None
+    return {one["operator"]: one for one in json.loads(result.text)["operators"]}
+
+
+@pytest.mark.parametrize("tactic", ["factorised", "tc", "ic"])
+def test_the_rows_of_the_join_do_not_occur(tactic: str) -> None:
+    found = measured(tactic)
+    assert found["JoinAggregate"]["tactic"] == tactic and "Join" not in found
+    work = found["JoinAggregate"]["measured"]
+    assert work["rows_in"] == 200 and 100 <= work["rows_out"] <= 200
+    assert found["MergeAggregate"]["measured"]["rows_in"] == work["rows_out"]
+
+
+def test_the_pipeline_makes_the_join() -> None:
+    found = measured("pc")
+    assert found["Join"]["measured"]["rows_out"] == 10_000 and found["Aggregate"]["tactic"] == "sliding"
