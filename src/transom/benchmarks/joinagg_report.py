@@ -20,8 +20,8 @@ TITLES: Final = {
 _CHARTED: Final = (
     ("window", "µs a row, by rows in a window", "us"),
     ("window", "MB of state, by rows in a window", "mb"),
-    ("rate", "µs a row, by second of the falling rate", "us"),
-    ("rate", "MB of state, by second of the falling rate", "mb"),
+    ("rate", "µs a row, by second, falling rate", "us"),
+    ("rate", "MB of state, by second, falling rate", "mb"),
     ("grouped", "µs a row, grouped, by rows in a window", "us"),
     ("inputs", "µs a row, by streams", "us"),
     ("matches", "µs a row, by matches of a row", "us"),
@@ -75,7 +75,8 @@ def tables(outcomes: Sequence[Outcome]) -> str:
         keys = {o.cell.keys for o in here}
         told = f"{keys.pop()} keys" if len(keys) == 1 else f"windows of {here[0].cell.window:,} rows"
         parts += [f"{title}; {told}. Rows/s, µs a row, MB of state:", _table(here)]
-        parts += sorted({f"{name} refuses: {why}." for o in here for name, why in o.refused.items()})
+        first = {name: why for o in reversed(here) for name, why in o.refused.items()}
+        parts += [f"{name} refuses: {why}." for name, why in first.items()]
     parts += ["Summary:", _markdown(["figure", "value"], _summary_lines(summary(outcomes)))]
     return "\n\n".join(parts)
 

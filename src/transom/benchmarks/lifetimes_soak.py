@@ -27,6 +27,7 @@ SAMPLES: Final = 100
 TEXT: Final = f"""
 CREATE STREAM a (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts);
 CREATE STREAM b (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts);
+SET joinagg = 'pc';
 SELECT a.k, COUNT(*) AS n, SUM(b.v) AS s FROM a [ROWS {WINDOW}], b [ROWS {WINDOW}] WHERE a.k = b.k GROUP BY a.k
 """
 

@@ -3,8 +3,8 @@
 | tactic | takes | keeps |
 | --- | --- | --- |
 | factorised | inputs that are all on one set of keys, no other predicate | the rows alive, totals per key |
-| tc | two inputs, or more on one key; any predicate; ends that are known at the match | the rows alive, their credits |
 | ic | two inputs, any predicate; COUNT, SUM, AVG | the rows alive |
+| tc | two inputs, or more on one key; any predicate; ends that are known at the match | the rows alive, their credits |
 | pc | anything: the join, and the aggregate of its rows | the rows of the join that are alive |
 """
 
@@ -22,7 +22,7 @@ from transom.planner.joinagg_shape import Shape, may_fail
 from transom.planner.key_path import same_key
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
 
-TACTICS: Final = ("factorised", "tc", "ic", "pc")
+TACTICS: Final = ("factorised", "ic", "tc", "pc")
 
 Kept = Callable[[Operator], Operator]
 """The very operator that an equal one was before."""
@@ -41,8 +41,8 @@ def choose(shape: Shape, inputs: tuple[Operator, ...], negative: bool, forced: s
     everywhere = _reason_for_pc(shape, negative)
     reasons = {
         "factorised": everywhere or _not_factorised(shape),
-        "tc": everywhere or _not_tc(shape, inputs),
         "ic": everywhere or _not_ic(shape),
+        "tc": everywhere or _not_tc(shape, inputs),
         "pc": None,
     }
     name = next(tactic for tactic in TACTICS if reasons[tactic] is None) if forced == "auto" else forced
