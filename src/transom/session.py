@@ -280,6 +280,8 @@ class Session:
         #1 static_table: table t
            keeps nothing; O(1) a row; fragment 1
         fragment 1, any bucket: t any into #1
+        lifetimes direct: a row passes every operator once; an open end is a holder of 8 bytes
+           not negative: a row would pass every operator twice
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
         measure = self._runtime.measure if analyze else None

@@ -83,8 +83,8 @@ DOORS: Final = (
     Bug(
         "unfit_row_is_never_late",
         "pipeline/admission.py",
-        "timed = np.isin(codes, (FIT, *UNFIT))",
-        "timed = codes == FIT",
+        "late &= np.isin(codes, (FIT, *UNFIT))",
+        "late &= codes == FIT",
         "a late change without a key is late or rejected, depending on how the input was cut",
     ),
     Bug(

@@ -132,8 +132,8 @@ PROGRESS: Final = (
     Bug(
         "progress_of_the_fastest_input",
         "pipeline/doors.py",
-        "return min((self.watermark(name) for name in self.inputs), default=FOREVER)",
-        "return max((self.watermark(name) for name in self.inputs), default=FOREVER)",
+        "least = min((self.watermark(name) for name in self._timed), default=FOREVER)",
+        "least = max((self.watermark(name) for name in self._timed), default=FOREVER)",
         "rows of the slower input are taken after their time was called final",
     ),
     Bug(

@@ -90,7 +90,8 @@ def row_by_row(root: Operator, catalogue: Catalogue, rows: dict[str, Rows]) -> d
         deltas, _ = part.step(state, brought, Step(before, at + 1, origin, state.holders), at, {})
         state.holders.finish_step()
         before = at + 1
-        for operator, delta in zip(part.operators, deltas, strict=True):
+        for i, operator in enumerate(part.operators):
+            delta = deltas[i]
             if isinstance(delta, Delta):
                 relations[id(operator)].add(delta)
     return relations

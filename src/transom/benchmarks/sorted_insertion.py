@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transom.core.delta import Ends, Int64s, no_int64s
+from transom.core.time import FOREVER
 from transom.kernels.join.join import JoinState
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.sorted_insertion import insert_sorted
@@ -53,6 +54,11 @@ class SortedInsertionSet(LifetimeSet):
     """
 
     determined: SortedEnds = field(default_factory=SortedEnds)
+
+    @property
+    def due(self) -> int:
+        ends = self.determined
+        return int(ends.te[ends.first]) if ends.count else FOREVER
 
     def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
         """An end is written in the step that passes it, so these are the only ones of that step to be sorted in."""

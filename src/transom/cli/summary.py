@@ -17,6 +17,8 @@ def summary(statuses: Iterable[Status]) -> str:
         for one in status.inputs:
             lines.append(f"  {one.name:{width}}  {ledger(one)}")
             lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in one.reasons.items()]
+        if status.latency is not None:
+            lines.append(f"  {status.latency}")
     return "\n".join(lines)
 
 

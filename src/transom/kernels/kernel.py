@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +30,25 @@ class Step:
 
 
 class Kernel(Protocol):
-    """A frozen dataclass. `start` makes its empty state, `step` takes one delta per input and gives one out."""
+    """A frozen dataclass. `start` makes its empty state, `step` takes one delta per input and gives one out.
+
+    A kernel may also say when it is `due`: see `Punctual`.
+    """
 
     def start(self) -> Any: ...
 
     def step(self, state: Any, inputs: Any, step: Step) -> Any: ...
+
+
+@runtime_checkable
+class Punctual(Protocol):
+    """A kernel that can be left alone while nothing comes in.
+
+    `due` is the first instant at which something happens though no row and no end comes in, FOREVER if there is none. A
+    step up to that instant or an earlier one would then give nothing and change nothing, so it need not be made.
+    """
+
+    def due(self, state: Any) -> int: ...
 
 
 def select_rows(delta: Delta, mask: npt.NDArray[np.bool_]) -> Delta:

@@ -125,6 +125,11 @@ class LifetimeSet:
             return no_int64s(), no_int64s()
         return np.concatenate([p.slots for p in parts]), np.concatenate([p.te for p in parts])
 
+    @property
+    def due(self) -> int:
+        """The earliest end that is known; of those that are open nobody knows."""
+        return min([self.earliest, *(int(run.te[0]) for run in self.runs)])
+
     def _add_determined(self, slots: Int64s, te: Int64s) -> None:
         if len(te):
             self.unsorted.append(Run(te, slots))

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Delta, SignedDelta, StreamDelta
+from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.kernel import Step
 from transom.plan.expression import ColumnRef, Expression
@@ -36,6 +37,9 @@ class FilterKernel:
 
     def start(self) -> None:
         return None
+
+    def due(self, state: None) -> int:
+        return FOREVER
 
     def step(self, state: None, inputs: tuple[Moving], step: Step) -> Moving:
         (rows,) = inputs
@@ -62,6 +66,9 @@ class ProjectKernel:
     def start(self) -> None:
         return None
 
+    def due(self, state: None) -> int:
+        return FOREVER
+
     def step(self, state: None, inputs: tuple[Moving], step: Step) -> Moving:
         (rows,) = inputs
         arrays = [
@@ -82,6 +89,9 @@ class UnionKernel:
 
     def start(self) -> None:
         return None
+
+    def due(self, state: None) -> int:
+        return FOREVER
 
     def step(self, state: None, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = inputs
@@ -104,6 +114,9 @@ class NegativeUnionKernel:
 
     def start(self) -> None:
         return None
+
+    def due(self, state: None) -> int:
+        return FOREVER
 
     def step(self, state: None, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
         left, right = inputs

@@ -46,6 +46,9 @@ class SetOperationKernel:
     def start(self) -> SetOperationState:
         return SetOperationState(Tally.of(self.schema.types))
 
+    def due(self, state: SetOperationState) -> int:
+        return state.tally.lifetimes.due
+
     def step(self, state: SetOperationState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         steps = state.tally.advance(inputs, step.upto)
         before, after = (times(self.kind, self.all, counts) for counts in (steps.before, steps.after))

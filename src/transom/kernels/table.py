@@ -41,6 +41,9 @@ class StaticTable:
     def start(self) -> None:
         return None
 
+    def due(self, state: None) -> int:
+        return FOREVER
+
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         count = rows.values.num_rows
@@ -73,6 +76,9 @@ class ChangesTable:
 
     def start(self) -> ChangesTableState:
         return ChangesTableState()
+
+    def due(self, state: ChangesTableState) -> int:
+        return FOREVER
 
     def apply(self, state: ChangesTableState, changes: StreamDelta, step: Step) -> tuple[Delta, Int64s]:
         """The delta, and the changes that took away a row which was not there."""

@@ -28,7 +28,7 @@ import pyarrow as pa
 from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
 from transom.core.schema import CHANGE_COLUMN
-from transom.core.time import FOREVER
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.tally import Steps, Tally
 from transom.state.codec import saved_bytes
@@ -60,6 +60,10 @@ class ToStreamKernel:
 
     def start(self) -> ToStreamState:
         return ToStreamState(Tally.of(self.schema.types))
+
+    def due(self, state: ToStreamState) -> int:
+        """RSTREAM over slides tells what is there at every multiple of one."""
+        return BEGINNING if self.slides and self.change == "rstream" else state.tally.lifetimes.due
 
     def step(self, state: ToStreamState, inputs: tuple[Delta | SignedDelta], step: Step) -> StreamDelta:
         steps = state.tally.advance(inputs, step.upto)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import LateRowError
+from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, format_instant
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 
@@ -138,6 +139,13 @@ class Input:
         self._check_change(batch, codes)
         return Looked(batch, times, codes, greatest)
 
+    def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
+        """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
+        codes = np.zeros(len(batch), dtype=np.uint8)
+        if self.origin is not None:
+            codes[t < self.origin] = BEFORE_ORIGIN
+        return Looked(batch, t, codes, int(t[-1]) if len(t) else None)
+
     def admit(self, state: InputState, looked: Looked) -> Refused | None:
         """Take rows in source order; the ones that were refused come back with their reasons."""
         codes = self._refuse_late(state, looked.times, looked.codes)
@@ -200,7 +208,8 @@ class Input:
     def _times(self, batch: pa.RecordBatch) -> tuple[Int64s, Codes]:
         """Instants floored to the tick, and the code of every row that has none."""
         assert self.definition.time is not None
-        raw = batch.column(_position(self.definition, self.definition.time.column)).cast(pa.int64())
+        column = batch.column(_position(self.definition, self.definition.time.column))
+        raw = column.view(pa.int64()) if column.type == TIMESTAMP else column.cast(pa.int64())
         codes = np.zeros(len(batch), dtype=np.uint8)
         t = (pc.fill_null(raw, 0) if raw.null_count else raw).to_numpy(zero_copy_only=False)
         exact = t
@@ -238,10 +247,10 @@ class Input:
         assert self.definition.time is not None
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
         mark = own if state.raised is None else max(own, state.raised)
-        timed = np.isin(codes, (FIT, *UNFIT))
-        late = timed & (t < mark)
+        late = t < mark
         if not late.any():
             return codes
+        late &= np.isin(codes, (FIT, *UNFIT))
         codes = codes.copy()
         codes[late] = np.where(t[late] < own, LATE, IDLE)
         return codes

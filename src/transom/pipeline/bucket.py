@@ -23,6 +23,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused, refuse_used
+from transom.pipeline.agenda import Brought
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
@@ -32,7 +33,7 @@ from transom.pipeline.feed import FeedState, received, received_signed, received
 from transom.pipeline.layout import Layout, Port
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing
-from transom.pipeline.part import Brought, Part
+from transom.pipeline.part import Part
 from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.way import pass_way
 from transom.plan.algebra import Stream

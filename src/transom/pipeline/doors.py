@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from transom.core.delta import Int64s, StreamDelta
+from transom.core.delta import Int64s, StreamDelta, no_int64s
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER
-from transom.kernels.columns import empty_batch
+from transom.kernels.columns import empty_batch, fixed_array
 from transom.pipeline.admission import Input, InputState, Refused
 from transom.plan.catalogue import StreamDefinition
 
@@ -41,6 +41,9 @@ class Doors:
         self.tick = tick
         self.origin = origin
         self.state = DoorsState({name: InputState() for name in self.inputs}, origin=origin, upto=origin)
+        self._stamped = [name for name in self.inputs if self.stamped(name)]
+        self._timed = [name for name in self.inputs if name not in self._stamped]
+        self._no_rows = {name: empty_batch(each.definition.columns.arrow()) for name, each in self.inputs.items()}
 
     def stamped(self, name: str) -> bool:
         """Whether the rows of an input get the time of their arrival."""
@@ -51,13 +54,20 @@ class Doors:
         """Instants below it are complete."""
         state = self.state.inputs[name]
         if not state.ended and self.stamped(name):
-            return self.state.clock + self.tick if self.state.clock > BEGINNING else BEGINNING
+            return self._arrived_upto
         return self.inputs[name].watermark(state)
+
+    @property
+    def _arrived_upto(self) -> int:
+        return self.state.clock + self.tick if self.state.clock > BEGINNING else BEGINNING
 
     @property
     def progress(self) -> int:
         """Instants below it are final. A query over static tables alone has nothing to wait for."""
-        return min((self.watermark(name) for name in self.inputs), default=FOREVER)
+        least = min((self.watermark(name) for name in self._timed), default=FOREVER)
+        # Those that are stamped on arrival stand where their clock does, however many they are.
+        goes_on = any(not self.state.inputs[name].ended for name in self._stamped)
+        return min(least, self._arrived_upto) if goes_on else least
 
     @property
     def held_back_by(self) -> str | None:
@@ -104,15 +114,22 @@ class Doors:
         assert definition.time is not None
         names = [column.name.lower() for column in definition.columns]
         at = names.index(definition.time.column.lower())
-        return batch.set_column(at, definition.columns[at].name, pa.array(t, pa.int64()).cast(TIMESTAMP))
+        return batch.set_column(at, definition.columns[at].name, fixed_array(TIMESTAMP, t, None))
 
     def release(self, name: str, upto: int) -> StreamDelta:
         """The rows of an input that progress has passed."""
         entry, state = self.inputs[name], self.state.inputs[name]
+        if not state.waiting:
+            return StreamDelta(self._no_rows[name], no_int64s(), upto)
         values, t = entry.release(state, upto)
         if isinstance(entry.definition, StreamDefinition):
             state.use(t)
-        return StreamDelta(empty_batch(entry.definition.columns.arrow()) if values is None else values, t, upto)
+        return StreamDelta(self._no_rows[name] if values is None else values, t, upto)
+
+    @property
+    def waited_for(self) -> list[str]:
+        """The inputs that have rows waiting."""
+        return [name for name, state in self.state.inputs.items() if state.waiting]
 
     @property
     def last_used(self) -> int:

@@ -10,7 +10,7 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
+from transom.pipeline.agenda import is_something
 from transom.pipeline.answer import output_schema
 from transom.pipeline.doors import Doors
 from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
@@ -42,6 +43,19 @@ class Output:
 
     rows: pa.RecordBatch
     upto: int
+
+
+class _Brought(dict[str, StreamDelta]):
+    """What the inputs bring in a step; those that bring nothing are asked only if somebody wants to know."""
+
+    def __init__(self, bring: Callable[[str, int], StreamDelta], upto: int) -> None:
+        super().__init__()
+        self._bring = bring
+        self._upto = upto
+
+    def __missing__(self, name: str) -> StreamDelta:
+        self[name] = found = self._bring(name, self._upto)
+        return found
 
 
 class Pipeline:
@@ -68,6 +82,8 @@ class Pipeline:
                 self.statics[name] = definition
         self.doors = Doors(inputs, self.tick, self.fixed_origin)
         self.inputs = self.doors.inputs
+        self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
+        self._no_output = empty_batch(self.output_schema)
         self._state = PipelineState(
             self.part.start(),
             self.doors.state,
@@ -94,12 +110,15 @@ class Pipeline:
             ledger.rows_in += len(batch)
             ledger.used += len(batch)
             return None
+        door = self.inputs[name]
         if self.doors.stamped(name):
             now = now if now is not None else time.time_ns() // 1000
             first = self.doors.stamp(len(batch), now)
-            batch = self.doors.with_times(name, batch, first + self.tick * np.arange(len(batch), dtype=np.int64))
-        door = self.inputs[name]
-        return door.admit(self.state.doors.inputs[name], door.look(batch))
+            t = first + self.tick * np.arange(len(batch), dtype=np.int64)
+            looked = door.stamped(self.doors.with_times(name, batch, t), t)
+        else:
+            looked = door.look(batch)
+        return door.admit(self.state.doors.inputs[name], looked)
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""
@@ -144,18 +163,20 @@ class Pipeline:
         before, upto, origin = found
         state = self.state
         step = Step(before, upto, origin, state.part.holders)
-        brought = {name: self.doors.release(name, upto) for name in self.inputs}
-        given = {**brought, **{name: self._static(name, upto) for name in self.statics}}
-        deltas, unmatched = self.part.step(state.part, given, step, self.doors.last_used, {})
+        brought = _Brought(self._bring, upto)
+        awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
+        brought.update({name: self._bring(name, upto) for name in awaited})
+        deltas, unmatched = self.part.step(state.part, brought, step, self.doors.last_used, {})
         refused = {}
-        for name in self.inputs:
-            if isinstance(self.inputs[name].definition, TableDefinition):
-                rows = unmatched.get(name, no_int64s())
-                state.doors.inputs[name].use(np.delete(brought[name].t, rows))
-                if len(rows):
-                    values = brought[name].values.take(pa.array(rows))
-                    refused[name] = refuse_used(self.ledger(name), values)
-        rows_out = self.emit.write(state.emit, deltas[-1], step)  # type: ignore[arg-type]
+        for name in self._changing:
+            rows = unmatched.get(name, no_int64s())
+            state.doors.inputs[name].use(np.delete(brought[name].t, rows))
+            if len(rows):
+                values = brought[name].values.take(pa.array(rows))
+                refused[name] = refuse_used(self.ledger(name), values)
+        rows_out, answer = self._no_output, deltas[-1]
+        if is_something(answer) or self.emit.due(state.emit) < upto:
+            rows_out = self.emit.write(state.emit, answer, step)  # type: ignore[arg-type]
         state.part.holders.finish_step()
         state.doors.upto = upto
         if upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
@@ -194,6 +215,9 @@ class Pipeline:
         return (*self.inputs, *self.statics)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _bring(self, name: str, upto: int) -> StreamDelta:
+        return self._static(name, upto) if name in self.statics else self.doors.release(name, upto)
 
     def _static(self, name: str, upto: int) -> StreamDelta:
         parts, self.state.static[name] = self.state.static[name], []

@@ -13,6 +13,7 @@ Of changes within an instant what left comes first; what leaves and enters at on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.schema import TIMESTAMP, Schema
-from transom.kernels.columns import empty_batch
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.columns import empty_batch, fixed_array
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.negative.beginnings import Beginnings
@@ -32,7 +34,7 @@ from transom.state.slots import SlotPool, grown
 
 
 def _times(t: Int64s) -> pa.Array:
-    return pa.array(t, pa.int64()).cast(TIMESTAMP)
+    return fixed_array(TIMESTAMP, t, None)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class StreamEmit:
 
     def start(self) -> None:
         return None
+
+    def due(self, state: None) -> int:
+        return FOREVER
 
     def write(self, state: None, rows: StreamDelta, step: Step) -> pa.RecordBatch:
         arrays = [_times(rows.t), *rows.values.columns]
@@ -54,13 +59,16 @@ class ChangesEmit:
     def start(self) -> Any:
         return self._kernel.start()
 
+    def due(self, state: Any) -> int:
+        return self._kernel.due(state)
+
     def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
         out = self._kernel.step(state, (rows,), step)
         change, *row = out.values.columns
         arrays = [change, _times(out.t), *row]
         return pa.RecordBatch.from_arrays(arrays, schema=output_schema("changes", self.schema))
 
-    @property
+    @cached_property
     def _kernel(self) -> ToStreamKernel:
         return ToStreamKernel("changes", self.schema.arrow())
 
@@ -81,6 +89,9 @@ class LifetimesEmit:
 
     def start(self) -> LifetimesState:
         return LifetimesState(RowStore.of(self.schema.types))
+
+    def due(self, state: LifetimesState) -> int:
+        return FOREVER
 
     def write(self, state: LifetimesState, rows: Delta, step: Step) -> pa.RecordBatch:
         slots, te = state.lifetimes.closed(rows.ends)
@@ -133,6 +144,9 @@ class NegativeLifetimesEmit:
     def start(self) -> Beginnings:
         return Beginnings.of(self.schema.types)
 
+    def due(self, state: Beginnings) -> int:
+        return FOREVER
+
     def write(self, state: Beginnings, rows: SignedDelta, step: Step) -> pa.RecordBatch:
         departed = rows.values.slice(0, rows.departed)
         return self._batch(departed.columns, state.match(rows), _times(rows.t[: rows.departed]))
@@ -152,6 +166,10 @@ class LatestEmit:
 
     def start(self) -> Tally:
         return Tally.of(self.schema.types)
+
+    def due(self, state: Tally) -> int:
+        """The snapshot is told in every step."""
+        return BEGINNING
 
     def write(self, state: Tally, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
         """The snapshot just before `upto`."""

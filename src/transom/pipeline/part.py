@@ -20,6 +20,7 @@ from transom.kernels.kernel import Kernel, Step
 from transom.kernels.negative.departures import DeparturesKernel
 from transom.kernels.table import ChangesTable
 from transom.kernels.window.slide_range import SlideRangeWindowState
+from transom.pipeline.agenda import Agenda, Brought, Given
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
@@ -27,8 +28,6 @@ from transom.planner.describe import describe
 from transom.planner.operator import Operator
 from transom.state.allocator import keep_freed_memory
 from transom.state.holders import HolderPool
-
-Brought = Delta | SignedDelta | StreamDelta
 
 
 @dataclass
@@ -75,6 +74,7 @@ class Part:
         self._changing = {
             i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
         }
+        self._agenda = Agenda(self._kernels, self._sources)
 
     def start(self) -> PartState:
         return PartState(
@@ -83,15 +83,16 @@ class Part:
 
     def step(
         self, state: PartState, brought: Mapping[str, Brought], step: Step, last_used: int, slides: Mapping[int, int]
-    ) -> tuple[list[Brought], dict[str, Int64s]]:
+    ) -> tuple[Given, dict[str, Int64s]]:
         """What every operator gave, and by port the changes of tables that were refused (their positions).
 
         `last_used` is the time of the last row that the query has taken; `slides` is as `last_of_slides`, for sliding
         windows in other parts.
         """
-        deltas: list[Brought] = []
         refused: dict[str, Int64s] = {}
-        for i, operator in enumerate(self.operators):
+        deltas = self._agenda.begin(state, brought, step.upto)
+        for i in self._agenda.wanted:
+            operator = self.operators[i]
             started = time.perf_counter()
             inputs = tuple([deltas[child] if port is None else brought[port] for port, child in self._sources[i]])
             at = step
@@ -104,7 +105,8 @@ class Part:
                 raise
             if i in self._changing:
                 last_used = max(last_used, self._last_matched(i, inputs[0], refused))
-            deltas.append(delta)
+            deltas[i] = delta
+            self._agenda.note(i, state.operators[i], delta)
             self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
         return deltas, refused
 

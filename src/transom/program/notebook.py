@@ -49,6 +49,8 @@ def status_html(status: Status) -> str:
     state = "finished" if status.finished else f"up to {format_instant(status.progress)}"
     if status.held_back_by is not None:
         state += f", waits for {status.held_back_by}"
+    if status.latency is not None:
+        state += f"; {status.latency}"
     inputs = [
         [_cell(one.name), *(f"{n:,}" for n in (one.rows_in, one.used, one.late, one.rejected, one.waiting))]
         for one in status.inputs

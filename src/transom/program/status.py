@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transom.program.latency import Latency
 from transom.program.notebook import status_html
 
 
@@ -44,6 +45,8 @@ class OperatorStatus:
 class Status:
     """`progress`: instants below it are final. `held_back_by` is the input that it waits for.
 
+    `latency` is measured in this process where streams are stamped on arrival, from the start of the process on.
+
     >>> from transom import Session
     >>> session = Session()
     >>> session.stream("s", [{"t": "2024-05-01", "a": 1}], time="t")
@@ -60,6 +63,7 @@ class Status:
     rows_out: int
     steps: int
     finished: bool
+    latency: Latency | None = None
 
     def _repr_html_(self) -> str:
         return status_html(self)

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
 from transom.core.errors import EvaluationError
+from transom.core.time import BEGINNING
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
 from transom.kernels.columns import empty_batch, is_text, validity
@@ -123,6 +124,10 @@ class AggregateKernel:
             roots=_zeros(heaps, 0),
             floats=_zeros(0, exact_sum.WIDTH),
         )
+
+    def due(self, state: AggregateState) -> int:
+        """An aggregate over everything has a row from the origin on, whether or not something comes."""
+        return state.lifetimes.due if self.keys or state.started else BEGINNING
 
     def step(self, state: AggregateState, inputs: tuple[Delta], step: Step) -> Delta:
         (delta,) = inputs

@@ -26,13 +26,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
 from transom.kernels import scalar
-from transom.kernels.columns import is_text
+from transom.kernels.columns import empty_batch, is_text
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, Arrivals, arrivals, probe
+from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, arrivals, probe
 from transom.kernels.kernel import Step, open_rows
 from transom.plan.expression import Expression, columns_of, remap
 from transom.state.codec import saved_bytes
@@ -81,16 +81,13 @@ class JoinKernel:
         types = self.schema.types
         return JoinState(side.of(types[: self.left_width], self._keyed), side.of(types[self.left_width :], self._keyed))
 
+    def due(self, state: JoinState) -> int:
+        return min(state.left.due, state.right.due)
+
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right
-        for side, delta in zip((left, right), inputs, strict=True):
-            slots, te = side.lifetimes.closed(delta.ends)
-            if len(slots):
-                side.end(slots, te)
-        new_left, new_right = self._arrivals(inputs[0], self.left_keys), self._arrivals(inputs[1], self.right_keys)
-        left.reserve(len(new_left))
-        right.reserve(len(new_right))
-        mine, others = left.insert(new_left), right.insert(new_right)
+        mine = self._take(left, inputs[0], self.left_keys)
+        others = self._take(right, inputs[1], self.right_keys)
         parts: list[Int64s] = []
         # A few rows at a time, so that what was just linked is still near the processor. A row of the right meets the
         # left rows of the parts before its own, a row of the left the right rows up to its own: no pair twice.
@@ -102,8 +99,23 @@ class JoinKernel:
             if len(of_left):
                 left.link(of_left)
                 parts += self._pairs(state, of_left, True, step.upto)
-        pairs = parts[0] if len(parts) == 1 else np.concatenate([np.empty((4, 0), dtype=np.int64), *parts], axis=1)
-        return self._expire(state, self._emit(state, pairs, step), step)
+        if not parts:
+            out = Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+        else:
+            out = self._emit(state, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), step)
+        return self._expire(state, out, step)
+
+    def _take(self, side: RingSide | LazySide, delta: Delta, keys: tuple[Expression, ...]) -> Int64s:
+        """Write down the ends that became known, and keep the new rows; where those are, not linked yet."""
+        if delta.ends.chunks:
+            slots, te = side.lifetimes.closed(delta.ends)
+            if len(slots):
+                side.end(slots, te)
+        if not len(delta):
+            return no_int64s()
+        rows = arrivals(delta, [scalar.evaluate(key, delta.values) for key in keys])
+        side.reserve(len(rows))
+        return side.insert(rows)
 
     def _pairs(self, state: JoinState, positions: Int64s, mine_is_left: bool, upto: int) -> list[Int64s]:
         """Pairs (left, right, ta, te) that satisfy the whole predicate."""
@@ -157,6 +169,8 @@ class JoinKernel:
         """Drop the rows that ended, and end the open pairs that they were in."""
         left, right = state.left, state.right
         dead = (left.expire(step.upto), right.expire(step.upto))
+        if not len(dead[0]) and not len(dead[1]):
+            return out
         ends = Ends()
         for side in (0, 1):
             left_part = (left.te, left.first_pair, left.mask)
@@ -164,10 +178,11 @@ class JoinKernel:
             ends += step.holders.close(*state.open_pairs.close(dead[side], side, left_part, right_part))
         left.free(dead[0])
         right.free(dead[1])
-        return replace(out, ends=ends)
+        return replace(out, ends=ends) if ends.chunks else out
 
-    def _arrivals(self, delta: Delta, keys: tuple[Expression, ...]) -> Arrivals:
-        return arrivals(delta, [scalar.evaluate(key, delta.values) for key in keys])
+    @cached_property
+    def _no_values(self) -> pa.RecordBatch:
+        return empty_batch(self.schema)
 
     @cached_property
     def _keyed(self) -> bool:

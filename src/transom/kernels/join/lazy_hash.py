@@ -74,8 +74,15 @@ class LazySide(Side):
         self.entries[slots, TE] = te
         self.ended.append(slots)
 
+    @property
+    def due(self) -> int:
+        """When the next row ends."""
+        return self.lifetimes.due
+
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""
+        if not self.ended and self.lifetimes.due >= upto:
+            return no_int64s()
         slots, _ = self.lifetimes.leave(Ends(), upto)
         gone = np.concatenate([*self.ended, slots])
         self.ended = []

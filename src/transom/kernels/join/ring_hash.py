@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
+from transom.core.time import FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
 from transom.kernels.row_store import RowStore
@@ -86,6 +87,11 @@ class RingSide(Side):
 
     def link(self, positions: Int64s) -> None:
         append_to_chains(positions, self.mask, self.entries, self.head)
+
+    @property
+    def due(self) -> int:
+        """When the next row ends."""
+        return int(self.entries[self.oldest & self.mask, TE]) if self.alive else FOREVER
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""

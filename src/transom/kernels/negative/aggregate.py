@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, SignedDelta, no_int64s
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState
 from transom.kernels.aggregate.cells import to_cells
@@ -65,6 +66,9 @@ class NegativeAggregateKernel:
         counted = len(groups.pairs) + self._heaps
         groups.row_pair, groups.pair_count = (np.zeros((counted, 0), dtype=np.int64) for _ in range(2))
         return NegativeAggregateState(groups)
+
+    def due(self, state: NegativeAggregateState) -> int:
+        return FOREVER if self.keys or state.groups.started else BEGINNING
 
     def step(self, state: NegativeAggregateState, inputs: tuple[SignedDelta], step: Step) -> SignedDelta:
         (delta,) = inputs

@@ -46,6 +46,9 @@ class DeparturesKernel:
     def start(self) -> DeparturesState:
         return DeparturesState(RowStore.of(self.schema.types))
 
+    def due(self, state: DeparturesState) -> int:
+        return state.lifetimes.due
+
     def step(self, state: DeparturesState, inputs: tuple[Delta], step: Step) -> SignedDelta:
         (rows,) = inputs
         slots, te = state.lifetimes.leave(rows.ends, step.upto)

@@ -28,9 +28,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import SignedDelta
+from transom.core.delta import SignedDelta, no_int64s
+from transom.core.time import FOREVER
 from transom.kernels import scalar
-from transom.kernels.columns import is_text
+from transom.kernels.columns import empty_batch, is_text
 from transom.kernels.kernel import Step
 from transom.kernels.negative.counting_side import CountedRows
 from transom.kernels.negative.events import ARRIVES, Changes, Events
@@ -64,6 +65,9 @@ class NegativeJoinKernel:
         left, right = types[: self.left_width], types[self.left_width :]
         return NegativeJoinState(side.of(left, self._keyed), side.of(right, self._keyed))
 
+    def due(self, state: NegativeJoinState) -> int:
+        return FOREVER
+
     def step(self, state: NegativeJoinState, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
         left = self._take(state.left, inputs[0], self.left_keys)
         right = self._take(state.right, inputs[1], self.right_keys)
@@ -74,6 +78,8 @@ class NegativeJoinKernel:
         return out
 
     def _take(self, side: NegativeRing | CountedRows, delta: SignedDelta, keys: tuple[Expression, ...]) -> Changes:
+        if not len(delta):
+            return Changes(no_int64s(), no_int64s(), no_int64s(), no_int64s())
         return side.take(delta, [scalar.evaluate(key, delta.values) for key in keys])
 
     def _pairs(self, state: NegativeJoinState, events: Events) -> Found:
@@ -108,6 +114,8 @@ class NegativeJoinKernel:
         return found if positions is None else found.picked(positions.to_numpy())
 
     def _emit(self, state: NegativeJoinState, events: Events, found: Found, step: Step) -> SignedDelta:
+        if not len(found.event):
+            return SignedDelta(self._no_values, no_int64s(), 0, step.upto)
         arrives = (events.kind & ARRIVES)[found.event]
         departing = np.flatnonzero(arrives == 0)
         order = np.concatenate([departing, np.flatnonzero(arrives)])
@@ -122,6 +130,10 @@ class NegativeJoinKernel:
         arrays += state.right.gather(found.right[order], range(width), types[self.left_width :])
         values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return SignedDelta(values, events.t[found.event[order]], departed, step.upto)
+
+    @cached_property
+    def _no_values(self) -> pa.RecordBatch:
+        return empty_batch(self.schema)
 
     @cached_property
     def _keyed(self) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import SignedDelta
+from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.set_operation import times
 from transom.kernels.tally import Tally
@@ -37,6 +38,9 @@ class NegativeSetOperationKernel:
 
     def start(self) -> Tally:
         return Tally.of(self.schema.types)
+
+    def due(self, state: Tally) -> int:
+        return FOREVER
 
     def step(self, state: Tally, inputs: tuple[SignedDelta, ...], step: Step) -> SignedDelta:
         steps = state.advance(inputs, step.upto)

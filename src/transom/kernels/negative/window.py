@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, SignedDelta, StreamDelta, no_int64s
-from transom.core.time import UNBOUNDED
+from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step
 from transom.kernels.window.range import end_after
 
@@ -83,6 +83,12 @@ class NegativeWindow:
 
     def start(self) -> NegativeWindowState:
         return NegativeWindowState()
+
+    def due(self, state: NegativeWindowState) -> int:
+        if self.length >= UNBOUNDED or not state.batches:
+            return FOREVER
+        oldest = state.batches[0]
+        return min(int(oldest.t[oldest.first]) + self.length, FOREVER)
 
     def step(self, state: NegativeWindowState, inputs: tuple[StreamDelta], step: Step) -> SignedDelta:
         (arrived,) = inputs

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta
-from transom.core.time import UNBOUNDED
+from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -58,6 +58,9 @@ class PartitionRowsWindow:
 
     def start(self) -> PartitionRowsWindowState:
         return PartitionRowsWindowState()
+
+    def due(self, state: PartitionRowsWindowState) -> int:
+        return int(state.due.column(0)[0]) if len(state.due) else FOREVER
 
     def step(self, state: PartitionRowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs

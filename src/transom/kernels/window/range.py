@@ -33,6 +33,9 @@ class RangeWindow:
     def start(self) -> None:
         return None
 
+    def due(self, state: None) -> int:
+        return FOREVER
+
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         te = end_after(rows.t, self.length)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta, forever, no_holders
-from transom.core.time import UNBOUNDED
+from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.window.range import end_after
 from transom.state.fifo import Fifo
@@ -46,6 +46,9 @@ class RowsWindow:
 
     def start(self) -> RowsWindowState:
         return RowsWindowState()
+
+    def due(self, state: RowsWindowState) -> int:
+        return int(end_after(state.times.column(0)[:1], self.length)[0]) if len(state.times) else FOREVER
 
     def step(self, state: RowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs

@@ -53,6 +53,9 @@ class SlideRangeWindow:
     def start(self) -> SlideRangeWindowState:
         return SlideRangeWindowState()
 
+    def due(self, state: SlideRangeWindowState) -> int:
+        return int(state.waiting[0].ta[0]) if state.waiting else FOREVER
+
     def step(self, state: SlideRangeWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         ta = ceil_to(rows.t, self.slide)

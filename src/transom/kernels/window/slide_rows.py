@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Delta, Int64s, StreamDelta
+from transom.core.time import FOREVER
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.state.fifo import Fifo
 
@@ -44,6 +45,9 @@ class SlideRowsWindow:
 
     def start(self) -> SlideRowsWindowState:
         return SlideRowsWindowState()
+
+    def due(self, state: SlideRowsWindowState) -> int:
+        return FOREVER
 
     def step(self, state: SlideRowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs

@@ -26,6 +26,7 @@ from transom.plan.options import OPTIONS
 from transom.planner.operator import Operator
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
+from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
@@ -88,6 +89,8 @@ class LocalQuery:
         self._steps = 0
         self._spoke = dict.fromkeys(self._definitions, self.clock.now())
         self._look_again: dict[str, int] = {}
+        stamped = any(self.pipeline.doors.stamped(relation) for relation in self.pipeline.inputs)
+        self._stopwatch = Stopwatch() if stamped else None
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -181,6 +184,8 @@ class LocalQuery:
             count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
             if self._side is not None:
                 self._side.write(unreadable(self._definitions[name].name, batch.rejected))
+        if self._stopwatch is not None and name in self.pipeline.inputs:
+            self._stopwatch.arrive(len(batch.rows))
         if len(batch.rows):
             self._note(name, self.pipeline.push(name, batch.rows, self.clock.now()))
         came = bool(len(batch.rows) or len(batch.rejected))
@@ -213,6 +218,8 @@ class LocalQuery:
         else:
             (sink, *_) = self._open()
             sink.write(output.rows)
+            if self._stopwatch is not None:
+                self._stopwatch.leave()
         return True
 
     def _note(self, name: str, refused: Refused | None) -> None:
@@ -245,6 +252,7 @@ class LocalQuery:
             rows_out=pipeline.state.rows_out,
             steps=self._steps,
             finished=self.finished,
+            latency=None if self._stopwatch is None else self._stopwatch.latency,
         )
 
     def _input_status(self, name: str) -> InputStatus:
@@ -302,6 +310,8 @@ class LocalQuery:
         if self._latest is not None and self._latest_is_new:
             sink.replace(self._latest)
             self._latest_is_new = False
+            if self._stopwatch is not None:
+                self._stopwatch.leave()
         for each in (sink, *others):
             each.commit()
 
