@@ -96,6 +96,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["tick", "1 SECOND", "the smallest step of time; instants are floored"],
         ["origin", "none", "the instant at which time begins"],
         ["join", "auto", "the tactic of two-way joins"],
+        ["multiway", "auto", "the tactic of joins of many inputs"],
         ["joinagg", "auto", "the tactic of aggregates over joins"],
         ["lifetimes", "auto", "how rows tell when they end: direct, or by negative tuples"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],

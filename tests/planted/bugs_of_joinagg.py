@@ -66,8 +66,8 @@ JOINAGG: Final = (
     Bug(
         "two_columns_of_one_key_not_compared",
         "planner/joinagg_shape.py",
-        "found += [_equal(first, other) for other in others]",
-        "found += [_equal(first, first) for other in others]",
+        "found += [equal(first, other) for other in others]",
+        "found += [equal(first, first) for other in others]",
         "a join on a.k = b.k AND a.x = b.k forgets the second condition",
     ),
 )

@@ -17,6 +17,8 @@ from transom.kernels.joinagg.incremental import IncrementalKernel
 from transom.kernels.joinagg.merge import MergeAggregateKernel, MergeCall
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Kernel
+from transom.kernels.multiway.graph import JoinGraph
+from transom.kernels.multiway.mjoin import MJoinKernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel
 from transom.kernels.negative.departures import DeparturesKernel
 from transom.kernels.negative.join import NegativeJoinKernel
@@ -47,6 +49,7 @@ from transom.plan.algebra import (
 from transom.plan.catalogue import TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.plan.multiway import MultiwayJoin
 from transom.planner.operator import Operator
 
 
@@ -102,6 +105,10 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
         if operator.tactic.name == "nested_loop":
             return (join("nested_loop", (), (), _whole_predicate(operator), schema, width),)
         return (join(operator.tactic.name, keys.left, keys.right, keys.residual, schema, width),)
+    if isinstance(node, MultiwayJoin):
+        types = tuple(tuple(relation.schema.arrow().types) for relation in node.relations)
+        growing = tuple(child.ends_grow for child in operator.inputs)
+        return (MJoinKernel(JoinGraph(types, node.keys, node.residual, node.last, growing), schema),)
     set_operation = NegativeSetOperationKernel if negative else SetOperationKernel
     if isinstance(node, Distinct):
         return (set_operation("distinct", False, schema),)

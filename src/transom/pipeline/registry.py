@@ -22,6 +22,10 @@ from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.lifetimes import LifetimeSet, Run
 from transom.kernels.multiplicity import Shown
+from transom.kernels.multiway.input_rows import HashTable, LazyRows, RingRows
+from transom.kernels.multiway.mjoin import MJoinState
+from transom.kernels.multiway.open_tuples import OpenTuples
+from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.negative.aggregate import NegativeAggregateState
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.negative.counting_side import CountedRows
@@ -100,4 +104,10 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Rows,
     Totals,
     TupleIndex,
+    HashTable,
+    LazyRows,
+    MJoinState,
+    OpenTuples,
+    ProbeOrder,
+    RingRows,
 )

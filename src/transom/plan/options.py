@@ -60,6 +60,13 @@ OPTIONS: Final[dict[str, Option]] = {
             "the tactic of two-way joins",
         ),
         Option(
+            "multiway",
+            "auto",
+            _one_of("auto", "tree", "mjoin"),
+            "'auto', 'tree' or 'mjoin'",
+            "the tactic of joins of many inputs",
+        ),
+        Option(
             "joinagg",
             "auto",
             _one_of("auto", "pc", "ic", "tc", "factorised"),

@@ -22,6 +22,7 @@ from transom.plan.algebra import (
 )
 from transom.plan.expression import Expression
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.plan.multiway import MultiwayJoin
 from transom.planner.operator import Operator, column
 
 
@@ -40,6 +41,8 @@ def describe(operator: Operator) -> str:
             return _window(node)
         case Join():
             return _join(operator)
+        case MultiwayJoin():
+            return _multiway(operator, node)
         case Aggregate():
             return _calls(node.calls, node.names, [str(key) for key in node.keys])
         case JoinAggregate():
@@ -101,6 +104,18 @@ def _join(operator: Operator) -> str:
     if keys.residual is not None:
         parts.append(str(keys.residual))
     return " AND ".join(parts) or "all pairs"
+
+
+def _multiway(operator: Operator, node: MultiwayJoin) -> str:
+    origins = [_origin(child) for child in operator.inputs]
+    parts = []
+    for members in zip(*node.keys, strict=True):
+        equal = [_of(key, origin) for key, origin in zip(members, origins, strict=True) if key is not None]
+        parts.append(" = ".join(equal))
+    parts += [str(part) for part in node.residual]
+    if node.last is not None:
+        parts.append(str(node.last))
+    return " AND ".join(parts) or "all combinations"
 
 
 def _of(key: Expression, origin: str | None) -> str:

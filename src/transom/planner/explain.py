@@ -20,6 +20,7 @@ from transom.planner.operator import Operator
 _TITLES: Final = {
     "Window": "window ",
     "Join": "join ",
+    "MultiwayJoin": "join ",
     "Aggregate": "aggregate ",
     "JoinAggregate": "join-aggregate ",
     "MergeAggregate": "join-aggregate ",

@@ -99,7 +99,7 @@ class Shape:
         found: list[Expression] = []
         for known in self.join_keys:
             first, *others = [expression for at, expression in known if at == i]
-            found += [_equal(first, other) for other in others]
+            found += [equal(first, other) for other in others]
         return found
 
 
@@ -129,7 +129,8 @@ def shape_of(node: Aggregate) -> Shape | None:
     return shape
 
 
-def _equal(one: Expression, other: Expression) -> Expression:
+def equal(one: Expression, other: Expression) -> Expression:
+    """That two expressions that equalities hold equal are."""
     if one.type != other.type:  # integers of different width
         one, other = Cast(one, BIGINT), Cast(other, BIGINT)
     return Call("=", (one, other), BOOLEAN)

@@ -18,6 +18,7 @@ from transom.plan.algebra import (
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, columns_of, remap, substitute, transform
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.plan.multiway import MultiwayJoin
 from transom.planner.operator import Operator, column
 
 
@@ -45,6 +46,8 @@ def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | 
             return key, key
         case Join():
             return _join_keys(operator, plain)
+        case MultiwayJoin():
+            return _multiway_keys(operator, node, plain)
         case Aggregate():
             if isinstance(plain, ColumnRef) and plain.index < len(node.keys):
                 return (node.keys[plain.index],)
@@ -68,6 +71,17 @@ def _join_keys(operator: Operator, plain: Expression) -> tuple[Expression, ...] 
         moved = remap(right, {column: column + width for column in columns_of(right)})
         if same_key(plain, left) or same_key(plain, moved):
             return left, right
+    return None
+
+
+def _multiway_keys(operator: Operator, node: MultiwayJoin, plain: Expression) -> tuple[Expression, ...] | None:
+    """A key of one input that all inputs are joined on is the key of all of them."""
+    for need in zip(*(need.keys for need in operator.needs), strict=True):
+        width = 0
+        for key, relation in zip(need, node.relations, strict=True):
+            if same_key(plain, remap(key, {column: column + width for column in columns_of(key)})):
+                return need
+            width += len(relation.schema)
     return None
 
 

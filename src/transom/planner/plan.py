@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from transom.core.errors import RefusedError
@@ -29,7 +30,7 @@ from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, conj
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
-from transom.planner import joinagg
+from transom.planner import joinagg, multiway
 from transom.planner import window as windows
 from transom.planner.joinagg_shape import shape_of
 from transom.planner.lifetimes import method_of, with_negative_tuples
@@ -147,19 +148,24 @@ class Planner:
         return Operator(node, tactic, needs=(keys,), open_ends=True)
 
     def _join(self, node: Join) -> Operator:
-        """A left-deep tree of two-way joins, and a projection back to the written order of columns."""
+        """One operator for all inputs, or a left-deep tree of joins of two and the columns back in their order."""
+        choice = multiway.choose(self.option("multiway"), self.negative)
+        if choice.name != "tree":
+            return multiway.operator(node, tuple(self.plan(relation) for relation in node.relations), choice)
         order = joins.join_order(node)
         ordered, positions = joins.reordered(node, order)
         parts = list(conjuncts(ordered.predicate))
         left = self.plan(ordered.relations[0])
         forced = self.option("join")
-        for relation in ordered.relations[1:]:
+        for at, relation in enumerate(ordered.relations[1:], 2):
             right = self.plan(relation)
             width = len(left.schema) + len(right.schema)
             ready = tuple(p for p in parts if all(i < width for i in _columns(p)))
             parts = [p for p in parts if p not in ready]
             keys = joins.split_keys(ready, len(left.schema))
             tactic = joins.choose(left, right, keys, forced)
+            if at == len(order) > 2:  # the root of the tree tells why the join is one
+                tactic = replace(tactic, refused=(*tactic.refused, *choice.refused))
             joined = Join((a_relation(left.node), a_relation(right.node)), None)
             left = Operator(
                 joined,

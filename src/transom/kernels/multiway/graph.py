@@ -1,0 +1,176 @@
+"""The graph of a join of many inputs: which keys connect them, what else must hold, and the routes of probes over it.
+
+A class is a set of expressions, at most one on each input, that equalities and what follows from them hold equal. An
+input is probed by the classes that it shares with one of the inputs before it; so there is a hash table for each set
+of classes that it shares with another input, however the probes are ordered. Whatever is bound as well is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from transom.core.schema import BIGINT, BOOLEAN
+from transom.kernels.columns import is_text
+from transom.plan.expression import Call, Cast, Expression, columns_of, conjunction, remap
+
+Classes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A predicate over some columns of some inputs: (input, its columns), in this order."""
+
+    predicate: Expression
+    columns: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Hop:
+    """From a bound input to the next one: the hash table of either, and what can be checked then."""
+
+    source: int
+    source_index: int
+    target: int
+    target_index: int
+    check: Check | None
+
+
+@dataclass(frozen=True)
+class Route:
+    """The hops of a row of one input; `check` is what can be said of that row alone."""
+
+    check: Check | None
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """`keys[i][c]` is the expression of class c over the columns of input i, None where it has none.
+
+    Residual and last predicates are over the columns of all inputs side by side; the last one is for whole tuples
+    alone, after everything else: it could fail on others. `growing[i]`: rows of input i end in the order in which they
+    come.
+    """
+
+    types: tuple[tuple[pa.DataType, ...], ...]
+    keys: tuple[tuple[Expression | None, ...], ...]
+    residual: tuple[Expression, ...] = ()
+    last: Expression | None = None
+    growing: tuple[bool, ...] = ()
+    routes: dict[tuple[int, ...], Route] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.growing:
+            object.__setattr__(self, "growing", (False,) * len(self.types))
+
+    @property
+    def count(self) -> int:
+        return len(self.types)
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        found = [0]
+        for types in self.types:
+            found.append(found[-1] + len(types))
+        return found
+
+    @cached_property
+    def classes(self) -> list[frozenset[int]]:
+        """The classes that each input takes part in."""
+        return [frozenset(c for c, key in enumerate(own) if key is not None) for own in self.keys]
+
+    @cached_property
+    def indexes(self) -> list[list[Classes]]:
+        """Per input the sets of classes that it needs hash tables for; () where it may have to be probed without."""
+        found: list[list[Classes]] = []
+        for i in range(self.count):
+            sets = {self.shared(i, j) for j in range(self.count) if j != i}
+            if self._connected:
+                sets.discard(())
+            else:
+                sets.add(())
+            found.append(sorted(sets))
+        return found
+
+    def shared(self, i: int, j: int) -> Classes:
+        return tuple(sorted(self.classes[i] & self.classes[j]))
+
+    @cached_property
+    def _connected(self) -> bool:
+        reached, pending = {0}, [0]
+        while pending:
+            at = pending.pop()
+            fresh = [j for j in range(self.count) if j not in reached and self.shared(at, j)]
+            reached.update(fresh)
+            pending += fresh
+        return len(reached) == self.count
+
+    def keyed(self, classes: Classes) -> bool:
+        """Whether equal hashes do not yet mean equal keys."""
+        if len(classes) != 1:
+            return bool(classes)
+        key = next(key for own in self.keys if (key := own[classes[0]]) is not None)
+        return is_text(key.type) or pa.types.is_decimal(key.type)
+
+    @cached_property
+    def whole(self) -> Check | None:
+        """What whole tuples are held to."""
+        return None if self.last is None else self._check([self.last])
+
+    def route(self, order: tuple[int, ...]) -> Route:
+        """The probes of a row of input order[0], which visits the others in this order."""
+        found = self.routes.get(order)
+        if found is None:
+            found = self.routes[order] = self._route(order)
+        return found
+
+    def _route(self, order: tuple[int, ...]) -> Route:
+        start, *others = order
+        waiting = list(self.residual)
+        alone = [part for part in waiting if self._inputs(part) <= {start}]
+        waiting = [part for part in waiting if part not in alone]
+        bound = [start]
+        hops: list[Hop] = []
+        for target in others:
+            source = max(bound, key=lambda i: len(self.shared(i, target)))
+            by = self.shared(source, target)
+            parts = [
+                self._equality(c, next(i for i in bound if c in self.classes[i]), target)
+                for c in sorted(self.classes[target] - set(by))
+                if any(c in self.classes[i] for i in bound)
+            ]
+            bound.append(target)
+            ready = [part for part in waiting if self._inputs(part) <= set(bound)]
+            waiting = [part for part in waiting if part not in ready]
+            check = self._check([*parts, *ready]) if parts or ready else None
+            hops.append(Hop(source, self.indexes[source].index(by), target, self.indexes[target].index(by), check))
+        return Route(self._check(alone) if alone else None, tuple(hops))
+
+    def _inputs(self, expression: Expression) -> set[int]:
+        used = columns_of(expression)
+        return {i for i in range(self.count) if any(self.bounds[i] <= at < self.bounds[i + 1] for at in used)}
+
+    def _equality(self, c: int, one: int, other: int) -> Expression:
+        sides = []
+        for i in (one, other):
+            key = self.keys[i][c]
+            assert key is not None
+            sides.append(remap(key, {at: at + self.bounds[i] for at in columns_of(key)}))
+        if sides[0].type != sides[1].type:  # integers of different width
+            sides = [Cast(side, BIGINT) for side in sides]
+        return Call("=", tuple(sides), BOOLEAN)
+
+    def _check(self, parts: Sequence[Expression]) -> Check:
+        whole = conjunction(tuple(parts))
+        assert whole is not None
+        used = sorted(columns_of(whole))
+        columns = []
+        for i in range(self.count):
+            mine = tuple(at - self.bounds[i] for at in used if self.bounds[i] <= at < self.bounds[i + 1])
+            if mine:
+                columns.append((i, mine))
+        return Check(remap(whole, {at: n for n, at in enumerate(used)}), tuple(columns))

@@ -1,0 +1,60 @@
+"""New rows of an input of a join of many: their keys, computed once, and the hashes for each of its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Delta, Int64s
+from transom.kernels import scalar
+from transom.kernels.columns import validity
+from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
+from transom.kernels.multiway.graph import JoinGraph
+
+
+@dataclass(frozen=True)
+class Newcomers:
+    """New rows of an input without those that have a NULL in a key, and their hashes and keys for each table."""
+
+    columns: list[pa.Array]
+    hashes: list[Hashes]
+    keys: list[pa.Array | None]
+    ta: Int64s
+    te: Int64s
+    holder: Int64s
+
+
+def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
+    """The rows of a delta, prepared for input i."""
+    keys = {c: scalar.evaluate(key, delta.values) for c, key in enumerate(graph.keys[i]) if key is not None}
+    columns, ta, te, holder = delta.values.columns, delta.ta, delta.te, delta.holder
+    null = np.zeros(len(delta), dtype=np.bool_)
+    for key in keys.values():
+        valid = validity(key)
+        if valid is not None:
+            null |= valid == 0
+    if null.any():
+        rows = np.flatnonzero(~null)
+        take = pa.array(rows)
+        columns = delta.values.take(take).columns
+        keys = {c: key.take(take) for c, key in keys.items()}
+        ta, te, holder = ta[rows], te[rows], holder[rows]
+    hashes: list[Hashes] = []
+    texts: list[pa.Array | None] = []
+    for classes in graph.indexes[i]:
+        parts = [keys[c] for c in classes]
+        text = None
+        if not parts:
+            hashed = np.zeros(len(ta), dtype=np.uint64)
+        elif single_word(parts):
+            hashed, _ = hash_words(parts)
+        else:
+            encoded = encode_keys(parts, len(ta))
+            hashed = encoded.hashes
+            buffers = [None, pa.py_buffer(encoded.offsets.astype(np.int32)), pa.py_buffer(encoded.data)]
+            text = pa.Array.from_buffers(pa.binary(), len(ta), buffers)
+        hashes.append(hashed)
+        texts.append(text)
+    return Newcomers(columns, hashes, texts, ta, te, holder)

@@ -1,0 +1,42 @@
+"""Every case of a join, of two inputs or more, by every tactic for many, restarted after every row and in buckets."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.conformance import Case, disagreement, inputs, load
+from tests.runtimes_under_test import RUNTIMES
+from transom.cql.statements import parse_statements
+from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.planner.multiway import TACTICS
+from transom.planner.plan import plan
+
+CASES = [case for case in load() if case.file in ("multiway", "join") and case.only is None]
+
+
+def bound(case: Case, tactic: str) -> tuple[QueryStatement, Catalogue]:
+    catalogue = Catalogue()
+    statement = parse_statements(case.cql, catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    catalogue.options["multiway"] = tactic
+    return statement, catalogue
+
+
+def test_every_tactic_runs_the_cases_of_many_inputs() -> None:
+    many = [case for case in CASES if case.file == "multiway"]
+    assert len(many) >= 12 and len(CASES) > len(many)
+    for case in many:
+        for tactic, kind in zip(TACTICS, ("Join", "MultiwayJoin"), strict=True):
+            statement, catalogue = bound(case, tactic)
+            kinds = [operator.kind for operator in plan(statement.query, catalogue).walk()]
+            assert kind in kinds and sum(one in kinds for one in ("Join", "MultiwayJoin")) == 1
+
+
+@pytest.mark.parametrize("tactic", TACTICS)
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_conformance_by_tactic(case: Case, tactic: str) -> None:
+    statement, catalogue = bound(case, tactic)
+    for runtime in ("local_restarted", "buckets"):
+        answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
+        told = disagreement(case, statement.query.schema, answer)
+        assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"

@@ -1,0 +1,36 @@
+"""EXPLAIN ANALYZE proves which tactic of a join of many inputs ran, and what it keeps: no intermediate results."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from transom.session import Session
+
+NOON = datetime(2024, 5, 1, 12)
+STREAMS = ("a", "b", "c", "d")
+
+
+def measured(tactic: str) -> list[dict[str, Any]]:
+    """What the joins did; 300 rows of each stream, with two matches a probe."""
+    session = Session()
+    for name in STREAMS:
+        session.stream(name, [{"ts": NOON + timedelta(seconds=i), "k": i // 2} for i in range(300)], time="ts")
+    inputs = ", ".join(f"{name} [1 HOUR]" for name in STREAMS)
+    *_, result = session.sql(f"""
+        SET multiway = '{tactic}';
+        EXPLAIN ANALYZE JSON SELECT a.k FROM {inputs} WHERE a.k = b.k AND b.k = c.k AND c.k = d.k
+    """)
+    assert result.text is not None
+    return [one for one in json.loads(result.text)["operators"] if one["operator"] in ("Join", "MultiwayJoin")]
+
+
+def test_one_join_of_all_makes_the_answer_and_nothing_else() -> None:
+    (whole,) = measured("mjoin")
+    tree = measured("tree")
+    assert whole["operator"] == "MultiwayJoin" and whole["tactic"] == "mjoin"
+    assert whole["measured"]["rows_in"] == 4 * 300
+    assert [one["measured"]["rows_out"] for one in tree] == [600, 1200, 2400]
+    assert whole["measured"]["rows_out"] == 2400
+    assert whole["measured"]["state_bytes"] < sum(one["measured"]["state_bytes"] for one in tree)
