@@ -46,7 +46,7 @@ QUERIES = {
     f"SET joinagg = 'factorised'; SELECT COUNT(*), SUM(a.f), MIN(b.v) {PAIRS}": "changes",
     f"SET joinagg = 'ic'; SELECT a.v, COUNT(*), SUM(a.f) {PAIRS} GROUP BY a.v": "changes",
     f"SET joinagg = 'tc'; SELECT b.v, SUM(a.f), MIN(b.v) {PAIRS.replace('ROWS 3', 'NOW')} GROUP BY b.v": "changes",
-    f"SET multiway = 'mjoin'; SELECT a.v {PAIRS.replace('s [ROWS 3] AS b', 's [PARTITION BY v ROWS 2] AS b')}": "changes",
+    f"SET multiway = 'mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
 }
 
