@@ -65,16 +65,25 @@ class Given:
         self._deltas[number] = delta
 
 
+def _asked(kernels: tuple[Kernel, ...]) -> list[tuple[int, Punctual]] | None:
+    """Those of an operator's kernels that can tell when they are due, and their places; None where one cannot.
+
+    For one without a memory nothing is ever due by itself, so it need not be asked.
+    """
+    found: list[tuple[int, Punctual]] = []
+    for place, kernel in enumerate(kernels):
+        if not isinstance(kernel, Punctual):
+            return None
+        if kernel.start() is not None:
+            found.append((place, kernel))
+    return found
+
+
 class Agenda:
     """`sources` are the inputs of each operator, whose numbers are below its own."""
 
     def __init__(self, kernels: Sequence[tuple[Kernel, ...]], sources: Sequence[Sequence[Source]]) -> None:
-        self._ask = [
-            [each for each in of_one if isinstance(each, Punctual)]
-            if all(isinstance(each, Punctual) for each in of_one)
-            else None
-            for of_one in kernels
-        ]
+        self._ask = [_asked(of_one) for of_one in kernels]
         self._followers: list[list[int]] = [[] for _ in kernels]
         self._readers: dict[str, list[int]] = {}
         for number, inputs in enumerate(sources):
@@ -108,10 +117,12 @@ class Agenda:
             self._want(self._followers[number])
         if self._nothing[number] is None:
             self._nothing[number] = replace(nothing_like(delta, BEGINNING), values=empty_batch(delta.values.schema))
-        kernels = self._ask[number]
-        if kernels is not None:
-            pairs = zip(kernels, memories, strict=True)
-            self._due[number] = min((kernel.due(memory) for kernel, memory in pairs), default=FOREVER)
+        asked = self._ask[number]
+        if asked is not None:
+            due = FOREVER
+            for place, kernel in asked:
+                due = min(due, kernel.due(memories[place]))
+            self._due[number] = due
 
     def _want(self, numbers: Iterable[int]) -> None:
         for number in numbers:
