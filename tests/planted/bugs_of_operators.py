@@ -181,8 +181,8 @@ JOIN: Final = (
     Bug(
         "residual_skipped_for_a_single_pair",
         "kernels/join/join.py",
-        "if self.residual is not None:\n                found",
-        "if self.residual is not None and found.shape[1] > 1:\n                found",
+        "if self.residual is not None:\n                kept",
+        "if self.residual is not None and found.shape[1] > 1:\n                kept",
         "the rest of the predicate is not asked when a step has one candidate",
     ),
     Bug(

@@ -7,6 +7,7 @@ Keeps: both sides (`ring_hash.py`, `lazy_hash.py`), and pairs with open ends (`o
 Needs: what the tactic needs; `nested_loop` is the lazy tactic with one chain for everything and takes any predicate.
 Costs: a probe per row and what the tactic says; payload columns are gathered once the pairs are known.
 
+>>> import pyarrow as pa
 >>> from transom.plan.expression import ColumnRef
 >>> from transom.state.holders import HolderPool
 >>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
@@ -21,20 +22,18 @@ Costs: a probe per row and what the tactic says; payload columns are gathered on
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
 from transom.kernels import scalar
-from transom.kernels.columns import empty_batch, is_text
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
+from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, arrivals, probe
 from transom.kernels.kernel import Step, open_rows
-from transom.plan.expression import Expression, columns_of, remap
+from transom.plan.expression import Expression
 from transom.state.codec import saved_bytes
 
 BLOCK = 1 << 18  # candidate pairs looked at together
@@ -66,20 +65,13 @@ class JoinState:
 
 
 @dataclass(frozen=True)
-class JoinKernel:
-    """`left_keys[i] = right_keys[i]` and the residual, an expression over the columns of both sides, must hold."""
-
-    tactic: str  # ring_hash, lazy_hash, nested_loop
-    left_keys: tuple[Expression, ...]
-    right_keys: tuple[Expression, ...]
-    residual: Expression | None
-    schema: pa.Schema
-    left_width: int
+class JoinKernel(JoinPredicate):
+    """Rows with lifetimes in, pairs with lifetimes out."""
 
     def start(self) -> JoinState:
         side = RingSide if self.tactic == "ring_hash" else LazySide
         types = self.schema.types
-        return JoinState(side.of(types[: self.left_width], self._keyed), side.of(types[self.left_width :], self._keyed))
+        return JoinState(side.of(types[: self.left_width], self.keyed), side.of(types[self.left_width :], self.keyed))
 
     def due(self, state: JoinState) -> int:
         return min(state.left.due, state.right.due)
@@ -100,7 +92,7 @@ class JoinKernel:
                 left.link(of_left)
                 parts += self._pairs(state, of_left, True, step.upto)
         if not parts:
-            out = Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+            out = Delta(self.no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
         else:
             out = self._emit(state, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), step)
         return self._expire(state, out, step)
@@ -131,28 +123,14 @@ class JoinKernel:
             if not mine_is_left:
                 found = found[[OTHER, MINE, PAIR_TA, PAIR_TE]]
             if self.residual is not None:
-                found = found[:, self._satisfying(state, found[0], found[1])]
+                kept = self.satisfying(state.left, state.right, found[0], found[1])
+                found = found if kept is None else found[:, kept]
             parts.append(found)
         return parts
 
-    def _satisfying(self, state: JoinState, left: Int64s, right: Int64s) -> Int64s:
-        """Which of the pairs satisfy the residual; only the columns that it reads are gathered."""
-        expression, left_columns, right_columns = self._narrow_residual
-        types = self.schema.types
-        arrays = state.left.gather(left, left_columns, types[: self.left_width])
-        arrays += state.right.gather(right, right_columns, types[self.left_width :])
-        if not arrays:  # a constant
-            arrays = [pa.nulls(len(left))]
-        batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-        positions = scalar.keep(expression, batch)
-        return np.arange(len(left)) if positions is None else positions.to_numpy().astype(np.int64)
-
     def _emit(self, state: JoinState, pairs: Int64s, step: Step) -> Delta:
         left, right, ta, te = pairs
-        types = self.schema.types
-        arrays = state.left.gather(left, range(self.left_width), types[: self.left_width])
-        arrays += state.right.gather(right, range(len(types) - self.left_width), types[self.left_width :])
-        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        values = self.values(state.left, state.right, left, right)
         if not state.left.lifetimes.undetermined and not state.right.lifetimes.undetermined:
             return Delta(values, ta, te, no_holders(len(ta)), step.upto)
         delta, holder = open_rows(values, ta, te, step, Ends())
@@ -179,24 +157,3 @@ class JoinKernel:
         left.free(dead[0])
         right.free(dead[1])
         return replace(out, ends=ends) if ends.chunks else out
-
-    @cached_property
-    def _no_values(self) -> pa.RecordBatch:
-        return empty_batch(self.schema)
-
-    @cached_property
-    def _keyed(self) -> bool:
-        """Whether equal hashes do not yet mean equal keys."""
-        if len(self.left_keys) == 1:
-            type_ = self.left_keys[0].type
-            return is_text(type_) or pa.types.is_decimal(type_)
-        return bool(self.left_keys)
-
-    @cached_property
-    def _narrow_residual(self) -> tuple[Expression, list[int], list[int]]:
-        """The residual over only the columns it reads, and which those are on either side."""
-        assert self.residual is not None
-        used = sorted(columns_of(self.residual))
-        narrow = remap(self.residual, {column: i for i, column in enumerate(used)})
-        left = [column for column in used if column < self.left_width]
-        return narrow, left, [column - self.left_width for column in used if column >= self.left_width]

@@ -9,6 +9,7 @@ Needs: for `ring_hash` that the rows of both sides depart in the order in which 
 Costs: a probe per row when it arrives and one when it departs, and what the tactic says; payload columns are gathered
     once the pairs are known, those of a pair twice.
 
+>>> import pyarrow as pa
 >>> from transom.plan.expression import ColumnRef
 >>> from transom.state.holders import HolderPool
 >>> rows = SignedDelta(pa.record_batch({"k": [1, 1]}), np.array([4, 2]), departed=1, upto=5)
@@ -23,21 +24,19 @@ Costs: a probe per row when it arrives and one when it departs, and what the tac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from transom.core.delta import SignedDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
-from transom.kernels.columns import empty_batch, is_text
+from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.kernel import Step
 from transom.kernels.negative.counting_side import CountedRows
 from transom.kernels.negative.events import ARRIVES, Changes, Events
 from transom.kernels.negative.match import START, Found, match
 from transom.kernels.negative.ring_side import NegativeRing
-from transom.plan.expression import Expression, columns_of, remap
+from transom.plan.expression import Expression
 
 BLOCK = 1 << 18  # candidate pairs looked at together
 
@@ -49,21 +48,14 @@ class NegativeJoinState:
 
 
 @dataclass(frozen=True)
-class NegativeJoinKernel:
-    """`left_keys[i] = right_keys[i]` and the residual, an expression over the columns of both sides, must hold."""
-
-    tactic: str  # ring_hash, lazy_hash, nested_loop
-    left_keys: tuple[Expression, ...]
-    right_keys: tuple[Expression, ...]
-    residual: Expression | None
-    schema: pa.Schema
-    left_width: int
+class NegativeJoinKernel(JoinPredicate):
+    """Rows that arrive and depart in, pairs that arrive and depart out."""
 
     def start(self) -> NegativeJoinState:
         side = NegativeRing if self.tactic == "ring_hash" else CountedRows
         types = self.schema.types
         left, right = types[: self.left_width], types[self.left_width :]
-        return NegativeJoinState(side.of(left, self._keyed), side.of(right, self._keyed))
+        return NegativeJoinState(side.of(left, self.keyed), side.of(right, self.keyed))
 
     def due(self, state: NegativeJoinState) -> int:
         return FOREVER
@@ -92,7 +84,8 @@ class NegativeJoinKernel:
             found = Found.room(size, left.counting)
             found = found.first(match(events, left, right, cursor, found))
             if self.residual is not None and len(found.event):
-                found = self._satisfying(state, found)
+                kept = self.satisfying(state.left, state.right, found.left, found.right)
+                found = found if kept is None else found.picked(kept)
             parts.append(found)
             size = min(BLOCK, 2 * size)
         if not parts:
@@ -101,21 +94,9 @@ class NegativeJoinKernel:
             return parts[0]
         return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _satisfying(self, state: NegativeJoinState, found: Found) -> Found:
-        """The pairs that satisfy the residual; only the columns that it reads are gathered."""
-        expression, left_columns, right_columns = self._narrow_residual
-        types = self.schema.types
-        arrays = state.left.gather(found.left, left_columns, types[: self.left_width])
-        arrays += state.right.gather(found.right, right_columns, types[self.left_width :])
-        if not arrays:  # a constant
-            arrays = [pa.nulls(len(found.event))]
-        batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-        positions = scalar.keep(expression, batch)
-        return found if positions is None else found.picked(positions.to_numpy())
-
     def _emit(self, state: NegativeJoinState, events: Events, found: Found, step: Step) -> SignedDelta:
         if not len(found.event):
-            return SignedDelta(self._no_values, no_int64s(), 0, step.upto)
+            return SignedDelta(self.no_values, no_int64s(), 0, step.upto)
         arrives = (events.kind & ARRIVES)[found.event]
         departing = np.flatnonzero(arrives == 0)
         order = np.concatenate([departing, np.flatnonzero(arrives)])
@@ -124,30 +105,5 @@ class NegativeJoinKernel:
             times = found.times[order]
             departed = int(times[:departed].sum())
             order = np.repeat(order, times)
-        types = self.schema.types
-        arrays = state.left.gather(found.left[order], range(self.left_width), types[: self.left_width])
-        width = len(types) - self.left_width
-        arrays += state.right.gather(found.right[order], range(width), types[self.left_width :])
-        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        values = self.values(state.left, state.right, found.left[order], found.right[order])
         return SignedDelta(values, events.t[found.event[order]], departed, step.upto)
-
-    @cached_property
-    def _no_values(self) -> pa.RecordBatch:
-        return empty_batch(self.schema)
-
-    @cached_property
-    def _keyed(self) -> bool:
-        """Whether equal hashes do not yet mean equal keys."""
-        if len(self.left_keys) == 1:
-            type_ = self.left_keys[0].type
-            return is_text(type_) or pa.types.is_decimal(type_)
-        return bool(self.left_keys)
-
-    @cached_property
-    def _narrow_residual(self) -> tuple[Expression, list[int], list[int]]:
-        """The residual over only the columns it reads, and which those are on either side."""
-        assert self.residual is not None
-        used = sorted(columns_of(self.residual))
-        narrow = remap(self.residual, {column: i for i, column in enumerate(used)})
-        left = [column for column in used if column < self.left_width]
-        return narrow, left, [column - self.left_width for column in used if column >= self.left_width]
