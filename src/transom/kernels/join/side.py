@@ -103,10 +103,6 @@ class Side:
             self.lifetimes.observe(rows.holder[is_open], slots[is_open])
 
     @property
-    def ta(self) -> Int64s:
-        return self.entries[:, TA]
-
-    @property
     def te(self) -> Int64s:
         return self.entries[:, TE]
 

@@ -32,9 +32,8 @@ from transom.state.holders import HolderQueue
 
 @dataclass
 class RowsWindowState:
-    """The holders of the open rows and, where a RANGE may end them, their times. `seen` rows came before the next."""
+    """The holders of the open rows and, where a RANGE may end them, their times."""
 
-    seen: int = 0
     open: HolderQueue = field(default_factory=HolderQueue)
     times: Fifo = field(default_factory=lambda: Fifo.of(1))
 
@@ -53,15 +52,14 @@ class RowsWindow:
     def step(self, state: RowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         fresh, waiting = len(rows), len(state.open)
-        # Row j is pushed out by row j + N. Open rows are the youngest: the first of them is number seen - waiting.
-        pushed = min(max(waiting + fresh - self.rows, 0), waiting + fresh)
+        # Row j is pushed out by row j + N, and the open rows are the youngest before those that come now.
+        pushed = max(waiting + fresh - self.rows, 0)
         te = rows.t[self.rows - waiting : self.rows - waiting + pushed]
         if self.length < UNBOUNDED:
             te = self._by_time(state, rows.t, te, step.upto)
         own = max(len(te) - waiting, 0)  # rows that come and go in this step
         holder = state.open.take(step.holders, fresh - own, self.rows)
         ends = state.open.close(step.holders, te[:waiting])
-        state.seen += fresh
         if not own:
             return Delta(rows.values, rows.t, forever(fresh), holder, step.upto, ends)
         own_te = te[waiting:]
