@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from random import Random
 from typing import Any
 
@@ -66,6 +67,7 @@ class Home:
         return again.parcels
 
     def lose_memory(self) -> None:
+        self.bucket.close()
         self.bucket = Bucket(self.bucket.layout, self.bucket.fragment.number, self.bucket.bucket)
         if self._path is not None and os.path.exists(self._path):
             os.unlink(self._path)
@@ -150,6 +152,10 @@ class Cluster:
             elif self._disorder.random() < 0.8:
                 home.lose_memory()
 
+    def close(self) -> None:
+        for home in self.homes.values():
+            home.bucket.close()
+
     @property
     def upto(self) -> int | None:
         """How far all of the answer is out: all buckets agree on it."""
@@ -198,21 +204,21 @@ def run_in_buckets(
 ) -> History:
     """Run the batches, then end all inputs; static tables come with the first batch, in a task of their own."""
     layout = Layout(plan(query, catalogue), catalogue, emit, buckets, unordered)
-    cluster = Cluster(layout, disorder)
-    answer = Answer(isinstance(query, Stream), emit)
-    timed = [name for name, definition in layout.sources.items() if definition.time is not None]
-    static = [Push(name, inputs.get(name, []), end=True) for name in layout.sources if name not in timed]
-    given = one_by_one(all_at_once(inputs)) if batches is None else batches
-    todo = [[[push for push in task if push.name in timed] for task in batch] for batch in given]
-    todo += [[[Push(name, [], end=True)]] for name in timed]
-    todo = [[static, *todo[0]], *todo[1:]] if todo else [[static]]
-    for i, batch in enumerate(todo):
-        answer.add(merged(cluster.batch(batch), layout.emit_name, layout.output_schema))
-        watch(batch, cluster, answer)
-        if restart(i):
-            cluster.restart()
-    assert all(status["progress"] == FOREVER for status in cluster.statuses.values())
-    used, late, rejected = (cluster.counts(what) for what in ("used", "late", "rejected"))
-    for name in timed:
-        assert used[name] + late[name] + rejected[name] == len(inputs.get(name, [])), (name, used, late, rejected)
-    return answer.history(late=late, rejected=rejected)
+    with closing(Cluster(layout, disorder)) as cluster:
+        answer = Answer(isinstance(query, Stream), emit)
+        timed = [name for name, definition in layout.sources.items() if definition.time is not None]
+        static = [Push(name, inputs.get(name, []), end=True) for name in layout.sources if name not in timed]
+        given = one_by_one(all_at_once(inputs)) if batches is None else batches
+        todo = [[[push for push in task if push.name in timed] for task in batch] for batch in given]
+        todo += [[[Push(name, [], end=True)]] for name in timed]
+        todo = [[static, *todo[0]], *todo[1:]] if todo else [[static]]
+        for i, batch in enumerate(todo):
+            answer.add(merged(cluster.batch(batch), layout.emit_name, layout.output_schema))
+            watch(batch, cluster, answer)
+            if restart(i):
+                cluster.restart()
+        assert all(status["progress"] == FOREVER for status in cluster.statuses.values())
+        used, late, rejected = (cluster.counts(what) for what in ("used", "late", "rejected"))
+        for name in timed:
+            assert used[name] + late[name] + rejected[name] == len(inputs.get(name, [])), (name, used, late, rejected)
+        return answer.history(late=late, rejected=rejected)

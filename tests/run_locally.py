@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -93,38 +94,44 @@ def run_locally(
     watch: Callable[[Pipeline, Answer], None] = lambda pipeline, answer: None,
 ) -> History:
     """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i."""
-    operator = plan(query, catalogue)
-    pipeline = Pipeline(operator, catalogue, emit)
-    answer = Answer(isinstance(query, Stream), emit)
-    definitions = {name: catalogue.relations[name] for name in pipeline.names}
-    for name in pipeline.statics:
-        _push(pipeline, definitions, Push(name, inputs.get(name, [])))
-    todo = list(all_at_once(inputs) if pushes is None else pushes)
-    todo += [Push(name, [], end=True) for name in pipeline.inputs]
-    for i, push in enumerate(todo):
-        if push.name not in pipeline.inputs:
-            continue
-        _push(pipeline, definitions, push)
-        output, _ = pipeline.advance()
-        if output is not None:
-            answer.add(output.rows)
-        watch(pipeline, answer)
-        if restart(i):
-            saved = pipeline.snapshot()
-            pipeline = Pipeline(operator, catalogue, emit)
-            pipeline.restore(saved)
-    if not pipeline.inputs:
-        output, _ = pipeline.advance()
-        if output is not None:
-            answer.add(output.rows)
-    for name in pipeline.inputs:
-        ledger = pipeline.ledger(name)
-        assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)
-        assert ledger.waiting == sum(len(part.t) for part in pipeline.state.doors.inputs[name].waiting), (name, ledger)
-    assert pipeline.progress == FOREVER
-    late = {name: pipeline.ledger(name).late for name in pipeline.inputs}
-    rejected = {name: pipeline.ledger(name).rejected for name in pipeline.inputs}
-    return answer.history(late=late, rejected=rejected)
+    with ExitStack() as threads:
+        operator = plan(query, catalogue)
+        pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+        answer = Answer(isinstance(query, Stream), emit)
+        definitions = {name: catalogue.relations[name] for name in pipeline.names}
+        for name in pipeline.statics:
+            _push(pipeline, definitions, Push(name, inputs.get(name, [])))
+        todo = list(all_at_once(inputs) if pushes is None else pushes)
+        todo += [Push(name, [], end=True) for name in pipeline.inputs]
+        for i, push in enumerate(todo):
+            if push.name not in pipeline.inputs:
+                continue
+            _push(pipeline, definitions, push)
+            output, _ = pipeline.advance()
+            if output is not None:
+                answer.add(output.rows)
+            watch(pipeline, answer)
+            if restart(i):
+                saved = pipeline.snapshot()
+                threads.close()
+                pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+                pipeline.restore(saved)
+        pipeline.settle()
+        if not pipeline.inputs:
+            output, _ = pipeline.advance()
+            if output is not None:
+                answer.add(output.rows)
+        for name in pipeline.inputs:
+            ledger = pipeline.ledger(name)
+            assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)
+            assert ledger.waiting == sum(len(part.t) for part in pipeline.state.doors.inputs[name].waiting), (
+                name,
+                ledger,
+            )
+        assert pipeline.progress == FOREVER
+        late = {name: pipeline.ledger(name).late for name in pipeline.inputs}
+        rejected = {name: pipeline.ledger(name).rejected for name in pipeline.inputs}
+        return answer.history(late=late, rejected=rejected)
 
 
 def _push(pipeline: Pipeline, definitions: dict[str, Any], push: Push) -> None:

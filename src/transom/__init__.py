@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Session,
         SinkError,
         SourceError,
+        StandingQuery,
         Status,
         TransomError,
     )
@@ -41,6 +42,7 @@ _HOMES = {
     "Session": "transom.session",
     "SinkError": "transom.core.errors",
     "SourceError": "transom.core.errors",
+    "StandingQuery": "transom.program.standing",
     "Status": "transom.program.status",
     "TransomError": "transom.core.errors",
 }
@@ -59,6 +61,7 @@ __all__ = [
     "Session",
     "SinkError",
     "SourceError",
+    "StandingQuery",
     "Status",
     "TransomError",
 ]

@@ -15,7 +15,6 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.connectors.callback import CallbackSink
 from transom.connectors.screen import Screen
 from transom.core.errors import (
     CheckpointError,
@@ -33,21 +32,21 @@ from transom.plan.options import read_option
 from transom.program.clock import Clock
 from transom.program.declare import Bound, Late
 from transom.program.explained import Explained, explained, explained_all
-from transom.program.inputs import Inputs
-from transom.program.orders import Answer, Ordering
+from transom.program.inputs import Inputs, of_spark
+from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, Query, Run, Runtime, Terms
+from transom.program.run import EVERY, OnBatch, OpenRun, Order, Query, Run, Runtime, Terms
 from transom.program.running import RunningQuery
+from transom.program.standing import Emit, StandingQueries, StandingQuery
+from transom.program.statistics import sampling
 from transom.program.status import Status
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.runtime import LocalRuntime
 
-Emit = OneOf["changes", "lifetimes", "latest"]
 
-
-class Session:
+class Session(StandingQueries):
     """Standing queries over files, rows in memory and DataFrames.
 
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
@@ -98,7 +97,7 @@ class Session:
         >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
         [{'room': 'b'}]
         """
-        self._inputs.table(name, self._runtime.adopt(name, data) if _of_spark(data) else data)
+        self._inputs.table(name, self._runtime.adopt(name, data) if of_spark(data) else data)
 
     def stream(
         self,
@@ -126,7 +125,7 @@ class Session:
         >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.side_table["row"].to_pylist()
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
-        rows = self._runtime.adopt(name, data) if _of_spark(data) else data
+        rows = self._runtime.adopt(name, data) if of_spark(data) else data
         self._inputs.stream(name, rows, time, bound, late, columns)
 
     def append(self, name: str, data: Any) -> None:
@@ -225,16 +224,12 @@ class Session:
         [7, 8]
         """
         one = self._only(text)
-        answer: Answer | None = None
         taker = "on_batch" if on_batch is not None else "on_rows"
         if one.sink is not None and (on_rows is not None or on_batch is not None):
             raise OptionError(
                 f"the rows go to the sink '{one.sink.name}', and {taker} would get none",
                 remedy=f"leave {taker} out, or write the query without INSERT INTO",
             )
-        if on_rows is not None:
-            sink = CallbackSink(on_rows)
-            answer = lambda one, name, schema: sink  # noqa: E731
         # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
         every = 1 if one.sink is None and checkpoint is None else EVERY
         run = self.assemble(
@@ -243,7 +238,7 @@ class Session:
             follow=follow,
             checkpoint=checkpoint,
             every=every,
-            answer=answer,
+            answer=handing(on_rows),
             clock=clock,
             on_batch=on_batch,
         )
@@ -259,6 +254,7 @@ class Session:
         """Stop the queries that `start` started, and Spark if this session started it."""
         for query in list(self._running):
             query.stop()
+        self._stop_standing()
         self._runtime.close()
 
     def __enter__(self) -> Session:
@@ -287,7 +283,7 @@ class Session:
         measure = self._runtime.measure if analyze else None
         if not json:
             return explained_all(planned, measure)
-        plans = [plan for one in planned for plan in explained(one, measure).plans]
+        plans = list(explained_all(planned, measure).plans)
         return Explained(json_text.dumps({"queries": plans}, indent=2))
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
@@ -298,11 +294,10 @@ class Session:
 
     def prepare(self, text: str, fixed: dict[str, Any] | None = None) -> list[Planned]:
         """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET."""
-        planned = read_program(text, self.catalogue, fixed)
+        planned = read_program(text, self.catalogue, fixed, sampling(self._inputs.peek, self._runtime.machine))
         for one in planned:
-            if isinstance(one.statement, CreateStatement):
-                definition = one.statement.definition
-                if isinstance(definition, StreamDefinition | TableDefinition):
+            match one.statement:
+                case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
                     self._inputs.hold(definition)
         return planned
 
@@ -354,6 +349,15 @@ class Session:
             )
         return queries[0]
 
+    def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> Order:
+        ordering = Ordering(self.screen, emit, self._follow, None, self._inputs.side, handing(on_rows))
+        return ordering.orders([one], [name])[0]
+
+    def _open_run(self, follow: bool) -> OpenRun:
+        run = self._runtime.open(Terms(follow, every=1))
+        run.listeners += self._listeners
+        return run
+
     def _result(self, one: Planned, query: Query | None) -> Result:
         text = one.statement.text
         if isinstance(one.statement, ExplainStatement):
@@ -376,11 +380,6 @@ def _runtime(name: str, inputs: Inputs, spark: Any, cores: int | None) -> Runtim
     raise OptionError(f"runtime cannot be '{name}'", remedy="write local or spark")
 
 
-def _of_spark(data: Any) -> bool:
-    """Whether it is a DataFrame of Spark: told by its class, so that nobody has to import PySpark."""
-    return type(data).__module__.partition(".")[0] == "pyspark"
-
-
 __all__ = [
     "CheckpointError",
     "EvaluationError",
@@ -395,6 +394,7 @@ __all__ = [
     "Session",
     "SinkError",
     "SourceError",
+    "StandingQuery",
     "Status",
     "TransomError",
 ]

@@ -99,6 +99,11 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["multiway", "auto", "the tactic of joins of many inputs"],
         ["joinagg", "auto", "the tactic of aggregates over joins"],
         ["lifetimes", "auto", "how rows tell when they end: direct, or by negative tuples"],
+        ["sharing", "auto", "whether queries of a run that have the same join share it"],
+        ["slide_join", "auto", "the tactic of joins of windows that slide, told by RSTREAM"],
+        ["memory", "none", "the memory that such a join keeps to; more is on disk"],
+        ["spill", "none", "where on disk; by default a folder for temporary files"],
+        ["disk_speed", "none", "bytes a second that the disk is slowed down to"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],
         ["batch_files", "none", "on Spark, the most files read in one batch"],
     ]

@@ -86,6 +86,25 @@ def test_a_table_given_by_its_changes() -> None:
     assert "no column 'op'" in refused("SELECT op FROM t", known).what
 
 
+def test_a_rate_is_for_the_planner_and_a_generator_reads_it_too() -> None:
+    catalogue = Catalogue()
+    parse_statements(
+        """CREATE STREAM files (a INT) WITH (time = arrival, connector = 'files', path = 'x.csv', rate = 20);
+           CREATE STREAM made (a INT) WITH (time = arrival, connector = 'generator', rate = 0.5);
+           CREATE STREAM usual (a INT) WITH (time = arrival, connector = 'generator');
+           CREATE STREAM unknown (a INT) WITH (time = arrival, connector = 'memory')""",
+        catalogue,
+    )
+    found = [catalogue.relations[name] for name in ("files", "made", "usual", "unknown")]
+    assert [each.rate for each in found if isinstance(each, StreamDefinition)] == [20.0, 0.5, 1.0, None]
+    assert ["rate" in each.properties for each in found if isinstance(each, StreamDefinition)] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
 @pytest.mark.parametrize(
     "columns", ["k INT, v INT, ts TIMESTAMP, PRIMARY KEY (K, v)", "k INT, v INT, ts TIMESTAMP, PRIMARY KEY (k, V)"]
 )
@@ -164,6 +183,9 @@ def test_views_are_streams_or_relations() -> None:
         ("CREATE STREAM q (a INT, PRIMARY KEY (a))", "no primary key", "CREATE TABLE", "PRIMARY KEY (a)"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, late = 'keep')", "'late' cannot be", "'side'", "'keep'"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, idle = 'long')", "'idle' cannot be", "30 SECONDS", "'long'"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 'many')", "'rate' cannot be", "rate = 20", "'many'"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 0)", "'rate' cannot be", "rate = 20", "0"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 'nan')", "'rate' cannot be", "rate = 20", "'nan'"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, changes = 'a')", "no change column", "CREATE TABLE", "'a'"),
         ("CREATE STREAM q (a INT) WITH (a = 1, A = 2)", "twice", "leave one", "A"),
         ("CREATE STREAM q (a INT) WITH (a 1)", "= is missing", "write =", "1"),

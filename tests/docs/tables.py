@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from tests.docs.pages import RESULTS
 from tests.docs.timeline import label
 from tests.runtimes_under_test import RUNTIMES
+from transom.benchmarks.multiway_report import tables
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
@@ -176,7 +179,31 @@ def error_table() -> str:
     return "\n".join(lines)
 
 
-PARTS: Final[dict[str, Callable[[], str]]] = {"functions": functions, "options": options, "errors": error_table}
+def measured_joins() -> str:
+    """What `transom bench multiway --json` has written down, of the machine with the fewest cores first."""
+    told = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
+    told.sort(key=lambda one: int(one["machine"]["cores"]))
+    return "\n\n".join(f"### On {one['machine']['cores']} cores\n\n{tables(one)}" for one in told)
+
+
+def machines() -> str:
+    """The files of results, and the machines that they are from."""
+    lines = ["| file | cores | processor | memory | versions |", "| --- | --- | --- | --- | --- |"]
+    for path in sorted(RESULTS.glob("*.json")):
+        one = json.loads(path.read_text(encoding="utf-8"))["machine"]
+        versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
+        machine = f"{one['cores']} | {one['processor']} | {one['memory_gib']} GiB"
+        lines.append(f"| [{path.name}]({path.name}) | {machine} | {versions} |")
+    return "\n".join(lines)
+
+
+PARTS: Final[dict[str, Callable[[], str]]] = {
+    "functions": functions,
+    "options": options,
+    "errors": error_table,
+    "multiway": measured_joins,
+    "machines": machines,
+}
 """What may stand in a made part, by its name."""
 
 

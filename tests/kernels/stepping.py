@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, StreamDelta
 from transom.core.time import FOREVER
+from transom.kernels.crew import Crew
 from transom.kernels.kernel import Step
 from transom.pipeline.registry import STATE_CLASSES
 from transom.runtimes.reference.history import canonical
@@ -88,6 +89,7 @@ class Stepped:
     before: int = 0
     lives: list[Life] = field(default_factory=list)
     open: dict[int, tuple[Values, int]] = field(default_factory=dict)  # by holder
+    crew: Crew | None = None
 
     def __post_init__(self) -> None:
         self.state = self.kernel.start()
@@ -95,12 +97,14 @@ class Stepped:
 
     def step(self, inputs: Any, upto: int) -> Any:
         """One step; the holders closed in it may be used again afterwards."""
-        out = self.kernel.step(self.state, inputs, Step(self.before, upto, self.origin, self.holders))
+        out = self.kernel.step(self.state, inputs, Step(self.before, upto, self.origin, self.holders, crew=self.crew))
         if isinstance(out, Delta):
             self.note(out)
         self.before = upto
         self.holders.finish_step()
         if self.restart:
+            if self.crew is not None:
+                self.crew.settle()
             saved = codec.encode((self.state, self.holders))
             self.state, self.holders = codec.decode(saved, STATE_CLASSES)
         return out

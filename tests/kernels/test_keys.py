@@ -116,3 +116,14 @@ def test_null_is_null_whatever_lies_beneath() -> None:
     assert column.to_pylist() == [None, None, None]
     numbers, brought = KeyIndex().number(encode_keys([column], 3))
     assert numbers.tolist() == [0, 0, 0] and brought.tolist() == [0]
+
+
+def test_words_laid_together_are_those_laid_one_by_one() -> None:
+    """Keys of numbers alone are written at one blow; with a column of texts in front, one after the other."""
+    numbers = [pa.array([3, -1, 2**40]), pa.array([0.5, -0.0, float("nan")]), pa.array([True, False, True])]
+    together = encode_keys(numbers, 3)
+    texts = encode_keys([pa.array(["", "", ""]), *numbers], 3)
+    for row in range(3):
+        mine = bytes(together.data[together.offsets[row] : together.offsets[row + 1]])
+        behind = bytes(texts.data[texts.offsets[row] : texts.offsets[row + 1]])
+        assert len(mine) == 27 and behind == b"\x01\x00\x00" + mine

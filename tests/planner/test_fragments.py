@@ -7,6 +7,7 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.expression import columns_of
 from transom.planner.fragments import ANSWER, Fragment, fragments
 from transom.planner.plan import plan
+from transom.planner.statistics import Declared, Machine
 
 KNOWN = Catalogue()
 parse_statements(
@@ -24,7 +25,7 @@ parse_statements(
 
 
 def cut(text: str) -> list[Fragment]:
-    return fragments(plan(bind_query(text, KNOWN), KNOWN))
+    return fragments(plan(bind_query(text, KNOWN), KNOWN, Declared(KNOWN, Machine(buckets=4))))
 
 
 def shape(text: str) -> list[tuple[str, list[str]]]:

@@ -44,21 +44,40 @@ def keys(node: MultiwayJoin) -> list[list[str | None]]:
     return [[None if key is None else str(key) for key in own] for own in node.keys]
 
 
-@pytest.mark.parametrize("tactic", ["auto", "tree"])
-def test_the_tree_stays_what_it_was(tactic: str) -> None:
-    root = planned(ONE_KEY, multiway=tactic)
+def test_a_tree_is_joins_of_two_and_its_root_tells_why() -> None:
+    root = planned(ONE_KEY, multiway="tree")
     found = [each for each in root.walk() if each.kind == "Join"]
     assert len(found) == 2 and "MultiwayJoin" not in {each.kind for each in root.walk()}
     assert [("mjoin" in dict(each.tactic.refused)) for each in found] == [False, True]
+
+
+@pytest.mark.parametrize("tactic", ["auto", "tree"])
+def test_two_inputs_are_joined_as_ever(tactic: str) -> None:
     two = planned("SELECT A.x FROM A [NOW], B [NOW] WHERE A.k = B.k", multiway=tactic)
+    assert "MultiwayJoin" not in {each.kind for each in two.walk()}
     assert not any("mjoin" in dict(each.tactic.refused) for each in two.walk())
+
+
+@pytest.mark.parametrize("tactic", ["parallel_tree", "mjoin", "parallel_mjoin"])
+def test_what_is_asked_for_is_planned(tactic: str) -> None:
+    (found,) = [each for each in planned(ONE_KEY, multiway=tactic).walk() if each.kind == "MultiwayJoin"]
+    assert found.tactic.name == tactic and set(dict(found.tactic.refused).values()) == {"not asked for"}
+    assert found.tactic.estimates == () and found.tactic.rests_on == ()
+    with pytest.raises(RefusedError, match=f"'{tactic}' cannot run this query: lifetimes are told by negative tuples"):
+        planned(ONE_KEY, lifetimes="negative", multiway=tactic)
+
+
+def test_whoever_asks_for_a_join_of_two_gets_one() -> None:
+    root = planned(ONE_KEY, join="nested_loop")
+    assert [each.tactic.name for each in root.walk() if each.kind == "Join"] == ["nested_loop"] * 2
+    assert dict(root.inputs[0].tactic.refused)["mjoin"] == "SET join asks for nested_loop"
 
 
 def test_equalities_become_one_key_by_transitivity() -> None:
     found, node = multiway(ONE_KEY)
     assert keys(node) == [["k"], ["k"], ["k"]] and node.residual == () and node.last is None
     assert [str(need) for need in found.needs] == ["by (k)"] * 3
-    assert dict(found.tactic.refused) == {"tree": "not asked for"}
+    assert dict(found.tactic.refused) == dict.fromkeys(("tree", "parallel_tree", "parallel_mjoin"), "not asked for")
     _, again = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = C.k AND B.k = A.k AND C.k = B.k")
     assert keys(again) == [["k"], ["k"], ["k"]] and again.residual == ()
 
@@ -110,17 +129,18 @@ def test_the_key_goes_on_through_the_join() -> None:
 
 
 def test_negative_tuples_leave_the_tree() -> None:
-    assert "MultiwayJoin" not in {each.kind for each in planned(ONE_KEY, lifetimes="negative").walk()}
-    with pytest.raises(
-        RefusedError, match="'mjoin' cannot run this query: lifetimes are told by negative tuples"
-    ) as told:
+    root = planned(ONE_KEY, lifetimes="negative")
+    assert "MultiwayJoin" not in {each.kind for each in root.walk()}
+    (whole,) = [each for each in root.walk() if "mjoin" in dict(each.tactic.refused)]
+    assert dict(whole.tactic.refused)["parallel_mjoin"] == "lifetimes are told by negative tuples"
+    with pytest.raises(RefusedError) as told:
         planned(ONE_KEY, lifetimes="negative", multiway="mjoin")
     assert told.value.remedy is not None and "SET multiway" in told.value.remedy
 
 
 def test_aggregates_over_joins_stay_as_they_are() -> None:
     text = f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.k = C.k"
-    assert planned(text, multiway="mjoin") == planned(text)
+    assert planned(text, multiway="mjoin") == planned(text, multiway="tree")
     by_rows = planned(text, multiway="mjoin", joinagg="pc")
     assert {"MultiwayJoin", "Aggregate"} <= {each.kind for each in by_rows.walk()}
 

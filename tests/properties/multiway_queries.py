@@ -1,4 +1,4 @@
-"""Random joins of two to five inputs, by the shape of what joins them.
+"""Random joins of two to six inputs, by the shape of what joins them.
 
 - `one_key`: all inputs on one set of columns;
 - `chain`, `star` and `cycle`: each with the next, all with the first, or all around, on a column per edge;
@@ -27,7 +27,7 @@ class MultiwayJoins(Generator):
         return f"{text};"
 
     def joined_inputs(self, family: str) -> str:
-        count = self.pick((2, 3, 3, 4, 5)) if family in ("one_key", "chain") else self.pick((3, 3, 4))
+        count = self.pick((2, 3, 3, 4, 5, 6)) if family in ("one_key", "chain") else self.pick((3, 3, 4, 4, 5, 6))
         self.noted.operators.add(f"{family} of {count}")
         keys = self.pick(_SETS)
         # Wide windows, or rows would never meet; not too wide where many meet.

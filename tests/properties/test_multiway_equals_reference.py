@@ -1,4 +1,4 @@
-"""Any join of two to five inputs by every tactic: equal to the reference at every instant, and punctual.
+"""Any join of two to six inputs by every tactic: equal to the reference at every instant, and punctual.
 
 Each is forced, on the local engine with any cut and restarts, and laid out over buckets.
 """
@@ -14,18 +14,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.properties import occurrences
-from tests.properties.examples import Example, lively_example
+from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
+from tests.properties.multiway_runs import in_buckets, locally
 from tests.properties.queries import Noted
-from tests.properties.streams import cut, cut_into_tasks
-from tests.run_in_buckets import run_in_buckets
-from tests.run_locally import Answer, run_locally
-from transom.kernels.multiway import mjoin
+from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
 from transom.pipeline import bucket
-from transom.pipeline.driver import Pipeline
-from transom.planner.multiway import TACTICS
+from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
-from transom.runtimes.reference.history import History, difference
+from transom.runtimes.reference.history import difference
 
 EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 8
 
@@ -46,11 +43,15 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
         example = lively_example(random, statement)
         for tactic in TACTICS:
             example.catalogue.options["multiway"] = tactic
-            kinds = {operator.kind for operator in plan(example.query, example.catalogue).walk()}
-            assert ("MultiwayJoin" in kinds) == (tactic != "tree") and ("Join" in kinds) == (tactic == "tree")
+            joins = [o for o in plan(example.query, example.catalogue).walk() if o.kind in ("Join", "MultiwayJoin")]
+            names = {operator.tactic.name if operator.kind == "MultiwayJoin" else "tree" for operator in joins}
+            assert names == {tactic}
             monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
             monkeypatch.setattr(mjoin, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(mjoin, "BLOCK", random.choice([8, 1 << 20]))
+            monkeypatch.setattr(parallel_tree, "PART", random.choice([1, 4, 1 << 13]))
+            monkeypatch.setattr(parallel_tree, "BLOCK", random.choice([8, 1 << 20]))
+            monkeypatch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
             answer = (locally if random.random() < 0.5 else in_buckets)(example, random)
             told = difference(example.expected, answer)
             assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
@@ -60,25 +61,3 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
 
     check()
     assert all(lively[tactic] >= EXAMPLES // 4 for tactic in TACTICS), lively
-
-
-def locally(example: Example, random: Random) -> History:
-    pushes = cut(random, example.rows)
-    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
-
-    def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        example.check_so_far(pipeline.state.doors.upto, answer.history)
-
-    return run_locally(
-        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
-        restart=restarts.__contains__, watch=punctual,
-    )  # fmt: skip
-
-
-def in_buckets(example: Example, random: Random) -> History:
-    batches = cut_into_tasks(random, cut(random, example.rows))
-    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
-    return run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
-        restart=restarts.__contains__, disorder=Random(random.random()),
-    )  # fmt: skip

@@ -6,6 +6,8 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from transom.session import Session
 
 NOON = datetime(2024, 5, 1, 12)
@@ -26,10 +28,11 @@ def measured(tactic: str) -> list[dict[str, Any]]:
     return [one for one in json.loads(result.text)["operators"] if one["operator"] in ("Join", "MultiwayJoin")]
 
 
-def test_one_join_of_all_makes_the_answer_and_nothing_else() -> None:
-    (whole,) = measured("mjoin")
+@pytest.mark.parametrize("tactic", ["mjoin", "parallel_mjoin"])
+def test_one_join_of_all_makes_the_answer_and_nothing_else(tactic: str) -> None:
+    (whole,) = measured(tactic)
     tree = measured("tree")
-    assert whole["operator"] == "MultiwayJoin" and whole["tactic"] == "mjoin"
+    assert whole["operator"] == "MultiwayJoin" and whole["tactic"] == tactic
     assert whole["measured"]["rows_in"] == 4 * 300
     assert [one["measured"]["rows_out"] for one in tree] == [600, 1200, 2400]
     assert whole["measured"]["rows_out"] == 2400

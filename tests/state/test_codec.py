@@ -22,10 +22,14 @@ from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.lifetimes import Run
 from transom.kernels.row_store import FixedColumn
+from transom.kernels.slide_join.memory import SlideJoinState, SlideWork
+from transom.pipeline.branch import BranchState, Member
 from transom.pipeline.driver import Pipeline
+from transom.pipeline.group import GROUP_CLASSES, GroupPipeline
 from transom.pipeline.registry import STATE_CLASSES
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
+from transom.planner.sharing_shape import Sharable, sharable
 from transom.state import codec
 from transom.state.fifo import Fifo
 from transom.state.slots import SlotPool
@@ -47,6 +51,8 @@ QUERIES = {
     f"SET joinagg = 'ic'; SELECT a.v, COUNT(*), SUM(a.f) {PAIRS} GROUP BY a.v": "changes",
     f"SET joinagg = 'tc'; SELECT b.v, SUM(a.f), MIN(b.v) {PAIRS.replace('ROWS 3', 'NOW')} GROUP BY b.v": "changes",
     f"SET multiway = 'mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
+    f"SET multiway = 'parallel_mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
+    f"SET multiway = 'parallel_tree'; SELECT a.k {PAIRS} AND a.v = b.v": "changes",
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
 }
 
@@ -71,6 +77,38 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
             pipeline.push(name, batch_of(definition.columns, rows[name]))
         pipeline.advance()
     return pipeline
+
+
+def running_slides() -> Pipeline:
+    """A join told slide by slide, of which something is on disk and a slide is put off."""
+    windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
+    text = f"RSTREAM(SELECT a.k FROM {windows} AS a, {windows} AS b WHERE a.k = b.k)"
+    pipeline = running(f"SET slide_join = 'incremental'; SET memory = '4 MB'; {text}", "changes", 14)
+    (state,) = pipeline.state.part.operators[-1]
+    assert isinstance(state, SlideJoinState) and state.reader is not None
+    next(state.pieces).spill(state.reader)
+    state.works.append(SlideWork(state.at, put_off=True))
+    return pipeline
+
+
+def running_group() -> GroupPipeline:
+    """Queries that share a join, one of which counts rows."""
+    catalogue = Catalogue()
+    text = f"{DECLARATIONS} SELECT a.k {PAIRS}; SELECT a.v {PAIRS.replace('ROWS 3', 'NOW')}"
+    members = []
+    for number, statement in enumerate(parse_statements(text, catalogue)[-2:]):
+        assert isinstance(statement, QueryStatement)
+        asked = sharable(statement.query, catalogue)
+        assert isinstance(asked, Sharable)
+        members.append(Member(str(number), asked, "changes"))
+    group = GroupPipeline(members, catalogue)
+    definition = catalogue.relations["s"]
+    assert isinstance(definition, StreamDefinition)
+    for second in range(12):
+        row = (to_datetime(0) + timedelta(seconds=second), second % 2, "a", 0.5)
+        group.trunk.push("s", batch_of(definition.columns, [row]))
+        group.advance()
+    return group
 
 
 def same(a: Any, b: Any) -> bool:
@@ -114,7 +152,7 @@ def classes_in(state: Any) -> Iterator[type]:
 
 @pytest.fixture(scope="module")
 def pipelines() -> list[Pipeline]:
-    return [running(text, emit) for text, emit in QUERIES.items()]
+    return [*(running(text, emit) for text, emit in QUERIES.items()), running_slides()]
 
 
 def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) -> None:
@@ -123,7 +161,11 @@ def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) ->
         back = codec.decode(codec.encode(pipeline.state), STATE_CLASSES)
         assert same(back, compacted(pipeline.state))
         seen.update(classes_in(pipeline.state))
-    assert seen == set(STATE_CLASSES)
+    group = running_group()
+    for state in (group.trunk.state.part, *(branch.state for branch in group.branches)):
+        assert same(codec.decode(codec.encode(state), GROUP_CLASSES), compacted(state))
+        seen.update(classes_in(state))
+    assert seen == {*STATE_CLASSES, BranchState}
 
 
 ARRAYS = st.sampled_from([np.int64, np.uint8, np.float32]).flatmap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from transom.core.errors import SinkError
@@ -49,6 +50,49 @@ def write_panels(
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
     figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=len(names))
+    _write(figure, path)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines, given as their x and y values, over plain axes or logarithmic ones; `shaded` are spans of x."""
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    shaded: Sequence[tuple[float, float]] = ()
+    logarithmic: bool = False
+
+
+def write_grid(path: str, title: str, panels: Sequence[Panel]) -> None:
+    """Panels of their own kinds side by side, three in a row, each with its legend."""
+    figure = _empty_figure((15, 3.4 * -(-len(panels) // 3)))
+    figure.suptitle(title)
+    grid = figure.subplots(-(-len(panels) // 3), 3, squeeze=False).flatten()
+    for axes, panel in zip(grid, panels, strict=False):
+        for at, (name, (xs, ys)) in enumerate(panel.lines.items()):
+            paired = len(panel.lines) > 3
+            look = {"color": f"C{at // 2}", "linestyle": ("-", "--")[at % 2]} if paired else {"color": f"C{at}"}
+            axes.plot(xs, ys, label=name, **look)
+        for begin, end in panel.shaded:
+            axes.axvspan(begin, end, color="0.85", linewidth=0)
+        axes.set_title(panel.title, fontsize=10)
+        if panel.logarithmic:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.minorticks_off()
+        else:
+            axes.set_ylim(bottom=0)
+        if max((len(xs) for xs, _ in panel.lines.values()), default=0) < 10:  # stages and the like: name each
+            ticks = next(iter(panel.lines.values()))[0]
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xlabel(panel.x)
+        axes.set_ylabel(panel.y)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
     _write(figure, path)
 
 

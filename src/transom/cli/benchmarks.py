@@ -17,6 +17,14 @@ BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
         "transom.benchmarks.lifetimes",
         "direct lifetimes against negative tuples, by query, window and batch; with --soak ROWS what grows meanwhile",
     ),
+    "multiway": (
+        "transom.benchmarks.multiway",
+        "joins of many streams: latency, state and rate of tree, mjoin, their parallel forms and auto, in three parts",
+    ),
+    "shared": (
+        "transom.benchmarks.shared",
+        "many queries on one join: which work goes first when not all can be done; rate and state, shared or not",
+    ),
     "spark-join": (
         "transom.benchmarks.spark_join",
         "the same join on Spark, beside Spark's own stream-stream join, with equal files, sinks and answers",

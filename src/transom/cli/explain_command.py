@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from functools import partial
 
 from transom.cli.query_file import folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
 from transom.planner.explain import explain_json, explain_text
 from transom.program.planned import read_program
+from transom.program.sample import peeked
+from transom.program.statistics import in_buckets, sampling, this_machine
 
 
 def main(options: argparse.Namespace) -> int:
@@ -21,7 +25,12 @@ def main(options: argparse.Namespace) -> int:
             with Session(runtime=options.runtime, cores=options.cores) as session:
                 print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
-        planned = [one for one in read_program(text, Catalogue(), fixed) if one.root is not None]
+        where = (
+            this_machine if options.runtime == "local" else partial(in_buckets, options.cores or os.cpu_count() or 1)
+        )
+        planned = [
+            one for one in read_program(text, Catalogue(), fixed, sampling(peeked, where)) if one.root is not None
+        ]
     if options.json:
         plans = [{"statement": one.statement.text, **explain_json(one.root)} for one in planned if one.root]
         print(json.dumps({"queries": plans}, indent=2))

@@ -71,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
     bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
     bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
+    bench.add_argument(
+        "--part", type=_part, choices=(1, 2, 3, "a", "b"), nargs="+", help="multiway, shared: these alone"
+    )
+    bench.add_argument("--read", metavar="FILE", nargs="+", help="multiway: show what --json wrote to these files")
     bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")
     demo = commands.add_parser(
         "demo", help="a burning building: a day of readings, and the alarms that follow from them"
@@ -152,6 +156,10 @@ def _add_query_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="OPTION=VALUE", action="append", default=[], help="as SET in the file, with the last word"
     )
+
+
+def _part(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _count(text: str) -> int:

@@ -17,6 +17,7 @@ def summary(statuses: Iterable[Status]) -> str:
         for one in status.inputs:
             lines.append(f"  {one.name:{width}}  {ledger(one)}")
             lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in one.reasons.items()]
+        lines += [f"  {line}" for one in status.operators if one.slides is not None for line in one.slides.lines()]
         if status.latency is not None:
             lines.append(f"  {status.latency}")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ Invariants, for a step from `before` to `upto`:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -28,7 +28,10 @@ NO_HOLDER: Final = -1
 
 
 def no_int64s() -> Int64s:
-    return np.empty(0, dtype=np.int64)
+    return _NO_INT64S
+
+
+_NO_INT64S: Final[Int64s] = np.empty(0, dtype=np.int64)  # there is nothing in it that could be written to
 
 
 def no_holders(count: int) -> Int64s:
@@ -81,7 +84,7 @@ class Delta:
     te: Int64s
     holder: Int64s
     upto: int
-    ends: Ends = field(default_factory=Ends)
+    ends: Ends = Ends()
 
     def __len__(self) -> int:
         return len(self.ta)

@@ -84,12 +84,20 @@ class LateRowError(TransomError):
     """A row came after the watermark on a stream declared `late = 'fail'`."""
 
 
+class OverloadError(TransomError):
+    """More rows wait for queries than may, and SET overload is 'fail'."""
+
+
 class EvaluationError(TransomError):
     """An expression failed on a row: an overflow, a text that is no number."""
 
 
 class CheckpointError(TransomError):
     """A checkpoint is damaged, of another query, or of a version that this one cannot read."""
+
+
+class SpillError(TransomError):
+    """What does not fit into a memory budget cannot be kept on disk."""
 
 
 class SparkError(TransomError):

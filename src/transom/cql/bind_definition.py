@@ -115,7 +115,26 @@ def _stream(
     if time is None:
         remedy = "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, or WITH (time = 'arrival')"
         raise source.error(f"the stream '{name}' has no WATERMARK", node.this, remedy)
-    return StreamDefinition(name, schema, time, late, idle, arrival, invisible, settings.properties)
+    rate = _rate(settings)
+    return StreamDefinition(name, schema, time, late, idle, arrival, invisible, settings.properties, rate)
+
+
+def _rate(settings: _Settings) -> float | None:
+    """Rows a second; to a generator it says how fast they are to be made, and that checks it."""
+    connector = settings.left.get("connector")
+    if connector is not None and connector.args["value"].name.lower() == "generator":
+        stated = settings.left.get("rate")
+        return 1.0 if stated is None else _read_rate(stated.args["value"].name)
+    found: float | None = settings.take("rate", _read_rate, "rows a second, up to a million: rate = 20")
+    return found
+
+
+def _read_rate(text: str) -> float | None:
+    try:
+        rate = float(text)
+    except ValueError:
+        return None
+    return rate if 0.000_001 <= rate <= 1_000_000 else None
 
 
 def _table(

@@ -37,11 +37,24 @@ def bitmap_of(valid: Bytes | None) -> pa.Buffer | None:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+    return type_.id in _TEXTS
+
+
+_TEXTS = frozenset((pa.string().id, pa.binary().id))
 
 
 def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:
     """How a value of a fixed width is kept: booleans as a byte, decimals as two int64 (low, high)."""
+    known = _STORAGE.get(type_.id)
+    if known is None:
+        known = _STORAGE[type_.id] = _storage_dtype(type_)
+    return known
+
+
+_STORAGE: dict[int, np.dtype[Any]] = {}  # no type of ours has several widths
+
+
+def _storage_dtype(type_: pa.DataType) -> np.dtype[Any]:
     if pa.types.is_boolean(type_):
         return np.dtype(np.uint8)
     if pa.types.is_floating(type_):
@@ -53,13 +66,17 @@ def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:
 
 def fixed_values(array: pa.Array) -> Array:
     """The values of a fixed-width array in `storage_dtype`; what stands under a NULL is anything."""
+    return values_in(array, storage_dtype(array.type))
+
+
+def values_in(array: pa.Array, dtype: np.dtype[Any]) -> Array:
+    """As `fixed_values`, where somebody knows the type: to ask an array for it takes its time."""
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
-        return np.zeros(len(array), dtype=storage_dtype(array.type))
-    if pa.types.is_boolean(array.type):
+        return np.zeros(len(array), dtype=dtype)
+    if dtype == np.uint8:  # booleans, and nothing else
         return _unpacked(buffer, array.offset, len(array))
-    values = np.frombuffer(buffer, dtype=storage_dtype(array.type))
-    return values[array.offset : array.offset + len(array)]
+    return np.frombuffer(buffer, dtype=dtype)[array.offset : array.offset + len(array)]
 
 
 def text_parts(array: pa.Array) -> tuple[Int64s, Bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta
 from transom.core.time import FOREVER
+from transom.kernels.crew import Crew
 from transom.state.holders import HolderPool
+from transom.state.spill import SpillStore
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,9 @@ class Step:
     """Time moves from `before` (in the first step: the origin) to `upto`; instants below `upto` become final.
 
     `horizon` is the last instant at which something can happen when all input has ended; RSTREAM over slides stops
-    there.
+    there. `crew` are threads for kernels that say `uses_crew`; without one, everything is done by the caller.
+    `spill` is room on disk for those that say `uses_spill`. `tell` takes rows of the answer before the step is over,
+    where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not wait.
     """
 
     before: int
@@ -27,12 +32,17 @@ class Step:
     origin: int
     holders: HolderPool
     horizon: int = FOREVER
+    crew: Crew | None = None
+    spill: SpillStore | None = None
+    tell: Callable[[StreamDelta], None] | None = None
+    clock: Callable[[], int] | None = None
 
 
 class Kernel(Protocol):
     """A frozen dataclass. `start` makes its empty state, `step` takes one delta per input and gives one out.
 
-    A kernel may also say when it is `due`: see `Punctual`.
+    A kernel may also say when it is `due`: see `Punctual`. One with `uses_crew = True` is given a crew with its steps;
+    it may leave work to it that goes on after the step, and waits for that in its next one.
     """
 
     def start(self) -> Any: ...

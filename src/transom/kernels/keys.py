@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.kernels.columns import Bytes, fixed_values, is_text, text_parts, validity
+from transom.kernels.columns import Array, Bytes, fixed_values, is_text, storage_dtype, text_parts, validity, values_in
 from transom.kernels.copying import SLACK
 from transom.kernels.jit import jit
 
@@ -58,14 +58,18 @@ class _Prepared:
 
 def order_words(array: pa.Array) -> Hashes:
     """Values of a fixed-width column other than decimals as unsigned words in the same order."""
-    values = fixed_values(array)
-    if pa.types.is_floating(array.type):
+    return ordered(fixed_values(array))
+
+
+def ordered(values: Array) -> Hashes:
+    """Numbers as unsigned words in the same order."""
+    if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
             doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
         bits = np.where(np.isnan(doubles), np.nan, doubles).view(np.uint64)
         negative = (bits & _SIGN) != 0
         return np.where(negative, ~bits, bits | _SIGN)
-    return values.astype(np.int64).view(np.uint64) ^ _SIGN
+    return values.astype(np.int64, copy=False).view(np.uint64) ^ _SIGN
 
 
 def single_word(columns: Sequence[pa.Array]) -> bool:
@@ -90,30 +94,44 @@ def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
     """
     null = np.zeros(rows, dtype=np.bool_)
     lengths = np.zeros(rows, dtype=np.int64)
+    all_there = np.ones(rows, dtype=np.uint8)
+    every = 0  # bytes that each row takes
     prepared: list[_Prepared] = []
     for array in columns:
+        type_ = array.type
         valid = validity(array)
         if valid is None:
-            valid = np.ones(rows, dtype=np.uint8)
+            valid = all_there
         else:
             null |= valid == 0
-        if is_text(array.type):
+        if is_text(type_):
             starts, data = text_parts(array)
             measure_text(starts, data, valid, lengths)
             prepared.append(_Prepared(valid, starts=starts, data=data))
-        elif pa.types.is_decimal(array.type):
-            values = fixed_values(array)
+            continue
+        values = values_in(array, storage_dtype(type_))
+        is_decimal = pa.types.is_decimal(type_)
+        size = 16 if is_decimal else 8
+        every += 1
+        if valid is all_there:
+            every += size
+        else:
+            lengths += size * valid.astype(np.int64)
+        if is_decimal:
             words = np.ascontiguousarray(values["hi"]).view(np.uint64) ^ _SIGN
-            lengths += 1 + 16 * valid.astype(np.int64)
             prepared.append(_Prepared(valid, words, np.ascontiguousarray(values["lo"])))
         else:
-            lengths += 1 + 8 * valid.astype(np.int64)
-            prepared.append(_Prepared(valid, order_words(array)))
+            prepared.append(_Prepared(valid, ordered(values)))
+    lengths += every
     offsets = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     out = np.empty(int(offsets[-1]) + SLACK, dtype=np.uint8)
     cursor = offsets[:-1].copy()
-    for column in prepared:
+    plain = [column.words for column in prepared if column.words is not None and column.valid is all_there]
+    together = len(plain) == len(prepared) > 1 and every == 9 * len(plain)
+    if together:
+        write_rows(np.concatenate(plain).reshape(len(plain), rows), out)
+    for column in () if together else prepared:
         if column.words is not None:
             write_words(column.words, column.valid, cursor, out)
             if column.low is not None:
@@ -177,6 +195,18 @@ def measure_text(starts, data, valid, lengths):  # type: ignore[no-untyped-def]
             if data[j] == 0:
                 size += 1
         lengths[i] += size + 3
+
+
+@jit
+def write_rows(words, out):  # type: ignore[no-untyped-def]
+    """Keys of words alone, words[column, row], and no NULL among them."""
+    at = 0
+    for row in range(words.shape[1]):
+        for column in range(words.shape[0]):
+            out[at] = 1
+            for byte in range(8):
+                out[at + 1 + byte] = np.uint8((words[column, row] >> np.uint64(56 - 8 * byte)) & np.uint64(255))
+            at += 9
 
 
 @jit

@@ -128,7 +128,7 @@ class LifetimeSet:
     @property
     def due(self) -> int:
         """The earliest end that is known; of those that are open nobody knows."""
-        return min([self.earliest, *(int(run.te[0]) for run in self.runs)])
+        return min([self.earliest, *[int(run.te[0]) for run in self.runs]]) if self.runs else self.earliest
 
     def _add_determined(self, slots: Int64s, te: Int64s) -> None:
         if len(te):

@@ -19,12 +19,12 @@ from transom.kernels.columns import (
     Array,
     Bytes,
     fixed_array,
-    fixed_values,
     is_text,
     storage_dtype,
     text_array,
     text_parts,
     validity,
+    values_in,
 )
 from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
@@ -76,6 +76,8 @@ class RowStore:
 
     def write(self, slots: Int64s | slice, arrays: Sequence[pa.Array]) -> None:
         """Put row i of the arrays into slots[i]; the slots hold nothing alive."""
+        if not isinstance(slots, slice) and len(slots) == 1:
+            slots = slice(slots[0], slots[0] + 1)  # as good, and much faster
         for column, array in zip(self.columns, arrays, strict=True):
             valid = validity(array)
             if valid is not None and column.valid is None:
@@ -83,7 +85,7 @@ class RowStore:
             if column.valid is not None:
                 column.valid[slots] = 1 if valid is None else valid
             if isinstance(column, FixedColumn):
-                column.data[slots] = fixed_values(array)
+                column.data[slots] = values_in(array, column.data.dtype)
             else:
                 _append_texts(column, slots, array)
 

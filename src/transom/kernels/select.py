@@ -18,6 +18,7 @@ Costs: the expressions, column by column.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -71,14 +72,34 @@ class ProjectKernel:
 
     def step(self, state: None, inputs: tuple[Moving], step: Step) -> Moving:
         (rows,) = inputs
-        arrays = [
-            rows.values.column(e.index) if isinstance(e, ColumnRef) else scalar.evaluate(e, rows.values)
-            for e in self.expressions
-        ]
-        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        values = self._picked(rows.values) if self.picks is not None else self._computed(rows.values)
         if isinstance(rows, Delta):  # as `replace` does, which takes its time
             return Delta(values, rows.ta, rows.te, rows.holder, rows.upto, rows.ends)
-        return replace(rows, values=values)
+        return StreamDelta(values, rows.t, rows.upto) if isinstance(rows, StreamDelta) else replace(rows, values=values)
+
+    def _computed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            rows.column(e.index) if isinstance(e, ColumnRef) else scalar.evaluate(e, rows) for e in self.expressions
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _picked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Where nothing is computed no column is looked at: each would take longer than everything else here."""
+        values = rows if self.picks == list(range(rows.num_columns)) else rows.select(self.picks)
+        return values if values.schema.equals(self.schema) else values.rename_columns(self._names)
+
+    @cached_property
+    def picks(self) -> list[int] | None:
+        """Which columns it gives, where all expressions are columns as they are."""
+        same = all(
+            isinstance(e, ColumnRef) and e.type == type_
+            for e, type_ in zip(self.expressions, self.schema.types, strict=True)
+        )
+        return [e.index for e in self.expressions if isinstance(e, ColumnRef)] if same and self.expressions else None
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self.schema.names)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.mould import Places
 from transom.kernels.row_store import RowStore
 from transom.state.slots import SlotPool, grown
 
@@ -47,6 +48,9 @@ class Tally:
     rows: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
 
+    def __post_init__(self) -> None:
+        self.places = Places([self.values], [-1])  # found again from the rest, so it is not saved
+
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> Tally:
         return Tally(RowStore.of(types))
@@ -60,8 +64,10 @@ class Tally:
             self.entry_of = grown(self.entry_of, self.counts.shape[1], -1)
         self.values.reserve(self.counts.shape[1])
         if len(brought):
-            new = batch.take(pa.array(brought))
-            self.values.write(keys[brought], new.columns)
+            if len(brought) < len(batch):
+                columns = batch.take(pa.array(brought)).columns
+            self.values.write(keys[brought], columns)
+            self.places.look(0, -1)
         return keys
 
     def advance(self, inputs: Sequence[Delta | SignedDelta], upto: int) -> Steps:
@@ -116,8 +122,7 @@ class Tally:
     def forget_gone(self, steps: Steps) -> None:
         """Free the values that are nowhere any more; to be called when the step's output is gathered."""
         if len(steps.key):
-            touched = np.unique(steps.key)
-            gone = touched[(self.counts[:, touched] == 0).all(axis=0)]
+            gone = nowhere_left(steps.key, self.counts, self.entry_of)
             self.keys.forget(gone)
             self.values.free(gone)
 
@@ -164,6 +169,21 @@ def signs(delta: SignedDelta) -> Int64s:
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+@jit
+def nowhere_left(keys, counts, entry_of):  # type: ignore[no-untyped-def]
+    """Those of the keys that count nothing any more, each once. `entry_of` is -1 everywhere before and after."""
+    gone = np.empty(len(keys), dtype=np.int64)
+    count = 0
+    for k in keys:
+        if counts[0, k] == 0 and counts[1, k] == 0 and entry_of[k] < 0:
+            entry_of[k] = count
+            gone[count] = k
+            count += 1
+    for k in gone[:count]:
+        entry_of[k] = -1
+    return gone[:count].copy()
 
 
 @jit

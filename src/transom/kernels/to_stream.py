@@ -20,6 +20,7 @@ Costs: a hash look-up a row, sorting what begins and ends in the step; RSTREAM w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,7 @@ from transom.core.errors import EvaluationError
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
+from transom.kernels.mould import Moulds
 from transom.kernels.tally import Steps, Tally
 from transom.state.codec import saved_bytes
 from transom.state.slots import grown
@@ -76,14 +78,19 @@ class ToStreamKernel:
         if order is not None:
             t, key = t[order], key[order]
             sign = sign[order] if len(sign) else sign
-        arrays = state.tally.values.gather(key, self.schema.types)
-        schema = self.schema
+        values = self._moulds.batch(state.tally.places, key.reshape(-1, 1))
+        if values is None:
+            arrays = state.tally.values.gather(key, self.schema.types)
+            values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if self.change == "changes":
             texts = pa.DictionaryArray.from_arrays(pa.array(sign), pa.array(["-", "+"]))
-            arrays = [texts.cast(pa.string()), *arrays]
-            schema = pa.schema([CHANGE_COLUMN, *self.schema])
+            values = values.add_column(0, CHANGE_COLUMN, texts.cast(pa.string()))
         state.tally.forget_gone(steps)
-        return StreamDelta(pa.RecordBatch.from_arrays(arrays, schema=schema), t, step.upto)
+        return StreamDelta(values, t, step.upto)
+
+    @cached_property
+    def _moulds(self) -> Moulds:
+        return Moulds(self.schema, range(len(self.schema)))
 
     def _order(self, state: ToStreamState, t: Int64s, key: Int64s, sign: Int64s) -> Int64s | None:
         """Rows of one instant by sign and value; None where no two rows share one. Time ascends already."""

@@ -123,9 +123,13 @@ class Input:
         """Instants below it are complete. Forever once the source has ended."""
         if state.ended:
             return FOREVER
+        return self._mark(state)[1]
+
+    def _mark(self, state: InputState) -> tuple[int, int]:
+        """The watermark by what the input has brought, and where it stands if it was left behind."""
         assert self.definition.time is not None
         own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
-        return own if state.raised is None else max(own, state.raised)
+        return own, own if state.raised is None else max(own, state.raised)
 
     def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
         """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
@@ -145,6 +149,18 @@ class Input:
         if self.origin is not None:
             codes[t < self.origin] = BEFORE_ORIGIN
         return Looked(batch, t, codes, int(t[-1]) if len(t) else None)
+
+    def admit_stamped(self, state: InputState, batch: pa.RecordBatch, t: Int64s) -> Refused | None:
+        """As `admit` of what `stamped` gives; there is seldom a row to refuse."""
+        first = int(t[0]) if len(t) else FOREVER
+        least = self._mark(state)[1] if self.origin is None else max(self._mark(state)[1], self.origin)
+        if not least <= first < FOREVER:
+            return self.admit(state, self.stamped(batch, t))
+        state.ledger.rows_in += len(t)
+        state.see(int(t[-1]))
+        state.begin(first)
+        state.waiting.append(WaitingRows(batch, t))
+        return None
 
     def admit(self, state: InputState, looked: Looked) -> Refused | None:
         """Take rows in source order; the ones that were refused come back with their reasons."""
@@ -167,6 +183,11 @@ class Input:
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `upto`, in time order."""
+        if len(state.waiting) == 1 and state.waiting[0].t[-1] < upto:  # in time order, all of them
+            (part,) = state.waiting
+            state.waiting = []
+            state.ledger.used += len(part.t)
+            return part.values, part.t
         due: list[WaitingRows] = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
@@ -244,9 +265,7 @@ class Input:
 
     def _refuse_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
         """The codes with what is late by what came before: the greatest instant so far, and idleness."""
-        assert self.definition.time is not None
-        own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
-        mark = own if state.raised is None else max(own, state.raised)
+        own, mark = self._mark(state)
         late = t < mark
         if not late.any():
             return codes

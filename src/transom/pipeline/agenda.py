@@ -2,13 +2,13 @@
 
 An operator runs if something comes to it, or if one of its kernels says that something is due before `upto`. Kernels
 that say nothing run in every step. When something is due is asked for after each run, as nothing else can change it; of
-a state that was not seen before everybody runs.
+a state that was not seen before everybody runs. What comes from one that was left alone is the same nothing every time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, Final
 
 import numpy as np
@@ -28,41 +28,24 @@ _ALWAYS: Final = int(np.iinfo(np.int64).min)
 
 def is_something(delta: Brought) -> bool:
     """Whether a delta brings rows or ends. The rows of a static table have no times."""
-    if len(delta) or (isinstance(delta, Delta) and delta.ends.chunks):
+    if len(delta):
         return True
+    if isinstance(delta, Delta):
+        return bool(delta.ends.chunks)
     return isinstance(delta, StreamDelta) and bool(delta.values.num_rows)
 
 
-def nothing_like(delta: Brought, upto: int) -> Brought:
-    """As a delta of that kind and of these columns, which brings nothing on the way to `upto`."""
+def nothing_like(delta: Brought) -> Brought:
+    """As a delta of that kind and of these columns, which brings nothing; in no step, so it is good for all."""
+    values = empty_batch(delta.values.schema)
     if isinstance(delta, Delta):
-        return Delta(delta.values, _NONE, _NONE, _NONE, upto)
+        return Delta(values, _NONE, _NONE, _NONE, BEGINNING)
     if isinstance(delta, SignedDelta):
-        return SignedDelta(delta.values, _NONE, 0, upto)
-    return StreamDelta(delta.values, _NONE, upto)
+        return SignedDelta(values, _NONE, 0, BEGINNING)
+    return StreamDelta(values, _NONE, BEGINNING)
 
 
 _NONE: Final = no_int64s()
-
-
-class Given:
-    """What the operators gave in a step, by their numbers; whoever was left alone gave nothing."""
-
-    def __init__(self, nothing: Sequence[Brought | None], upto: int) -> None:
-        self._deltas: list[Brought | None] = [None] * len(nothing)
-        self._nothing = nothing
-        self._upto = upto
-
-    def __getitem__(self, number: int) -> Brought:
-        delta = self._deltas[number]
-        if delta is None:
-            like = self._nothing[number]
-            assert like is not None, "an operator was left alone that has never run"
-            delta = self._deltas[number] = nothing_like(like, self._upto)
-        return delta
-
-    def __setitem__(self, number: int, delta: Brought) -> None:
-        self._deltas[number] = delta
 
 
 def _asked(kernels: tuple[Kernel, ...]) -> list[tuple[int, Punctual]] | None:
@@ -91,32 +74,44 @@ class Agenda:
                 (self._followers[child] if port is None else self._readers.setdefault(port, [])).append(number)
         self._state: Any = None
         self._due: list[int] = []
-        self._nothing: list[Brought | None] = []
-        self._wanted: list[bool] = []
+        self._nothing: list[Any] = []
+        self._timely: list[int] = []
+        self._wanted: list[int] = []
+        self._known: set[int] = set()
 
-    def begin(self, state: Any, brought: Mapping[str, Brought], upto: int) -> Given:
-        """A step of the operators with this state. Then ask who is wanted, and note what each of those gave."""
+    def begin(self, state: Any, brought: Mapping[str, Brought], upto: int) -> list[Any]:
+        """A step of the operators with this state. Then ask who is wanted, and note what each of those gave.
+
+        What the operators give in this step, by their numbers, is to be written into the list: there is nothing in it
+        yet.
+        """
         if state is not self._state:
             self._state = state
             self._due = [_ALWAYS] * len(self._ask)
             self._nothing = [None] * len(self._ask)
-        self._wanted = [due < upto for due in self._due]
+            self._timely = list(range(len(self._ask)))
+        elif len(self._timely) == len(self._ask):  # those that were never due by themselves never will be
+            self._timely = [n for n in self._timely if self._ask[n] != [] or self._due[n] < FOREVER]
+        due = self._due
+        self._wanted = [n for n in self._timely if due[n] < upto]  # in order, so it is a heap
+        self._known = set(self._wanted)
         for port, delta in brought.items():
             if is_something(delta):
                 self._want(self._readers.get(port, ()))
-        return Given(self._nothing, upto)
+        return self._nothing.copy()
 
     @property
-    def wanted(self) -> Iterable[int]:
+    def wanted(self) -> Iterator[int]:
         """The operators that have to run, children first; what one gives decides on those after it."""
-        return (number for number, wanted in enumerate(self._wanted) if wanted)
+        while self._wanted:
+            yield heappop(self._wanted)
 
     def note(self, number: int, memories: Sequence[Any], delta: Brought) -> None:
         """What an operator gave, and what it remembers now."""
         if is_something(delta):
             self._want(self._followers[number])
         if self._nothing[number] is None:
-            self._nothing[number] = replace(nothing_like(delta, BEGINNING), values=empty_batch(delta.values.schema))
+            self._nothing[number] = nothing_like(delta)
         asked = self._ask[number]
         if asked is not None:
             due = FOREVER
@@ -126,4 +121,6 @@ class Agenda:
 
     def _want(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            self._wanted[number] = True
+            if number not in self._known:
+                self._known.add(number)
+                heappush(self._wanted, number)

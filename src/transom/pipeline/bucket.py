@@ -99,8 +99,13 @@ class Bucket:
                 self._refuse(name, refused, out)
         else:
             self._advance(*found, parts, out)
+        self.part.settle()  # the state is written next
         out.status(bucket_status(self))
         return out.parcels()
+
+    def close(self) -> None:
+        """No thread is left behind."""
+        self.part.close()
 
     # --- what came ---------------------------------------------------------------------------------------------------
 

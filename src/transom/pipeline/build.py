@@ -19,6 +19,8 @@ from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Kernel
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.mjoin import MJoinKernel
+from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
+from transom.kernels.multiway.parallel_tree import ParallelTreeKernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel
 from transom.kernels.negative.departures import DeparturesKernel
 from transom.kernels.negative.join import NegativeJoinKernel
@@ -26,6 +28,12 @@ from transom.kernels.negative.set_operation import NegativeSetOperationKernel
 from transom.kernels.negative.window import NegativeWindow
 from transom.kernels.select import FilterKernel, NegativeUnionKernel, ProjectKernel, UnionKernel
 from transom.kernels.set_operation import SetOperationKernel
+from transom.kernels.shared_join.counted_window import CountedWindowKernel
+from transom.kernels.shared_join.join import SharedJoinKernel
+from transom.kernels.shared_join.narrow import NarrowKernel
+from transom.kernels.shared_join.narrow_rows import NarrowRowsKernel, SideWindow
+from transom.kernels.slide_join.slide_join import SlideJoinKernel
+from transom.kernels.slide_join.spec import Side, SlideSpec
 from transom.kernels.table import ChangesTable, StaticTable
 from transom.kernels.to_stream import ToStreamKernel
 from transom.kernels.window.partition_rows import PartitionRowsWindow
@@ -33,6 +41,8 @@ from transom.kernels.window.range import RangeWindow
 from transom.kernels.window.rows import RowsWindow
 from transom.kernels.window.slide_range import SlideRangeWindow
 from transom.kernels.window.slide_rows import SlideRowsWindow
+from transom.pipeline.direct_changes import answer_emit
+from transom.pipeline.outlet import OutletKernel, OutletsKernel
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -50,6 +60,9 @@ from transom.plan.catalogue import TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
+from transom.plan.outlets import Outlet, Outlets
+from transom.plan.sharing import NUMBERS, CountedWindow, Narrow, SharedJoin
+from transom.plan.slide_join import SlideJoin
 from transom.planner.operator import Operator
 
 
@@ -108,7 +121,16 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
     if isinstance(node, MultiwayJoin):
         types = tuple(tuple(relation.schema.arrow().types) for relation in node.relations)
         growing = tuple(child.ends_grow for child in operator.inputs)
-        return (MJoinKernel(JoinGraph(types, node.keys, node.residual, node.last, growing), schema),)
+        graph = JoinGraph(types, node.keys, node.residual, node.last, growing)
+        return (_MULTIWAY_JOINS[operator.tactic.name](graph, schema),)
+    if isinstance(node, Outlet):
+        return (OutletKernel(node.number, answer_emit(node.emit, operator.inputs[0]), schema),)
+    if isinstance(node, Outlets):
+        return (OutletsKernel(schema),)
+    if isinstance(node, CountedWindow | SharedJoin | Narrow):
+        return _shared(operator, node, tick)
+    if isinstance(node, SlideJoin):
+        return (slide_join_kernel(node, operator.tactic.name),)
     set_operation = NegativeSetOperationKernel if negative else SetOperationKernel
     if isinstance(node, Distinct):
         return (set_operation("distinct", False, schema),)
@@ -127,6 +149,41 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
         return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
     assert isinstance(node, Aggregate)
     return _aggregate(node, schema, NegativeAggregateKernel if negative else AggregateKernel)
+
+
+def _shared(operator: Operator, node: CountedWindow | SharedJoin | Narrow, tick: int) -> tuple[Kernel, ...]:
+    schema = operator.schema.arrow()
+    if isinstance(node, CountedWindow):
+        return (CountedWindowKernel(node.length, node.rows, schema),)
+    if isinstance(node, SharedJoin):
+        keys, width = operator.keys, len(operator.inputs[0].schema)
+        assert keys is not None
+        pair = schema.remove(len(schema) - 1)
+        if operator.tactic.name == "nested_loop":
+            return (SharedJoinKernel("nested_loop", (), (), _whole_predicate(operator), pair, width),)
+        return (SharedJoinKernel(operator.tactic.name, keys.left, keys.right, keys.residual, pair, width),)
+    trunk = operator.inputs[0]
+    assert isinstance(trunk.node, SharedJoin)
+    places = trunk.node.places
+    columns = tuple(places.index(place) for place in node.read)
+    age = len(trunk.schema) - 1
+    lengths = [tick if spec.now else UNBOUNDED if spec.range is None else spec.range for spec in node.windows]
+    if not node.counts:
+        return (NarrowKernel(columns, age, (lengths[0], lengths[1]), node.begin, schema),)
+    left, right = (
+        SideWindow(spec.rows, length, None if spec.rows is None else places.index(NUMBERS[side]))
+        for side, (spec, length) in enumerate(zip(node.windows, lengths, strict=True))
+    )
+    return (NarrowRowsKernel(columns, age, (left, right), node.begin, schema),)
+
+
+def slide_join_kernel(node: SlideJoin, tactic: str) -> SlideJoinKernel:
+    sides = tuple(
+        Side(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources
+    )
+    return SlideJoinKernel(
+        SlideSpec(sides, node.residual, node.expressions, node.names), tactic, node.memory, node.marked
+    )
 
 
 def _aggregate(
@@ -151,6 +208,12 @@ def _aggregate(
     project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
     return project, kernel(keys, calls, schema, types)
 
+
+_MULTIWAY_JOINS: Final[dict[str, Callable[[JoinGraph, pa.Schema], Kernel]]] = {
+    "mjoin": MJoinKernel,
+    "parallel_mjoin": ParallelMJoinKernel,
+    "parallel_tree": ParallelTreeKernel,
+}
 
 _JOIN_AGGREGATES: Final[dict[str, Callable[[JoinAggregateSpec], Kernel]]] = {
     "factorised": FactorisedKernel,

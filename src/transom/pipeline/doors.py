@@ -41,14 +41,14 @@ class Doors:
         self.tick = tick
         self.origin = origin
         self.state = DoorsState({name: InputState() for name in self.inputs}, origin=origin, upto=origin)
-        self._stamped = [name for name in self.inputs if self.stamped(name)]
+        self._stamped = {name for name, each in self.inputs.items() if _is_stamped(each)}
         self._timed = [name for name in self.inputs if name not in self._stamped]
+        self._time_columns = {name: _time_column(self.inputs[name]) for name in self._stamped}
         self._no_rows = {name: empty_batch(each.definition.columns.arrow()) for name, each in self.inputs.items()}
 
     def stamped(self, name: str) -> bool:
         """Whether the rows of an input get the time of their arrival."""
-        definition = self.inputs[name].definition
-        return isinstance(definition, StreamDefinition) and definition.arrival_time
+        return name in self._stamped
 
     def watermark(self, name: str) -> int:
         """Instants below it are complete."""
@@ -110,11 +110,7 @@ class Doors:
         return first
 
     def with_times(self, name: str, batch: pa.RecordBatch, t: Int64s) -> pa.RecordBatch:
-        definition = self.inputs[name].definition
-        assert definition.time is not None
-        names = [column.name.lower() for column in definition.columns]
-        at = names.index(definition.time.column.lower())
-        return batch.set_column(at, definition.columns[at].name, fixed_array(TIMESTAMP, t, None))
+        return batch.set_column(*self._time_columns[name], fixed_array(TIMESTAMP, t, None))
 
     def release(self, name: str, upto: int) -> StreamDelta:
         """The rows of an input that progress has passed."""
@@ -140,3 +136,15 @@ class Doors:
             return 0
         first = min((s.first for s in self.state.inputs.values() if s.first is not None), default=None)
         return first if first is not None and first < upto else None
+
+
+def _is_stamped(entry: Input) -> bool:
+    return isinstance(entry.definition, StreamDefinition) and entry.definition.arrival_time
+
+
+def _time_column(entry: Input) -> tuple[int, str]:
+    """Where the column of its time is, and what it is called."""
+    time, columns = entry.definition.time, entry.definition.columns
+    assert time is not None
+    at = [column.name.lower() for column in columns].index(time.column.lower())
+    return at, columns[at].name

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from transom.core.delta import StreamDelta, no_int64s
 from transom.core.errors import CheckpointError
-from transom.core.time import FOREVER
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
@@ -35,6 +35,7 @@ from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint
 from transom.planner.operator import Operator, scanned
 from transom.state import codec
+from transom.state.holders import HolderPool
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,19 @@ class _Brought(dict[str, StreamDelta]):
 class Pipeline:
     """A query made of the operators of a physical plan."""
 
-    def __init__(self, root: Operator, catalogue: Catalogue, emit: str = "changes") -> None:
+    def __init__(
+        self, root: Operator, catalogue: Catalogue, emit: str = "changes", *, home: str | None = None
+    ) -> None:
         self.root = root
+        self.taker: Callable[[pa.RecordBatch], None] | None = None
+        self.clock: Callable[[], int] | None = None
         self.tick, self.fixed_origin = time_settings(catalogue)
         self.emit_name = "stream" if isinstance(root.node, Stream) else emit
         self.emit = emit_of(self.emit_name, root.schema, negative=root.negative)
         self.output_schema = output_schema(self.emit_name, root.schema)
         scans = [o for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
-        self.part = Part(list(root.walk()), {(id(o), 0): scanned(o) for o in scans}, catalogue, self.tick)
+        ports = {(id(o), 0): scanned(o) for o in scans}
+        self.part = Part(list(root.walk()), ports, catalogue, self.tick, whole=True, home=home)
         self.operators = self.part.operators
         self.statics: dict[str, TableDefinition] = {}
         inputs: dict[str, Input] = {}
@@ -84,6 +90,7 @@ class Pipeline:
         self.inputs = self.doors.inputs
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
         self._no_output = empty_batch(self.output_schema)
+        self._no_step = Step(0, 0, 0, HolderPool())
         self._state = PipelineState(
             self.part.start(),
             self.doors.state,
@@ -114,11 +121,9 @@ class Pipeline:
         if self.doors.stamped(name):
             now = now if now is not None else time.time_ns() // 1000
             first = self.doors.stamp(len(batch), now)
-            t = first + self.tick * np.arange(len(batch), dtype=np.int64)
-            looked = door.stamped(self.doors.with_times(name, batch, t), t)
-        else:
-            looked = door.look(batch)
-        return door.admit(self.state.doors.inputs[name], looked)
+            t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
+            return door.admit_stamped(self.state.doors.inputs[name], self.doors.with_times(name, batch, t), t)
+        return door.admit(self.state.doors.inputs[name], door.look(batch))
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""
@@ -162,11 +167,12 @@ class Pipeline:
             return None, self.doors.refuse_unbegun()
         before, upto, origin = found
         state = self.state
-        step = Step(before, upto, origin, state.part.holders)
+        step = self._step(before, upto, origin)
         brought = _Brought(self._bring, upto)
         awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
         brought.update({name: self._bring(name, upto) for name in awaited})
-        deltas, unmatched = self.part.step(state.part, brought, step, self.doors.last_used, {})
+        last_used = self.doors.last_used if upto == FOREVER else BEGINNING  # nobody asks before the end
+        deltas, unmatched = self.part.step(state.part, brought, step, last_used, {})
         refused = {}
         for name in self._changing:
             rows = unmatched.get(name, no_int64s())
@@ -184,11 +190,59 @@ class Pipeline:
         state.rows_out += len(rows_out)
         return Output(rows_out, upto), refused
 
+    def idle(self) -> Output | None:
+        """Go on with results that were put off, while nothing comes in; None if there are none."""
+        doors = self.state.doors
+        if doors.upto is None or doors.origin is None or self.finished:
+            return None
+        step = self._step(doors.upto, doors.upto, doors.origin)
+        given = self.part.idle(self.state.part, step)
+        if given is None:
+            return None
+        rows = self.emit.write(self.state.emit, given, step)  # type: ignore[arg-type]
+        self.state.rows_out += len(rows)
+        return Output(rows, doors.upto)
+
+    def _step(self, before: int, upto: int, origin: int) -> Step:
+        tell = self._tell if self.taker is not None and self.emit_name == "stream" else None
+        stamped = any(self.doors.stamped(name) for name in self.inputs)
+        return Step(
+            before, upto, origin, self.state.part.holders, tell=tell, clock=self.clock if stamped else None
+        )
+
+    def _tell(self, rows: StreamDelta) -> None:
+        """Rows of the answer that do not wait for the end of a step."""
+        assert self.taker is not None
+        self.state.part.counters[-1].rows_out += len(rows)
+        self.state.rows_out += len(rows)
+        self.taker(self.emit.write(self.state.emit, rows, self._no_step))  # type: ignore[arg-type]
+
     # --- saving ------------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Wait for what a step has left to other threads; before that nobody may look at the state of an operator."""
+        self.part.settle()
+
+    def close(self) -> None:
+        """No thread is left behind."""
+        self.part.close()
 
     def snapshot(self) -> bytes:
         """The whole memory of the query between two steps."""
+        self.settle()
+        if self.part.spilling is not None:
+            self.part.spilling.save(self.state.part.operators)
         return codec.encode({"plan": self.fingerprint, "state": self.state})
+
+    def saved(self) -> None:
+        """What `snapshot` gave is in its place: what only the one before refers to is not needed any more."""
+        if self.part.spilling is not None:
+            self.part.spilling.store.release()
+
+    def begin(self) -> None:
+        """There is no checkpoint: no file that one would refer to is needed."""
+        if self.part.spilling is not None:
+            self.part.spilling.adopt(self.state.part.operators)
 
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query."""
@@ -198,8 +252,11 @@ class Pipeline:
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
+        self.close()
         self._state = saved["state"]
         self.doors.state = self._state.doors
+        if self.part.spilling is not None:
+            self.part.spilling.adopt(self._state.part.operators)
 
     @property
     def fingerprint(self) -> str:

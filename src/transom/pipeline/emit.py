@@ -37,6 +37,25 @@ def _times(t: Int64s) -> pa.Array:
     return fixed_array(TIMESTAMP, t, None)
 
 
+_AT = pa.field("at", TIMESTAMP)
+
+
+class _Named:
+    """Gives columns the names of the answer, which are distinct."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._seen = schema
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if rows.schema.equals(self._seen):  # at once, if it is made of the very same fields
+            return rows
+        if not rows.schema.equals(self.schema):
+            return rows.rename_columns(self.schema.names)
+        self._seen = rows.schema
+        return rows
+
+
 @dataclass(frozen=True)
 class StreamEmit:
     schema: Schema
@@ -48,8 +67,11 @@ class StreamEmit:
         return FOREVER
 
     def write(self, state: None, rows: StreamDelta, step: Step) -> pa.RecordBatch:
-        arrays = [_times(rows.t), *rows.values.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("stream", self.schema))
+        return self._named(rows.values.add_column(0, _AT, _times(rows.t)))
+
+    @cached_property
+    def _named(self) -> _Named:
+        return _Named(output_schema("stream", self.schema))
 
 
 @dataclass(frozen=True)
@@ -64,9 +86,11 @@ class ChangesEmit:
 
     def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
         out = self._kernel.step(state, (rows,), step)
-        change, *row = out.values.columns
-        arrays = [change, _times(out.t), *row]
-        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("changes", self.schema))
+        return self._named(out.values.add_column(1, _AT, _times(out.t)))
+
+    @cached_property
+    def _named(self) -> _Named:
+        return _Named(output_schema("changes", self.schema))
 
     @cached_property
     def _kernel(self) -> ToStreamKernel:
@@ -94,10 +118,10 @@ class LifetimesEmit:
         return FOREVER
 
     def write(self, state: LifetimesState, rows: Delta, step: Step) -> pa.RecordBatch:
-        slots, te = state.lifetimes.closed(rows.ends)
         waiting = rows.holder != NO_HOLDER
-        if not len(slots) and not waiting.any():
-            return self._batch(rows.values.columns, rows.ta, _times(rows.te))
+        if not rows.ends.chunks and not waiting.any():
+            return self._with_times(rows.values, rows.ta, _times(rows.te))
+        slots, te = state.lifetimes.closed(rows.ends)
         ta = state.ta[slots] if len(slots) else no_int64s()
         kept = np.flatnonzero(te > ta)  # not the ghosts
         earlier = self._batch(state.rows.gather(slots[kept], self.schema.types), ta[kept], _times(te[kept]))
@@ -107,7 +131,7 @@ class LifetimesEmit:
             self._keep(state, rows, np.flatnonzero(waiting))
         known = np.flatnonzero(~waiting)
         values = rows.values.take(pa.array(known))
-        fresh = self._batch(values.columns, rows.ta[known], _times(rows.te[known]))
+        fresh = self._with_times(values, rows.ta[known], _times(rows.te[known]))
         return pa.concat_batches([earlier, fresh])
 
     def remaining(self, state: LifetimesState) -> pa.RecordBatch:
@@ -119,7 +143,26 @@ class LifetimesEmit:
         return self._batch(state.rows.gather(slots, self.schema.types), ta, none)
 
     def _batch(self, columns: list[pa.Array], ta: Int64s, te: pa.Array) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=output_schema("lifetimes", self.schema))
+        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=self._out)
+
+    def _with_times(self, rows: pa.RecordBatch, ta: Int64s, te: pa.Array) -> pa.RecordBatch:
+        return self._named(rows.append_column(self._ta, _times(ta)).append_column(self._te, te))
+
+    @cached_property
+    def _named(self) -> _Named:
+        return _Named(self._out)
+
+    @cached_property
+    def _ta(self) -> pa.Field:
+        return self._out.field(-2)
+
+    @cached_property
+    def _te(self) -> pa.Field:
+        return self._out.field(-1)
+
+    @cached_property
+    def _out(self) -> pa.Schema:
+        return output_schema("lifetimes", self.schema)
 
     def _keep(self, state: LifetimesState, rows: Delta, which: Int64s) -> None:
         slots = state.slots.take(len(which))

@@ -16,6 +16,7 @@ from transom.pipeline.answer import output_schema
 from transom.plan.algebra import Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
+from transom.plan.sharing import CountedWindow
 from transom.planner.columns_read import columns_read
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments
@@ -145,7 +146,8 @@ class Layout:
 
     @cached_property
     def _rows_are_counted(self) -> bool:
-        return any(isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
+        counted = (isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
+        return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
 
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where a late row may have to be shown."""

@@ -14,6 +14,9 @@ from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.multiplicity import Shown
+from transom.kernels.multiway.input_rows import LazyRows, RingRows
+from transom.kernels.multiway.kept_tuples import KeptTuples
+from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.negative.window import NegativeWindowState
 from transom.pipeline.admission import Ledger
 from transom.pipeline.doors import DoorsState
@@ -38,9 +41,9 @@ class PipelineState:
 
 def state_rows(state: Any) -> int:
     """Rows that a state holds: those in slots, queues and batches. Keys, ends and what was told are no rows."""
-    if isinstance(state, KeyIndex | LifetimeSet | OpenPairs | Shown):
+    if isinstance(state, KeyIndex | LifetimeSet | OpenPairs | OpenTuples | Shown):
         return 0
-    if isinstance(state, RingSide | LazySide):
+    if isinstance(state, RingSide | LazySide | RingRows | LazyRows | KeptTuples):
         return state.alive
     if isinstance(state, SlotPool):
         return state.in_use

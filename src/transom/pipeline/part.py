@@ -16,14 +16,19 @@ import numpy as np
 from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.crew import Crew
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.negative.departures import DeparturesKernel
+from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.table import ChangesTable
 from transom.kernels.window.slide_range import SlideRangeWindowState
-from transom.pipeline.agenda import Agenda, Brought, Given
+from transom.pipeline.agenda import Agenda, Brought
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
+from transom.pipeline.folding import fold_projections
+from transom.pipeline.spilling import Spilling
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
+from transom.plan.slide_join import SlideJoin
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
 from transom.state.allocator import keep_freed_memory
@@ -53,10 +58,21 @@ class PartState:
 
 
 class Part:
-    """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port."""
+    """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
+
+    `whole`: nobody outside asks for what an operator gives, but for the last one. `home` is a folder for what does not
+    fit into memory, if it is to outlive the process.
+    """
 
     def __init__(
-        self, operators: Sequence[Operator], ports: Mapping[tuple[int, int], str], catalogue: Catalogue, tick: int
+        self,
+        operators: Sequence[Operator],
+        ports: Mapping[tuple[int, int], str],
+        catalogue: Catalogue,
+        tick: int,
+        *,
+        whole: bool = False,
+        home: str | None = None,
     ) -> None:
         keep_freed_memory()
         # Scans first: what a table refuses is known before anything above asks for the last admitted row.
@@ -67,6 +83,8 @@ class Part:
         self._kernels: list[tuple[Kernel, ...]] = [
             self._kernel(i, operator, catalogue, tick) for i, operator in enumerate(self.operators)
         ]
+        if whole:
+            fold_projections(self.operators, self._kernels)
         self._sources = [
             [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
             for operator in self.operators
@@ -75,6 +93,9 @@ class Part:
             i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
         }
         self._agenda = Agenda(self._kernels, self._sources)
+        uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
+        self.crew = Crew() if uses_crew else None
+        self.spilling = Spilling(self._kernels, catalogue, home) if Spilling.wanted(self._kernels) else None
 
     def start(self) -> PartState:
         return PartState(
@@ -83,20 +104,29 @@ class Part:
 
     def step(
         self, state: PartState, brought: Mapping[str, Brought], step: Step, last_used: int, slides: Mapping[int, int]
-    ) -> tuple[Given, dict[str, Int64s]]:
+    ) -> tuple[list[Brought], dict[str, Int64s]]:
         """What every operator gave, and by port the changes of tables that were refused (their positions).
 
         `last_used` is the time of the last row that the query has taken; `slides` is as `last_of_slides`, for sliding
         windows in other parts.
         """
         refused: dict[str, Int64s] = {}
+        if self.crew is not None:
+            step = replace(step, crew=self.crew)
+        if self.spilling is not None:
+            step = replace(step, spill=self.spilling.store)
         deltas = self._agenda.begin(state, brought, step.upto)
         for i in self._agenda.wanted:
             operator = self.operators[i]
             started = time.perf_counter()
             inputs = tuple([deltas[child] if port is None else brought[port] for port, child in self._sources[i]])
+            if not self._kernels[i]:  # a stream is what came in
+                deltas[i] = inputs[0]
+                self._agenda.note(i, (), inputs[0])
+                self._count(state.counters[i], inputs if operator.inputs else (), inputs[0], 0.0)
+                continue
             at = step
-            if step.upto == FOREVER and isinstance(operator.node, ToStream) and slide_windows_below(operator):
+            if step.upto == FOREVER and _slides(operator):
                 at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
             try:
                 delta = self._run(i, state.operators[i], inputs, at, refused)
@@ -112,14 +142,36 @@ class Part:
 
     def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
         counters.seconds += seconds
-        for part in inputs:
-            counters.rows_in += len(part)
+        counters.rows_in += sum(map(len, inputs))
         counters.rows_out += len(delta)
         if isinstance(delta, Delta):
             for holders, _ in delta.ends.chunks:
                 counters.ends_out += len(holders)
         elif isinstance(delta, SignedDelta):
             counters.ends_out += delta.departed
+
+    def settle(self) -> None:
+        """Wait for what kernels have left to their crew: nobody else may look at the state while that goes on."""
+        if self.crew is not None:
+            self.crew.settle()
+
+    def close(self) -> None:
+        """No thread is left; the next step would start some again."""
+        if self.crew is not None:
+            self.crew.close()
+        if self.spilling is not None:
+            self.spilling.store.close()
+
+    def idle(self, state: PartState, step: Step) -> StreamDelta | None:
+        """Go on with what the last operator has put off, while nothing comes in; None if there is nothing."""
+        (kernel, *_) = self._kernels[-1] or (None,)
+        if not isinstance(kernel, SlideJoinKernel) or self.spilling is None:
+            return None
+        started = time.perf_counter()
+        given = kernel.idle(state.operators[-1][0], replace(step, spill=self.spilling.store))
+        if given is not None:
+            self._count(state.counters[-1], (), given, time.perf_counter() - started)
+        return given
 
     def last_of_slides(self, state: PartState) -> dict[int, int]:
         """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
@@ -151,8 +203,6 @@ class Part:
         self, i: int, memories: list[Any], inputs: tuple[Brought, ...], step: Step, refused: dict[str, Int64s]
     ) -> Brought:
         kernels: tuple[Any, ...] = self._kernels[i]
-        if not kernels:  # a stream is what came in
-            return inputs[0]
         given: Brought
         if i in self._changing:
             assert isinstance(inputs[0], StreamDelta)
@@ -178,3 +228,10 @@ class Part:
         if definition.change_column is not None:
             order.append(names.index(definition.change_column))
         return replace(changes, values=changes.values.select(order))
+
+
+def _slides(operator: Operator) -> bool:
+    """Whether it tells snapshots at multiples of slides, and has to know where these end."""
+    if isinstance(operator.node, SlideJoin):
+        return True
+    return isinstance(operator.node, ToStream) and bool(slide_windows_below(operator))

@@ -23,8 +23,12 @@ from transom.kernels.key_index import KeyIndex
 from transom.kernels.lifetimes import LifetimeSet, Run
 from transom.kernels.multiplicity import Shown
 from transom.kernels.multiway.input_rows import HashTable, LazyRows, RingRows
+from transom.kernels.multiway.kept_tuples import KeptTuples
+from transom.kernels.multiway.key_words import KeyNumbers, KeyWords
 from transom.kernels.multiway.mjoin import MJoinState
 from transom.kernels.multiway.open_tuples import OpenTuples
+from transom.kernels.multiway.parallel_mjoin import ParallelMJoinState
+from transom.kernels.multiway.parallel_tree import ParallelTreeState
 from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.negative.aggregate import NegativeAggregateState
 from transom.kernels.negative.beginnings import Beginnings
@@ -35,6 +39,12 @@ from transom.kernels.negative.ring_side import NegativeRing
 from transom.kernels.negative.window import AliveBatch, NegativeWindowState
 from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
 from transom.kernels.set_operation import SetOperationState
+from transom.kernels.shared_join.counted_window import CountedWindowState
+from transom.kernels.shared_join.narrow_rows import NarrowRowsState
+from transom.kernels.slide_join.estimates import Average, Estimates
+from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork, Stored
+from transom.kernels.slide_join.piece import Piece
+from transom.kernels.slide_join.report import SlideReport
 from transom.kernels.table import ChangesTableState
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream import ToStreamState
@@ -43,6 +53,7 @@ from transom.kernels.window.rows import RowsWindowState
 from transom.kernels.window.slide_range import SlideRangeWindowState, Waiting
 from transom.kernels.window.slide_rows import SlideRowsWindowState
 from transom.pipeline.admission import InputState, Ledger, WaitingRows
+from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
 from transom.pipeline.memory import PipelineState
@@ -50,8 +61,10 @@ from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool, HolderQueue
 from transom.state.slots import SlotPool
+from transom.state.spill import SpillFile
 
 STATE_CLASSES: Final[tuple[type, ...]] = (
+    AliveRows,
     AliveBatch,
     DeparturesState,
     NegativeWindowState,
@@ -59,6 +72,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Beginnings,
     ChangesTableState,
     CountedRows,
+    CountedWindowState,
     Counters,
     DoorsState,
     Fifo,
@@ -72,6 +86,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Ledger,
     LifetimeSet,
     LifetimesState,
+    NarrowRowsState,
     NegativeJoinState,
     NegativeRing,
     NegativeAggregateState,
@@ -105,9 +120,24 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     Totals,
     TupleIndex,
     HashTable,
+    KeptTuples,
+    KeyNumbers,
+    KeyWords,
     LazyRows,
     MJoinState,
+    ParallelMJoinState,
     OpenTuples,
+    ParallelTreeState,
     ProbeOrder,
     RingRows,
+    Average,
+    BasicWindow,
+    Estimates,
+    Loose,
+    Piece,
+    SlideJoinState,
+    SlideReport,
+    SlideWork,
+    SpillFile,
+    Stored,
 )

@@ -23,7 +23,8 @@ class TimeColumn:
 class StreamDefinition:
     """CREATE STREAM. `columns` are all declared ones; those in `invisible` are left out of `*`.
 
-    `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case.
+    `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case. On
+    `rate`, rows a second, nothing depends but the choice of a plan.
     """
 
     name: str
@@ -34,6 +35,7 @@ class StreamDefinition:
     arrival_time: bool = False
     invisible: frozenset[str] = frozenset()
     properties: dict[str, str] = field(default_factory=dict, hash=False)
+    rate: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,17 @@ def _one_of(*words: str) -> Callable[[str], str | None]:
     return lambda text: text.lower() if text.lower() in words else None
 
 
+def _bytes(text: str) -> int | None:
+    """
+    >>> _bytes("64 MB"), _bytes("1.5 kB"), _bytes("much")
+    (67108864, 1536, None)
+    """
+    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?\s*", text, flags=re.IGNORECASE)
+    if found is None:
+        return None
+    return int(float(found[1]) * (1 << (10 * " KMGT".index(found[2].upper() or " ")))) or None
+
+
 def _count(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 and int(text) > 0 else None
 
@@ -62,8 +74,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "multiway",
             "auto",
-            _one_of("auto", "tree", "mjoin"),
-            "'auto', 'tree' or 'mjoin'",
+            _one_of("auto", "tree", "parallel_tree", "mjoin", "parallel_mjoin"),
+            "'auto', 'tree', 'parallel_tree', 'mjoin' or 'parallel_mjoin'",
             "the tactic of joins of many inputs",
         ),
         Option(
@@ -80,6 +92,41 @@ OPTIONS: Final[dict[str, Option]] = {
             "'auto', 'direct' or 'negative'",
             "how rows tell when they end: direct, or by negative tuples",
         ),
+        Option(
+            "sharing",
+            "auto",
+            _one_of("auto", "off"),
+            "'auto' or 'off'",
+            "whether queries of a run that have the same join share it",
+        ),
+        Option(
+            "schedule",
+            "off",
+            _one_of("off", "fifo", "mqt", "mandf", "admandf"),
+            "'off', 'fifo', 'mqt', 'mandf' or 'admandf'",
+            "which work of a shared join without an equality is done first; off: all of it at once",
+        ),
+        Option(
+            "overload",
+            "block",
+            _one_of("block", "shed", "fail"),
+            "'block', 'shed' or 'fail'",
+            "what happens when too many rows wait for it: their source waits, the oldest are lost, or an error",
+        ),
+        Option("buffer", 5_000, _count, "a number of rows above 0", "how many rows of each side may wait for it"),
+        Option(
+            "step_budget", 50_000, _duration, "a duration such as '50 MILLISECONDS'", "the time of a step for such work"
+        ),
+        Option(
+            "slide_join",
+            "auto",
+            _one_of("auto", "off", "incremental", "full", "hybrid"),
+            "'auto', 'off', 'incremental', 'full' or 'hybrid'",
+            "the tactic of joins of windows that slide, told by RSTREAM",
+        ),
+        Option("memory", None, _bytes, "a size such as '64 MB'", "the memory that such a join keeps to; more is on disk"),
+        Option("spill", None, str, "a folder", "where on disk; by default a folder for temporary files"),
+        Option("disk_speed", None, _bytes, "a size such as '100 MB'", "bytes a second that the disk is slowed down to"),
         Option(
             "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
         ),

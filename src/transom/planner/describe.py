@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transom.core.schema import Schema
+from transom.core.time import format_instant
 from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
@@ -23,7 +24,11 @@ from transom.plan.algebra import (
 from transom.plan.expression import Expression
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
+from transom.plan.outlets import Outlet, Outlets
+from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
+from transom.plan.slide_join import SlideJoin
 from transom.planner.operator import Operator, column
+from transom.planner.slide_join import windows
 
 
 def describe(operator: Operator) -> str:
@@ -39,8 +44,16 @@ def describe(operator: Operator) -> str:
             return ", ".join(_named(e, name) for e, name in zip(node.expressions, node.names, strict=True))
         case Window():
             return _window(node)
-        case Join():
+        case Join() | SharedJoin():
             return _join(operator)
+        case Narrow():
+            return _narrow(operator, node)
+        case Outlet():
+            return f"answer {node.number + 1}"
+        case Outlets():
+            return f"of {len(node.outlets)} queries"
+        case CountedWindow():
+            return "rows and their numbers, as long as a query holds them"
         case MultiwayJoin():
             return _multiway(operator, node)
         case Aggregate():
@@ -49,6 +62,8 @@ def describe(operator: Operator) -> str:
             return _join_aggregate(operator, node)
         case MergeAggregate():
             return _calls(node.calls, node.names, node.names[: node.key_count])
+        case SlideJoin():
+            return _slide_join(operator, node)
         case ToStream() | Distinct():
             return _columns(node.schema)
         case SetOperation():
@@ -106,6 +121,12 @@ def _join(operator: Operator) -> str:
     return " AND ".join(parts) or "all pairs"
 
 
+def _narrow(operator: Operator, node: Narrow) -> str:
+    sides = zip(operator.inputs[0].inputs, node.windows, strict=True)
+    told = ", ".join(f"{_origin(child)} {spec}" for child, spec in sides)
+    return told if node.begin is None else f"{told} since {format_instant(node.begin)}"
+
+
 def _multiway(operator: Operator, node: MultiwayJoin) -> str:
     origins = [_origin(child) for child in operator.inputs]
     parts = []
@@ -116,6 +137,16 @@ def _multiway(operator: Operator, node: MultiwayJoin) -> str:
     if node.last is not None:
         parts.append(str(node.last))
     return " AND ".join(parts) or "all combinations"
+
+
+def _slide_join(operator: Operator, node: SlideJoin) -> str:
+    """What is joined, over which windows."""
+    origins = [_origin(child) for child in operator.inputs]
+    keys = zip(*(source.keys for source in node.sources), strict=True)
+    parts = [" = ".join(_of(key, origin) for key, origin in zip(same, origins, strict=True)) for same in keys]
+    if node.residual is not None:
+        parts.append(str(node.residual))
+    return f"{' AND '.join(parts)} over {windows(node)}"
 
 
 def _of(key: Expression, origin: str | None) -> str:

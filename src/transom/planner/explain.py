@@ -20,23 +20,30 @@ from transom.planner.operator import Operator
 _TITLES: Final = {
     "Window": "window ",
     "Join": "join ",
+    "SharedJoin": "shared join ",
+    "CountedWindow": "window ",
     "MultiwayJoin": "join ",
     "Aggregate": "aggregate ",
     "JoinAggregate": "join-aggregate ",
     "MergeAggregate": "join-aggregate ",
     "Distinct": "distinct ",
+    "SlideJoin": "slide join ",
 }
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What an operator did in a run: rows in and out, ends of earlier rows that it told, the most it kept, its time."""
+    """What an operator did in a run: rows in and out, ends of earlier rows that it told, the most it kept, its time.
+
+    `notes` are what only this kind of operator has to say.
+    """
 
     rows_in: int
     rows_out: int
     ends: int
     state_bytes: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def explain_text(root: Operator, measured: Sequence[Measured] | None = None) -> str:
@@ -101,12 +108,15 @@ class _Plan:
         place = f"fragment {where.number}" if where is not None else "on the way" if operator.inputs else "source"
         lines = [f"keeps {tactic.keeps}; {tactic.costs}; {place}"]
         lines += [f"not {name}: {reason}" for name, reason in tactic.refused]
+        if tactic.rests_on:
+            lines.append("estimated from " + "; ".join(f"{what} {told}" for what, told in tactic.rests_on))
         if self.measured is not None:
             found = self.measured[self.number[id(operator)] - 1]
             lines.append(
                 f"{found.rows_in:,} rows in, {found.rows_out:,} out, {found.ends:,} ends, "
                 f"{found.state_bytes:,} bytes kept, {found.seconds * 1000:.1f} ms"
             )
+            lines += found.notes
         return lines
 
     def _exchange(self, exchange: Exchange) -> str:
@@ -145,6 +155,11 @@ class _Plan:
             "fragment": None if part is None else part.number,
             "needs": [str(need) for need in operator.needs],
         }
+        if tactic.estimates:
+            found["estimates"] = {
+                "microseconds a row": {name: round(price, 3) for name, price in tactic.estimates},
+                "rests on": dict(tactic.rests_on),
+            }
         if self.measured is not None:
             known = self.measured[self.number[id(operator)] - 1]
             found["measured"] = {
@@ -153,6 +168,7 @@ class _Plan:
                 "ends": known.ends,
                 "state_bytes": known.state_bytes,
                 "seconds": known.seconds,
+                **({"notes": list(known.notes)} if known.notes else {}),
             }
         return found
 

@@ -78,6 +78,11 @@ def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
     return [*found, Fragment(len(found) + 1, spread, (), (told,))]
 
 
+def equal_rows_meet(root: Operator) -> bool:
+    """Whether equal rows of the answer are in one bucket, however it is told."""
+    return _Cut(root).equal_rows_meet(root)
+
+
 # Where a key has been followed to: the output of an operator in the fragment (its id), or what is brought to an input.
 _Point = int | tuple[int, int]
 _Slot = dict[_Point, Expression]

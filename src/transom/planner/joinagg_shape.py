@@ -176,4 +176,4 @@ def _widens(one: pa.DataType, other: pa.DataType) -> bool:
         return True
     if pa.types.is_integer(one):
         return bool(pa.types.is_float64(other)) or (pa.types.is_integer(other) and other.bit_width >= one.bit_width)
-    return bool(pa.types.is_floating(one) and pa.types.is_float64(other))
+    return bool((pa.types.is_floating(one) or pa.types.is_decimal(one)) and pa.types.is_float64(other))

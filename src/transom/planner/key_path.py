@@ -19,6 +19,7 @@ from transom.plan.algebra import (
 from transom.plan.expression import Cast, ColumnRef, Expression, columns_of, remap, substitute, transform
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
+from transom.plan.sharing import Narrow, SharedJoin
 from transom.planner.operator import Operator, column
 
 
@@ -44,8 +45,10 @@ def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | 
             return (substitute(key, node.expressions),)
         case SetOperation(kind="union"):
             return key, key
-        case Join():
+        case Join() | SharedJoin():
             return _join_keys(operator, plain)
+        case Narrow():
+            return (substitute(key, _read(operator, node)),)
         case MultiwayJoin():
             return _multiway_keys(operator, node, plain)
         case Aggregate():
@@ -61,6 +64,13 @@ def keys_below(operator: Operator, key: Expression) -> tuple[Expression, ...] | 
         case _:  # windows by partition, DISTINCT, set operations, streams of changes, and changing tables
             needed = any(same_key(plain, need) for need in operator.needs[0].keys)
             return (key,) * len(operator.needs) if needed else None
+
+
+def _read(operator: Operator, node: Narrow) -> tuple[Expression, ...]:
+    """The columns of a shared join that a query reads."""
+    (trunk,) = operator.inputs  # one that counts rows is in one place, and has no keys
+    assert isinstance(trunk.node, SharedJoin)
+    return tuple(column(trunk.schema, trunk.node.places.index(place)) for place in node.read)
 
 
 def _join_keys(operator: Operator, plain: Expression) -> tuple[Expression, ...] | None:

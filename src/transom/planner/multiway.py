@@ -3,61 +3,47 @@
 | tactic | takes | keeps |
 | --- | --- | --- |
 | tree | anything: joins of two, one upon the other | the rows alive of all inputs, and those of the joins between |
+| parallel_tree | anything, if lifetimes are told directly | the rows alive of all inputs, and tuples of most of them |
 | mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
+| parallel_mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
+
+Unless one is asked for, the one that costs the least is taken (`multiway_choice.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from transom.core.errors import RefusedError
 from transom.plan.algebra import Join, a_relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
 from transom.plan.multiway import MultiwayJoin
 from transom.planner.joinagg_shape import Shape, equal, may_fail
+from transom.planner.multiway_choice import Choice
 from transom.planner.operator import SINGLE, Operator, Partitioning, Tactic
 
-TACTICS: Final = ("tree", "mjoin")
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A tactic of `TACTICS`, and those that are not taken, with the reasons."""
-
-    name: str
-    refused: tuple[tuple[str, str], ...]
-
-
-def choose(forced: str, negative: bool) -> Choice:
-    """The tree unless another one is asked for; a forced one that says no is refused with its reason."""
-    name = "tree" if forced == "auto" else forced
-    cannot = {"mjoin": "lifetimes are told by negative tuples"} if negative else {}
-    if name in cannot:
-        raise RefusedError(
-            f"the multiway join tactic '{name}' cannot run this query: {cannot[name]}",
-            remedy="SET multiway = 'auto', or SET lifetimes = 'direct'",
-        )
-    refused = [(tactic, cannot.get(tactic, "not asked for")) for tactic in TACTICS if tactic != name]
-    return Choice(name, tuple(refused))
-
-
-def operator(join: Join, inputs: tuple[Operator, ...], choice: Choice) -> Operator:
+def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: Choice) -> Operator:
     """The join of all inputs as one, spread by the keys that all of them are joined on."""
-    node = multiway_join(join, inputs)
     common = node.common_keys
     needs = tuple(Partitioning("keys", tuple(_key(own[c]) for c in common)) if common else SINGLE for own in node.keys)
     open_ends = any(below.open_ends for below in inputs)
     tuples = ", and a list node per open tuple and input" if open_ends else ""
     tables = max(len({key for other in node.keys if (key := _shared(own, other))}) for own in node.keys)
     hashed = "a hash table each" if tables < 2 else f"up to {tables} hash tables each"
-    keeps = f"the rows alive of all {len(inputs)} inputs once, in {hashed}{tuples}"
+    kept = ", and tuples of positions of most of them" if choice.name == "parallel_tree" else ""
+    keeps = f"the rows alive of all {len(inputs)} inputs once, in {hashed}{kept}{tuples}"
     expire = "O(1)" if all(below.ends_grow for below in inputs) else "O(log n)"
-    costs = f"{len(inputs) - 1} probes a row, one more per partial match; {expire} to expire"
+    work = f"{_WORK[choice.name].format(len(inputs) - 1)}; {expire} to expire"
     if not common:
-        costs += "; all in one bucket, as there is no key of all inputs"
-    tactic = Tactic(choice.name, keeps, costs, choice.refused)
-    return Operator(node, tactic, inputs, None, needs, open_ends=open_ends)
+        work += "; all in one bucket, as there is no key of all inputs"
+    return Operator(node, choice.onto(Tactic(choice.name, keeps, work)), inputs, None, needs, open_ends=open_ends)
+
+
+_WORK: Final = {
+    "mjoin": "{} probes a row, one more per partial match",
+    "parallel_mjoin": "{} probes a row at once, in threads",
+    "parallel_tree": "a probe a row to its answer, in threads a tuple kept per partial match",
+}
 
 
 def multiway_join(join: Join, inputs: tuple[Operator, ...]) -> MultiwayJoin:

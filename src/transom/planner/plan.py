@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from transom.core.errors import RefusedError
@@ -26,33 +25,62 @@ from transom.plan.algebra import (
     a_relation,
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, conjuncts, walk
+from transom.plan.expression import Exists, Expression, InQuery, conjuncts, walk
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
-from transom.planner import joinagg, multiway
+from transom.planner import joinagg, multiway, slide_join
 from transom.planner import window as windows
+from transom.planner.join_operators import JoinOperators
+from transom.planner.join_tree import left_deep
 from transom.planner.joinagg_shape import shape_of
 from transom.planner.lifetimes import method_of, with_negative_tuples
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
+from transom.planner.multiway_choice import Choice, Chooser, Decision
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned
+from transom.planner.statistics import Declared, Statistics
 
 
-def plan(query: Node, catalogue: Catalogue) -> Operator:
+def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None) -> Operator:
     """The physical plan of a bound query."""
-    planner = Planner(catalogue)
-    root = planner.plan(rewrite(query))
+    return plan_and_decisions(query, catalogue, statistics)[0]
+
+
+def plan_and_decisions(
+    query: Node, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[Decision, ...] = ()
+) -> tuple[Operator, tuple[Decision, ...]]:
+    """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
+    planner = Planner(catalogue, statistics, decided)
+    rewritten = rewrite(query)
+    root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
-    return with_negative_tuples(root) if planner.negative else root
+    slide_join.check_memory(root, rewritten, planner.option("memory"))
+    return with_negative_tuples(root) if planner.negative else root, planner.decisions
 
 
 class Planner:
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(
+        self, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[Decision, ...] = ()
+    ) -> None:
         self.catalogue = catalogue
         self.made: dict[Operator, Operator] = {}
+        self.choices: dict[Join, Choice] = {}
         self.negative = method_of(self.option("lifetimes")).name == "negative"
+        forced, pairs = self.option("multiway"), self.option("join")
+        self.chooser = Chooser(forced, pairs, self.negative, statistics or Declared(catalogue), decided)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Of the joins of many inputs, in the order in which they were met."""
+        return tuple(choice.decision for node, choice in self.choices.items() if len(node.relations) > 2)
 
     def option(self, name: str) -> Any:
         return self.catalogue.options.get(name, OPTIONS[name].default)
+
+    def plan_slides(self, query: Node) -> Operator | None:
+        """The whole query as a join that is told slide by slide, if it is one and is to run so."""
+        asked = self.option("slide_join")
+        node = slide_join.choose(query, asked, self.option("memory"))
+        return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), asked)
 
     def plan(self, node: Node) -> Operator:
         """The operator for a node; equal nodes give the very same operator."""
@@ -148,40 +176,26 @@ class Planner:
         return Operator(node, tactic, needs=(keys,), open_ends=True)
 
     def _join(self, node: Join) -> Operator:
-        """One operator for all inputs, or a left-deep tree of joins of two and the columns back in their order."""
-        choice = multiway.choose(self.option("multiway"), self.negative)
-        if choice.name != "tree":
-            return multiway.operator(node, tuple(self.plan(relation) for relation in node.relations), choice)
-        order = joins.join_order(node)
-        ordered, positions = joins.reordered(node, order)
-        parts = list(conjuncts(ordered.predicate))
-        left = self.plan(ordered.relations[0])
-        forced = self.option("join")
-        for at, relation in enumerate(ordered.relations[1:], 2):
-            right = self.plan(relation)
-            width = len(left.schema) + len(right.schema)
-            ready = tuple(p for p in parts if all(i < width for i in _columns(p)))
-            parts = [p for p in parts if p not in ready]
-            keys = joins.split_keys(ready, len(left.schema))
-            tactic = joins.choose(left, right, keys, forced)
-            if at == len(order) > 2:  # the root of the tree tells why the join is one
-                tactic = replace(tactic, refused=(*tactic.refused, *choice.refused))
-            joined = Join((a_relation(left.node), a_relation(right.node)), None)
-            left = Operator(
-                joined,
-                tactic,
-                (left, right),
-                keys,
-                joins.partitioning(keys, tactic.name),
-                open_ends=left.open_ends or right.open_ends,
-            )
-            left = self.made.setdefault(left, left)
-        if positions == list(range(len(positions))):
-            return left
-        schema = left.schema
-        back = tuple(column(schema, i) for i in positions)
-        project = Project(a_relation(left.node), back, tuple(schema[i].name for i in positions))
-        return Operator(project, Tactic("project", "nothing"), (left,), None, (ANY,), open_ends=left.open_ends)
+        """One operator for all inputs, or a tree of joins of two."""
+        inputs = tuple(self.plan(relation) for relation in node.relations)
+        whole = multiway.multiway_join(node, inputs)
+        written = left_deep(joins.join_order(node))
+        choice = self.choices.get(node)
+        if choice is None:
+            number = sum(1 for known in self.choices if len(known.relations) > 2)
+            choice = self.choices[node] = self.chooser.choose(whole, written, number, self._stamped(inputs))
+        if choice.decision.tree is None:
+            return multiway.operator(whole, inputs, choice)
+        made = JoinOperators(
+            node, inputs, self.option("join"), lambda made: self.made.setdefault(made, made), choice.onto
+        )
+        return made.of(choice.decision.tree)
+
+    def _stamped(self, inputs: tuple[Operator, ...]) -> bool:
+        """Whether all streams of a join are stamped on arrival, and there is one."""
+        names = {scanned(o) for one in inputs for o in one.walk() if isinstance(o.node, StreamScan)}
+        definitions = [self.catalogue.relations[name] for name in names]
+        return bool(names) and all(isinstance(d, StreamDefinition) and d.arrival_time for d in definitions)
 
 
 def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
@@ -196,10 +210,6 @@ def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
                 f"the query mixes streams with time = 'arrival' and '{definition.name}', which has times of its own",
                 remedy="declare all streams of the query with time = 'arrival', or none",
             )
-
-
-def _columns(expression: Expression) -> Iterator[int]:
-    return (part.index for part in walk(expression) if isinstance(part, ColumnRef))
 
 
 def _all(operator: Operator) -> Partitioning:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from transom.planner.explain import Measured, explain_json, explain_text
+from transom.planner.sharing import share
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
+from transom.program.sharing import Sharing, sharing_of
 
 Measure = Callable[[Planned, str], list[Measured]]
 """Runs a query whose rows would be written in this form, and tells what each operator did."""
+
+
+_MOST_NAMED: Final = 8
 
 
 class Explained(str):
@@ -38,6 +43,35 @@ def explained(planned: Planned, measure: Measure | None) -> Explained:
 
 
 def explained_all(planned: Sequence[Planned], measure: Measure | None) -> Explained:
-    """The same of several, one below the other."""
-    parts = [explained(one, measure) for one in planned]
+    """The same of several, one below the other, as they would run together; each is measured alone."""
+    sharing = sharing_of(planned) if measure is None and len(planned) > 1 else None
+    parts = [
+        explained(one, measure) if sharing is None else _explained_with_others(planned, place, sharing)
+        for place, one in enumerate(planned)
+    ]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
+
+
+def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Sharing) -> Explained:
+    """A query of several: the plan that it shares, and who shares it; or why it shares none."""
+    one = planned[place]
+    group = sharing.group_of(place)
+    if not group:
+        alone = explained(one, None)
+        if not any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"]):
+            return alone
+        reason = sharing.refused[place]
+        return Explained.of(f"{alone}\njoin not shared: {reason}", [{**alone.plans[0], "not shared": reason}])
+    shared = share([sharing.asked[i] for i in group], one.catalogue, [None] * len(group))
+    root = shared.roots[group.index(place)]
+    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is shared.trunk)
+    others = [i for i in group if i != place]
+    told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
+    told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
+    plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
+    return Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+
+
+def _windows(sharing: Sharing, place: int) -> str:
+    asked = sharing.asked[place]
+    return ", ".join(f"{scan.name} {spec}" for scan, spec in zip(asked.scans, asked.windows, strict=True))

@@ -17,6 +17,7 @@ from transom.core.errors import QueryError, SourceError
 from transom.pipeline.side import SIDE, SIDE_TABLE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.program.declare import Bound, Late, declared_stream, declared_table
+from transom.program.sample import peeked
 
 Definition = StreamDefinition | TableDefinition
 
@@ -27,6 +28,11 @@ class Frame:
 
     frame: Any
     columns: pa.Schema
+
+
+def of_spark(data: Any) -> bool:
+    """Whether it is a DataFrame of Spark: told by its class, so that nobody has to import PySpark."""
+    return type(data).__module__.partition(".")[0] == "pyspark"
 
 
 class Inputs:
@@ -101,6 +107,13 @@ class Inputs:
                 side.append(batch)
             return side
         return self._memory.get(key) or open_source(definition)
+
+    def peek(self, definition: Definition) -> Source | None:
+        """A source to look at the first rows of; None where that would take them from whoever reads them."""
+        key = definition.name.lower()
+        if key in self._supplies or key in self.frames or key == SIDE_TABLE:
+            return None
+        return self._memory.get(key) or peeked(definition)
 
     def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
         self._refuse_known(definition.name)

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from transom.connectors.callback import CallbackSink
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.memory import MemorySink
 from transom.connectors.open import is_files, open_sink
@@ -22,6 +23,17 @@ from transom.program.run import OpenSink, Order
 
 Answer = Callable[[Planned, str, pa.Schema], Sink]
 """Makes the sink of a bare query, of the statement, its name and the columns."""
+
+OnRows = Callable[[pa.Table], None]
+
+
+def handing(on_rows: OnRows | None) -> Answer | None:
+    """The answer goes to a function of the program, if there is one."""
+    if on_rows is None:
+        return None
+    sink = CallbackSink(on_rows)
+    return lambda one, name, schema: sink
+
 
 _FORMS: Final = ("changes", "lifetimes", "latest")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transom.connectors.open import check_sink, open_source
@@ -24,29 +24,50 @@ from transom.plan.catalogue import (
     TableDefinition,
     ViewDefinition,
 )
+from transom.planner.multiway_choice import Decision
 from transom.planner.operator import Operator
-from transom.planner.plan import plan
+from transom.planner.plan import plan_and_decisions
+from transom.planner.statistics import Declared, Statistics
 
 
 @dataclass(frozen=True)
 class Planned:
     """A statement; if it holds a query, its plan and where the answer goes (None: to the caller).
 
-    `catalogue` has the names and options at this place in the text.
+    `catalogue` has the names and options at this place in the text. `decisions` are those of the plan that rest on
+    estimates, which may be others elsewhere or tomorrow.
     """
 
     statement: Statement
     catalogue: Catalogue
     root: Operator | None = None
     sink: SinkDefinition | None = None
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def standing(self) -> bool:
         """Whether it is a query to be run, not one to be explained."""
         return isinstance(self.statement, InsertStatement | QueryStatement)
 
+    def decided(self, decisions: tuple[Decision, ...]) -> Planned:
+        """The query planned as it was when these were its decisions."""
+        if decisions == self.decisions:
+            return self
+        assert isinstance(self.statement, InsertStatement | QueryStatement | ExplainStatement)
+        root, decisions = plan_and_decisions(self.statement.query, self.catalogue, decided=decisions)
+        return replace(self, root=root, decisions=decisions)
 
-def read_program(text: str, catalogue: Catalogue, fixed: dict[str, Any] | None = None) -> list[Planned]:
+
+StatisticsOf = Callable[[Catalogue], Statistics]
+"""Makes the statistics of queries over a catalogue."""
+
+
+def read_program(
+    text: str,
+    catalogue: Catalogue,
+    fixed: dict[str, Any] | None = None,
+    statistics_of: StatisticsOf = Declared,
+) -> list[Planned]:
     """The statements of a text. The catalogue learns their names and options if nothing is wrong with any of them.
 
     Options in `fixed` have the last word over those that the text sets.
@@ -59,22 +80,22 @@ def read_program(text: str, catalogue: Catalogue, fixed: dict[str, Any] | None =
             options[statement.option] = statement.value
         here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})})
         with _located(statement, text):
-            planned.append(_plan_statement(statement, here))
+            planned.append(_plan_statement(statement, here, statistics_of))
     _check_paths(planned, text)
     catalogue.relations, catalogue.sinks, catalogue.options = known.relations, known.sinks, known.options
     return planned
 
 
-def _plan_statement(statement: Statement, catalogue: Catalogue) -> Planned:
+def _plan_statement(statement: Statement, catalogue: Catalogue, statistics_of: StatisticsOf) -> Planned:
     match statement:
         case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
             open_source(definition)
         case CreateStatement(definition=SinkDefinition() as definition):
             check_sink(definition)
-        case InsertStatement():
-            return Planned(statement, catalogue, plan(statement.query, catalogue), catalogue.sinks[statement.sink])
-        case QueryStatement() | ExplainStatement():
-            return Planned(statement, catalogue, plan(statement.query, catalogue))
+        case InsertStatement() | QueryStatement() | ExplainStatement():
+            root, decisions = plan_and_decisions(statement.query, catalogue, statistics_of(catalogue))
+            sink = catalogue.sinks[statement.sink] if isinstance(statement, InsertStatement) else None
+            return Planned(statement, catalogue, root, sink, decisions)
     return Planned(statement, catalogue)
 
 

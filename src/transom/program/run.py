@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from transom.connectors.sink import Sink
 from transom.planner.explain import Measured
+from transom.planner.statistics import Machine
 from transom.program.clock import Clock
 from transom.program.inputs import Frame
 from transom.program.planned import Planned
@@ -91,16 +93,37 @@ class Run(Protocol):
     def stop(self) -> None: ...
 
 
+class OpenRun(Run, Protocol):
+    """A run that queries come to and leave while it goes on."""
+
+    def add(self, order: Order) -> Query:
+        """Between two steps, as `remove`."""
+
+    def remove(self, name: str) -> None: ...
+
+    def ask(self, work: Callable[[], None]) -> Future[None]:
+        """Have something done between two steps, by the thread that runs them."""
+
+    def refuse_asked(self) -> None:
+        """The run is over: what was asked for is not done any more."""
+
+
 class Runtime(Protocol):
     @property
     def missing_settings(self) -> Sequence[object]:
         """What the place where queries run should have and has not, each as a line to write."""
+
+    def machine(self) -> Machine:
+        """What a planner is to know of the place where queries run."""
 
     def begin(self, brief: bool = False) -> None:
         """Start what takes long, while the caller goes on. `brief`: it is for a minute or so."""
 
     def assemble(self, orders: Sequence[Order], terms: Terms) -> Run:
         """Ready to run, from the checkpoint if there is one."""
+
+    def open(self, terms: Terms) -> OpenRun:
+        """A run without queries, to which they can come."""
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         """Run a query, forget its answer, and tell what each operator did, in the order of EXPLAIN."""

@@ -24,14 +24,28 @@ _SECONDS_TO_END = 5.0
 
 
 class _Shared:
-    """What the thread and its owner both see. The thread does not know the owner, so that a forgotten one can go."""
+    """What the thread and its owner both see. The thread does not know the owner, so that a forgotten one can go.
+
+    To tell how a query is doing takes longer than a step with few rows, so it is told when somebody asks, not after
+    every step: `stale` says that there was a step since. `awaited` counts those who wait for what a step brings.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.changed = threading.Condition()
-        self.status = run.status()[0]
+        self._status = run.status()[0]
+        self._stale = False
+        self.awaited = 0
         self.error: BaseException | None = None
         self.over = False
+
+    @property
+    def status(self) -> Status:
+        """How it was doing after its last step; for those who hold `changed`."""
+        if self._stale:
+            self._stale = False  # before it is told: a step that ends meanwhile makes it stale again
+            (self._status,) = self.run.status()
+        return self._status
 
     def work(self) -> None:
         try:
@@ -40,15 +54,15 @@ class _Shared:
             self.error = error
         finally:
             with self.changed:
-                self.status = self.run.status()[0]
+                self._stale = True
                 self.over = True
                 self.changed.notify_all()
 
     def _watch(self, run: Run) -> None:
-        (status,) = run.status()
-        with self.changed:
-            self.status = status
-            self.changed.notify_all()
+        self._stale = True
+        if self.awaited:
+            with self.changed:
+                self.changed.notify_all()
 
 
 class RunningQuery:
@@ -130,8 +144,15 @@ class RunningQuery:
         An instant is a datetime, a text such as '2024-05-01 10:00:00', or microseconds since 1970. What went wrong is
         raised; of a query that ended or was stopped before, the answer is False.
         """
-        micros = _micros(instant)
-        self._until(lambda shared: shared.over or shared.status.progress > micros, timeout)
+        micros = micros_of(instant)
+        shared = self._shared
+        with shared.changed:
+            shared.awaited += 1
+        try:
+            self._until(lambda shared: shared.over or shared.status.progress > micros, timeout)
+        finally:
+            with shared.changed:
+                shared.awaited -= 1
         return self.status.progress > micros
 
     def _until(self, condition: Callable[[_Shared], bool], timeout: float | None) -> bool:
@@ -171,7 +192,7 @@ def _end(stop: Callable[[], None], thread: threading.Thread) -> None:
         thread.join(_SECONDS_TO_END)
 
 
-def _micros(instant: datetime | str | int) -> int:
+def micros_of(instant: datetime | str | int) -> int:
     if isinstance(instant, datetime):
         return from_datetime(instant)
     if isinstance(instant, int):

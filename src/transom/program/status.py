@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from transom.program.latency import Latency
 from transom.program.notebook import status_html
+from transom.program.slides import SlideStatus
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class InputStatus:
 
 @dataclass(frozen=True)
 class OperatorStatus:
-    """What an operator has done; `number` is that of EXPLAIN."""
+    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join told slide by slide."""
 
     number: int
     operator: str
@@ -39,6 +40,7 @@ class OperatorStatus:
     state_bytes: int
     seconds: float
     state_rows: int = 0
+    slides: SlideStatus | None = None
 
 
 @dataclass(frozen=True)

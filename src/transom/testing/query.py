@@ -61,9 +61,12 @@ class FedQuery:
             self._note(name, rows)
         if output is not None:
             self._take(output.rows)
+        if self.pipeline.finished:
+            self.pipeline.close()
 
     def restart(self) -> None:
         saved = self.pipeline.snapshot()
+        self.pipeline.close()
         self.pipeline = Pipeline(self._root, self._catalogue)
         self.pipeline.restore(saved)
         self._spoke = dict.fromkeys(self.pipeline.inputs, self._clock.now())

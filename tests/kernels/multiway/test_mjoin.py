@@ -34,6 +34,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mjoin, "PART", random.choice([1, 3, 1 << 13]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
+        patch.setattr(mjoin, "AT_ONCE", random.choice([0, 1 << 10]))
         for upto in tuples.cuts(random):
             if random.random() < 0.7:
                 stir(stepped.state, random)

@@ -22,6 +22,7 @@ Costs: a probe per row and what the tactic says; payload columns are gathered on
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, arrivals, probe
 from transom.kernels.kernel import Step, open_rows
+from transom.kernels.mould import FEW, Moulds, Places
 from transom.plan.expression import Expression
 from transom.state.codec import saved_bytes
 
@@ -42,9 +44,14 @@ PART = 1 << 13  # rows linked and probed together
 
 @dataclass
 class JoinState:
+    """Where the columns are is found again from the sides, so it is not saved."""
+
     left: RingSide | LazySide
     right: RingSide | LazySide
     open_pairs: OpenPairs = field(default_factory=OpenPairs)
+
+    def __post_init__(self) -> None:
+        self.places = Places([self.left.rows, self.right.rows], [self.left.mask, self.right.mask])
 
     def compacted(self) -> JoinState:
         """Without the room for more, where nothing open knows rows by their positions."""
@@ -73,6 +80,13 @@ class JoinKernel(JoinPredicate):
         types = self.schema.types
         return JoinState(side.of(types[: self.left_width], self.keyed), side.of(types[self.left_width :], self.keyed))
 
+    @cached_property
+    def _moulds(self) -> Moulds:
+        """A side keeps the key behind its columns where it needs it."""
+        right = len(self.schema) - self.left_width
+        first = self.left_width + self.keyed
+        return Moulds(self.schema, [*range(self.left_width), *range(first, first + right)])
+
     def due(self, state: JoinState) -> int:
         return min(state.left.due, state.right.due)
 
@@ -80,6 +94,10 @@ class JoinKernel(JoinPredicate):
         left, right = state.left, state.right
         mine = self._take(left, inputs[0], self.left_keys)
         others = self._take(right, inputs[1], self.right_keys)
+        if len(mine):
+            state.places.look(0, left.mask)
+        if len(others):
+            state.places.look(1, right.mask)
         parts: list[Int64s] = []
         # A few rows at a time, so that what was just linked is still near the processor. A row of the right meets the
         # left rows of the parts before its own, a row of the left the right rows up to its own: no pair twice.
@@ -130,7 +148,11 @@ class JoinKernel(JoinPredicate):
 
     def _emit(self, state: JoinState, pairs: Int64s, step: Step) -> Delta:
         left, right, ta, te = pairs
-        values = self.values(state.left, state.right, left, right)
+        values = None
+        if len(left) <= FEW:
+            values = self._moulds.batch(state.places, np.ascontiguousarray(pairs[:2].T))
+        if values is None:
+            values = self.values(state.left, state.right, left, right)
         if not state.left.lifetimes.undetermined and not state.right.lifetimes.undetermined:
             return Delta(values, ta, te, no_holders(len(ta)), step.upto)
         delta, holder = open_rows(values, ta, te, step, Ends())

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from transom.core.schema import BIGINT, BOOLEAN
-from transom.kernels.columns import is_text
+from transom.kernels.columns import is_text, storage_dtype
 from transom.plan.expression import Call, Cast, Expression, columns_of, conjunction, remap
 
 Classes = tuple[int, ...]
@@ -117,9 +119,18 @@ class JoinGraph:
         return is_text(key.type) or pa.types.is_decimal(key.type)
 
     @cached_property
+    def words(self) -> list[list[np.dtype[Any] | None]]:
+        """Per input and hash table the type of its key where that is a single word, None where bytes are compared."""
+        found: list[list[np.dtype[Any] | None]] = []
+        for keys, indexes in zip(self.keys, self.indexes, strict=True):
+            single = [None if not classes or self.keyed(classes) else keys[classes[0]] for classes in indexes]
+            found.append([None if key is None else storage_dtype(key.type) for key in single])
+        return found
+
+    @cached_property
     def whole(self) -> Check | None:
         """What whole tuples are held to."""
-        return None if self.last is None else self._check([self.last])
+        return None if self.last is None else self.check([self.last])
 
     def route(self, order: tuple[int, ...]) -> Route:
         """The probes of a row of input order[0], which visits the others in this order."""
@@ -131,7 +142,7 @@ class JoinGraph:
     def _route(self, order: tuple[int, ...]) -> Route:
         start, *others = order
         waiting = list(self.residual)
-        alone = [part for part in waiting if self._inputs(part) <= {start}]
+        alone = [part for part in waiting if self.inputs_of(part) <= {start}]
         waiting = [part for part in waiting if part not in alone]
         bound = [start]
         hops: list[Hop] = []
@@ -139,22 +150,33 @@ class JoinGraph:
             source = max(bound, key=lambda i: len(self.shared(i, target)))
             by = self.shared(source, target)
             parts = [
-                self._equality(c, next(i for i in bound if c in self.classes[i]), target)
+                self.equality(c, next(i for i in bound if c in self.classes[i]), target)
                 for c in sorted(self.classes[target] - set(by))
                 if any(c in self.classes[i] for i in bound)
             ]
             bound.append(target)
-            ready = [part for part in waiting if self._inputs(part) <= set(bound)]
+            ready = [part for part in waiting if self.inputs_of(part) <= set(bound)]
             waiting = [part for part in waiting if part not in ready]
-            check = self._check([*parts, *ready]) if parts or ready else None
+            check = self.check([*parts, *ready]) if parts or ready else None
             hops.append(Hop(source, self.indexes[source].index(by), target, self.indexes[target].index(by), check))
-        return Route(self._check(alone) if alone else None, tuple(hops))
+        return Route(self.check(alone) if alone else None, tuple(hops))
 
-    def _inputs(self, expression: Expression) -> set[int]:
+    def check_of(self, inputs: Sequence[int], parts: Sequence[Sequence[int]]) -> Check | None:
+        """What can be asked of tuples of these inputs, and could not of those parts of them."""
+        found = [
+            one
+            for one in self.residual
+            if self.inputs_of(one) <= set(inputs) and not any(self.inputs_of(one) <= set(part) for part in parts)
+        ]
+        return self.check(found) if found else None
+
+    def inputs_of(self, expression: Expression) -> set[int]:
+        """The inputs whose columns an expression reads."""
         used = columns_of(expression)
         return {i for i in range(self.count) if any(self.bounds[i] <= at < self.bounds[i + 1] for at in used)}
 
-    def _equality(self, c: int, one: int, other: int) -> Expression:
+    def equality(self, c: int, one: int, other: int) -> Expression:
+        """That two inputs have the same key of class c, over the columns of all."""
         sides = []
         for i in (one, other):
             key = self.keys[i][c]
@@ -164,7 +186,8 @@ class JoinGraph:
             sides = [Cast(side, BIGINT) for side in sides]
         return Call("=", tuple(sides), BOOLEAN)
 
-    def _check(self, parts: Sequence[Expression]) -> Check:
+    def check(self, parts: Sequence[Expression]) -> Check:
+        """What all these parts ask together, over the columns that they read."""
         whole = conjunction(tuple(parts))
         assert whole is not None
         used = sorted(columns_of(whole))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
-from transom.core.time import FOREVER
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.join.lazy_hash import link, spread_chains, unlink
 from transom.kernels.join.ring_hash import append_to_chains, first_alive
 from transom.kernels.join.side import TA, TE, write_entries
@@ -96,13 +96,15 @@ class InputRows:
         part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
         return part.gather(positions & self.mask, [types[i] for i in columns])
 
-    def write(self, slots: Int64s, rows: Newcomers) -> None:
-        """Lay the rows into their slots."""
+    def write(self, slots: Int64s, rows: Newcomers) -> int:
+        """Lay the rows into their slots; how many of them are open."""
         self.rows.write(slots, rows.columns)
+        waiting = 0
         for table, hashes, key in zip(self.tables, rows.hashes, rows.keys, strict=True):
-            write_entries(slots, hashes, rows.ta, rows.te, rows.holder, table.entries, self.first_open)
+            waiting = write_entries(slots, hashes, rows.ta, rows.te, rows.holder, table.entries, self.first_open)
             if key is not None:
                 table.keys.write(slots, [key])
+        return waiting
 
     def note_ends(self, ends: Ends) -> Int64s:
         """The slots of rows whose ends became known; those are noted."""
@@ -150,6 +152,7 @@ class LazyRows(InputRows):
         slots = self.note_ends(ends)
         if len(slots):
             self.ended.append(slots)
+            self.due = BEGINNING
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""
@@ -174,18 +177,17 @@ class LazyRows(InputRows):
 
 @dataclass
 class RingRows(InputRows):
-    """Rows that end in the order in which they came: positions oldest .. newest - 1. Chains are never unlinked."""
+    """Rows that end in the order in which they came: positions oldest .. newest - 1. Chains are never unlinked.
+
+    `due` is the next end; of rows that are open nobody knows.
+    """
 
     newest: int = 0
+    due: int = FOREVER
 
     @property
     def alive(self) -> int:
         return self.newest - self.oldest
-
-    @property
-    def due(self) -> int:
-        """The next end; of rows that are open nobody knows."""
-        return min(FOREVER, int(self.tables[0].entries[self.oldest & self.mask, TE])) if self.alive else FOREVER
 
     def insert(self, rows: Newcomers) -> Int64s:
         """Positions of the rows, which nobody finds before they are linked."""
@@ -194,11 +196,13 @@ class RingRows(InputRows):
             self._grow(max(64, 1 << (needed - 1).bit_length()))
         positions = np.arange(self.newest, self.newest + len(rows.ta))
         slots = positions & self.mask
-        self.write(slots, rows)
-        waiting = rows.holder != NO_HOLDER
-        if waiting.any():
+        if self.write(slots, rows):
+            waiting = rows.holder != NO_HOLDER
             self.lifetimes.observe(rows.holder[waiting], slots[waiting])
+        first = self.newest == self.oldest
         self.newest += len(positions)
+        if first:
+            self._next_due()
         return positions
 
     def link(self, positions: Int64s) -> None:
@@ -206,11 +210,12 @@ class RingRows(InputRows):
             append_to_chains(positions, self.mask, table.entries, table.head)
 
     def end(self, ends: Ends) -> None:
-        self.note_ends(ends)
+        if len(self.note_ends(ends)):
+            self._next_due()
 
     def expire(self, upto: int) -> Int64s:
         """Positions of the rows that ended before `upto`, to be given to `free`."""
-        if not self.alive:
+        if self.due >= upto:
             return no_int64s()
         entries = self.tables[0].entries
         return np.arange(self.oldest, first_alive(entries, self.mask, self.oldest, self.newest, upto))
@@ -222,6 +227,11 @@ class RingRows(InputRows):
                 table.keys.free(slots)
             self.rows.free(slots)
             self.oldest += len(positions)
+            self._next_due()
+
+    def _next_due(self) -> None:
+        alive = self.newest > self.oldest
+        self.due = min(FOREVER, int(self.tables[0].entries[self.oldest & self.mask, TE])) if alive else FOREVER
 
     def _grow(self, capacity: int) -> None:
         positions = np.arange(self.oldest, self.newest)

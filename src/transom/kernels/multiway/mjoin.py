@@ -22,6 +22,7 @@ Costs: a probe on each other input per row, and one per partial tuple that got s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,28 +33,51 @@ from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_in
 from transom.kernels import scalar
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step, open_rows
+from transom.kernels.mould import Moulds
+from transom.kernels.multiway.directory import Directory
 from transom.kernels.multiway.extend import extend
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows, input_rows
 from transom.kernels.multiway.newcomers import newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.multiway.probe_order import ProbeOrder
+from transom.kernels.multiway.walk import Walk
 
 BLOCK = 1 << 20  # numbers of partial tuples made together
 PART = 1 << 13  # rows of an input linked and probed together
+AT_ONCE = 1 << 10  # rows up to which tuples are made one by one; beyond that it pays to read ahead at every hop
+
+_NONE = no_int64s()
 
 
 @dataclass
 class MJoinState:
+    """The directory and the walks over it are found again from the rest, so they are not saved.
+
+    `idle[i]` is the delta that came from input i when nothing did: the same one for as long as it is left alone.
+    """
+
     inputs: list[LazyRows | RingRows]
     order: ProbeOrder
     open_tuples: OpenTuples
 
+    def __post_init__(self) -> None:
+        self.directory = Directory(self.inputs)
+        self.walks: list[Walk | None] = [None] * len(self.inputs)
+        self.idle: list[Delta | None] = [None] * len(self.inputs)
+
 
 @dataclass(frozen=True)
 class MJoinKernel:
+    """`picks` are the columns of all inputs side by side that make the schema, () for all."""
+
     graph: JoinGraph
     schema: pa.Schema
+    picks: tuple[int, ...] = ()
+
+    def picking(self, picks: Sequence[int], schema: pa.Schema) -> MJoinKernel:
+        """The same join, that gives only these of its columns."""
+        return MJoinKernel(self.graph, schema, tuple(self._picks[at] for at in picks))
 
     def start(self) -> MJoinState:
         count = self.graph.count
@@ -61,42 +85,63 @@ class MJoinKernel:
         return MJoinState(inputs, ProbeOrder.of(self.graph), OpenTuples.of(count))
 
     def due(self, state: MJoinState) -> int:
-        return min(own.due for own in state.inputs)
+        return min([own.due for own in state.inputs])
 
     def step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        fresh: list[Int64s] = []
-        for i, (own, delta) in enumerate(zip(state.inputs, inputs, strict=True)):
+        fresh: list[tuple[int, Int64s]] = []
+        for i, delta in enumerate(inputs):
+            if delta is state.idle[i]:
+                continue
             if delta.ends.chunks:
-                own.end(delta.ends)
-            fresh.append(own.insert(newcomers(self.graph, i, delta)) if len(delta) else delta.ta)
+                state.inputs[i].end(delta.ends)
+            if len(delta.ta):
+                fresh.append((i, state.inputs[i].insert(newcomers(self.graph, i, delta))))
+                state.directory.look(i)
+            elif not delta.ends.chunks:
+                state.idle[i] = delta
         made: list[Int64s] = []
         # A row meets those that were linked before it, so the last member to be linked finds the tuple, and it alone.
-        for first in range(0, max(map(len, fresh)), PART):
-            for i, positions in enumerate(fresh):
+        for first in range(0, max([len(positions) for _, positions in fresh], default=0), PART):
+            for i, positions in fresh:
                 part = positions[first : first + PART]
                 if len(part):
                     state.inputs[i].link(part)
                     self._tuples(state, i, part, step.upto, made)
         if not made:
-            out = Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+            out = Delta(self._no_values, _NONE, _NONE, _NONE, step.upto)
         else:
             out = self._emit(state, made[0] if len(made) == 1 else np.concatenate(made), step)
         return self._expire(state, out, step)
 
     def _tuples(self, state: MJoinState, i: int, positions: Int64s, upto: int, made: list[Int64s]) -> None:
         """All tuples of these rows of input i with the rows linked before them."""
-        if not all(own.alive for own in state.inputs):
-            return
+        walk = state.walks[i]
+        if state.order.turn(self.graph, i, len(positions)) or walk is None:
+            route = self.graph.route(tuple(state.order.orders[i].tolist()))
+            walk = state.walks[i] = Walk(i, route, state.directory)
+        if walk.direct and len(positions) <= AT_ONCE:
+            for tuples in walk.tuples(positions, upto, BLOCK // (self.graph.count + 2), state.order):
+                self._add_whole(state, tuples, made)
+        elif all(own.alive for own in state.inputs):
+            tuples = self._begun(state, i, positions)
+            if walk.route.check is not None:
+                tuples = self._satisfying(state, walk.route.check, tuples)
+            self._visit(state, i, walk.route.hops, 0, tuples, upto, made)
+
+    def _begun(self, state: MJoinState, i: int, positions: Int64s) -> Int64s:
+        """Tuples of which only the member of input i is bound."""
         count, own = self.graph.count, state.inputs[i]
-        route = self.graph.route(state.order.order(self.graph, i, len(positions)))
         slots = positions & own.mask
         tuples = np.full((len(slots), count + 2), -1, dtype=np.int64)
         tuples[:, i] = positions
         tuples[:, count] = own.ta[slots]
         tuples[:, count + 1] = own.te[slots]
-        if route.check is not None:
-            tuples = self._satisfying(state, route.check, tuples)
-        self._visit(state, i, route.hops, 0, tuples, upto, made)
+        return tuples
+
+    def _add_whole(self, state: MJoinState, tuples: Int64s, made: list[Int64s]) -> None:
+        if self.graph.whole is not None:
+            tuples = self._satisfying(state, self.graph.whole, tuples)
+        made.append(tuples)
 
     def _visit(
         self, state: MJoinState, i: int, hops: tuple[Hop, ...], at: int, tuples: Int64s, upto: int, made: list[Int64s]
@@ -105,9 +150,7 @@ class MJoinKernel:
         if not len(tuples):
             return
         if at == len(hops):
-            if self.graph.whole is not None:
-                tuples = self._satisfying(state, self.graph.whole, tuples)
-            made.append(tuples)
+            self._add_whole(state, tuples, made)
             return
         hop = hops[at]
         mine = state.inputs[hop.source].arrays(hop.source_index)
@@ -135,12 +178,15 @@ class MJoinKernel:
 
     def _emit(self, state: MJoinState, tuples: Int64s, step: Step) -> Delta:
         count = self.graph.count
-        arrays: list[pa.Array] = []
-        for i, (own, types) in enumerate(zip(state.inputs, self.graph.types, strict=True)):
-            arrays += own.gather(np.ascontiguousarray(tuples[:, i]), range(len(types)), types)
-        values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        values = self._moulds.batch(state.directory.places, tuples)
+        if values is None:
+            arrays: dict[int, pa.Array] = {}
+            for i, columns in self._needed:
+                found = state.inputs[i].gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
+                arrays.update(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
+            values = pa.RecordBatch.from_arrays([arrays[at] for at in self._picks], schema=self.schema)
         ta, te = np.ascontiguousarray(tuples[:, count]), np.ascontiguousarray(tuples[:, count + 1])
-        if not any(own.lifetimes.undetermined for own in state.inputs):
+        if not sum([own.lifetimes.undetermined for own in state.inputs]):
             return Delta(values, ta, te, no_holders(len(ta)), step.upto)
         delta, holder = open_rows(values, ta, te, step, Ends())
         is_open = holder != NO_HOLDER
@@ -149,15 +195,38 @@ class MJoinKernel:
 
     def _expire(self, state: MJoinState, out: Delta, step: Step) -> Delta:
         """Drop the rows that ended, and end the open tuples that they were in."""
-        dead = [own.expire(step.upto) for own in state.inputs]
-        if not any(map(len, dead)):
+        upto = step.upto
+        dead = [(i, own.expire(upto)) for i, own in enumerate(state.inputs) if own.due < upto]
+        if not dead:
             return out
         ends = Ends()
         if state.open_tuples.slots.in_use:
-            ends = step.holders.close(*state.open_tuples.close(dead, state.inputs))
-        for own, positions in zip(state.inputs, dead, strict=True):
-            own.free(positions)
+            of_all = [_NONE] * len(state.inputs)
+            for i, positions in dead:
+                of_all[i] = positions
+            ends = step.holders.close(*state.open_tuples.close(of_all, state.inputs))
+        for i, positions in dead:
+            state.inputs[i].free(positions)
+            state.directory.freed(i)
         return replace(out, ends=ends) if ends.chunks else out
+
+    @cached_property
+    def _moulds(self) -> Moulds:
+        return Moulds(self.schema, self._picks)
+
+    @cached_property
+    def _picks(self) -> tuple[int, ...]:
+        return self.picks or tuple(range(self.graph.bounds[-1]))
+
+    @cached_property
+    def _needed(self) -> list[tuple[int, list[int]]]:
+        """Inputs, and the columns of theirs that are given."""
+        bounds = self.graph.bounds
+        of = [
+            sorted({at - bounds[i] for at in self._picks if bounds[i] <= at < bounds[i + 1]})
+            for i in range(self.graph.count)
+        ]
+        return [(i, columns) for i, columns in enumerate(of) if columns]
 
     @cached_property
     def _no_values(self) -> pa.RecordBatch:

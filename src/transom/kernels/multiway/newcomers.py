@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from transom.core.delta import Delta, Int64s
 from transom.kernels import scalar
-from transom.kernels.columns import validity
-from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
+from transom.kernels.columns import validity, values_in
+from transom.kernels.keys import Hashes, encode_keys, mix_all, ordered
 from transom.kernels.multiway.graph import JoinGraph
+from transom.plan.expression import ColumnRef
 
 
-@dataclass(frozen=True)
+@dataclass
 class Newcomers:
     """New rows of an input without those that have a NULL in a key, and their hashes and keys for each table."""
 
@@ -28,14 +29,18 @@ class Newcomers:
 
 def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
     """The rows of a delta, prepared for input i."""
-    keys = {c: scalar.evaluate(key, delta.values) for c, key in enumerate(graph.keys[i]) if key is not None}
     columns, ta, te, holder = delta.values.columns, delta.ta, delta.te, delta.holder
-    null = np.zeros(len(delta), dtype=np.bool_)
-    for key in keys.values():
-        valid = validity(key)
-        if valid is not None:
-            null |= valid == 0
-    if null.any():
+    keys = {
+        c: columns[key.index] if isinstance(key, ColumnRef) else scalar.evaluate(key, delta.values)
+        for c, key in enumerate(graph.keys[i])
+        if key is not None
+    }
+    if any(key.null_count for key in keys.values()):
+        null = np.zeros(len(delta), dtype=np.bool_)
+        for key in keys.values():
+            valid = validity(key)
+            if valid is not None:
+                null |= valid == 0
         rows = np.flatnonzero(~null)
         take = pa.array(rows)
         columns = delta.values.take(take).columns
@@ -43,14 +48,14 @@ def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
         ta, te, holder = ta[rows], te[rows], holder[rows]
     hashes: list[Hashes] = []
     texts: list[pa.Array | None] = []
-    for classes in graph.indexes[i]:
-        parts = [keys[c] for c in classes]
+    for classes, word in zip(graph.indexes[i], graph.words[i], strict=True):
         text = None
-        if not parts:
+        if not classes:
             hashed = np.zeros(len(ta), dtype=np.uint64)
-        elif single_word(parts):
-            hashed, _ = hash_words(parts)
+        elif word is not None:
+            hashed = mix_all(ordered(values_in(keys[classes[0]], word)))
         else:
+            parts = [keys[c] for c in classes]
             encoded = encode_keys(parts, len(ta))
             hashed = encoded.hashes
             buffers = [None, pa.py_buffer(encoded.offsets.astype(np.int32)), pa.py_buffer(encoded.data)]

@@ -40,15 +40,21 @@ class ProbeOrder:
             found.orders[i] = found.best(graph, i)
         return found
 
-    def order(self, graph: JoinGraph, i: int, rows: int) -> tuple[int, ...]:
-        """For so many more rows of input i."""
-        if self.rows[i] >= self.due[i]:
+    def turn(self, graph: JoinGraph, i: int, rows: int) -> bool:
+        """There are so many more rows of input i; whether their order was made anew."""
+        anew = bool(self.rows[i] >= self.due[i])
+        if anew:
             self.orders[i] = self.best(graph, i)
             self.due[i] = self.rows[i] + min(max(SOON, int(self.rows[i])), SELDOM)
             old = self.probes[i] > MANY
             self.probes[i, old] //= 2
             self.matches[i, old] //= 2
         self.rows[i] += rows
+        return anew
+
+    def order(self, graph: JoinGraph, i: int, rows: int) -> tuple[int, ...]:
+        """For so many more rows of input i."""
+        self.turn(graph, i, rows)
         return tuple(self.orders[i].tolist())
 
     def note(self, i: int, target: int, probes: int, matches: int) -> None:

@@ -44,4 +44,6 @@ class RangeWindow:
 
 def end_after(t: Int64s, length: int) -> Int64s:
     """t + length, forever beyond the time domain."""
+    if len(t) == 1 and t[0] <= FOREVER - length:
+        return t + length
     return np.minimum(t, FOREVER - length) + length

@@ -16,10 +16,20 @@ def measure(planned: Planned, open_source: Callable[[Definition], Source], emit:
     """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
     query = LocalQuery(planned, open_source, lambda schema, parts: Nowhere(), emit=emit)
     most = [0] * len(query.pipeline.operators)
-    while query.step():
-        kept = [operator.state_bytes for operator in query.status().operators]
-        most = [max(pair) for pair in zip(most, kept, strict=True)]
+    try:
+        while query.step():
+            kept = [operator.state_bytes for operator in query.status().operators]
+            most = [max(pair) for pair in zip(most, kept, strict=True)]
+    finally:
+        query.abandon()
     return [
-        Measured(operator.rows_in, operator.rows_out, operator.ends, bytes_kept, operator.seconds)
+        Measured(
+            operator.rows_in,
+            operator.rows_out,
+            operator.ends,
+            bytes_kept,
+            operator.seconds,
+            () if operator.slides is None else operator.slides.lines(),
+        )
         for operator, bytes_kept in zip(query.status().operators, most, strict=True)
     ]

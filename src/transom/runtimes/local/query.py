@@ -6,6 +6,7 @@ query can be saved: the pipeline's memory, how far each source has been read, an
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
-from transom.connectors.source import START, Position, Source
+from transom.connectors.source import START, Position, Source, SourceBatch
 from transom.core.errors import CheckpointError
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
@@ -23,11 +24,13 @@ from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
+from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import Operator
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
+from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
 
@@ -64,12 +67,16 @@ class LocalQuery:
         follow: bool = False,
         clock: Clock | None = None,
         name: str = "query",
+        home: str | None = None,
     ) -> None:
         assert planned.root is not None
         self.name = name
         self.follow = follow
         self.clock: Clock = clock or RealClock()
-        self.pipeline = Pipeline(planned.root, planned.catalogue, emit)
+        self._planned = planned
+        self._emit = emit
+        self._home = home
+        self.pipeline = self._made(planned)
         self.schema = self.pipeline.output_schema
         self.batch_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self._definitions: dict[str, Definition] = {}
@@ -79,6 +86,11 @@ class LocalQuery:
             self._definitions[relation] = definition
         self._sources = {relation: open_source(known) for relation, known in self._definitions.items()}
         self._readings = {relation: Reading() for relation in self._definitions}
+        self._idle = {
+            name: known.idle
+            for name, known in self._definitions.items()
+            if name in self.pipeline.inputs and known.idle is not None
+        }
         self._open_sink = open_sink
         self._open_side = open_side
         self._sink: Sink | None = None
@@ -89,6 +101,7 @@ class LocalQuery:
         self._steps = 0
         self._spoke = dict.fromkeys(self._definitions, self.clock.now())
         self._look_again: dict[str, int] = {}
+        self._stepping = threading.RLock()
         stamped = any(self.pipeline.doors.stamped(relation) for relation in self.pipeline.inputs)
         self._stopwatch = Stopwatch() if stamped else None
 
@@ -114,8 +127,8 @@ class LocalQuery:
         if not all(self._readings[table].complete for table in self.pipeline.statics):
             went_on = False
         else:
-            self._leave_idle_behind()
             went_on = self._advance()
+        went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
         return read or went_on
 
@@ -124,19 +137,24 @@ class LocalQuery:
         try:
             while self.step():
                 pass
+            self.close()
         except BaseException:
             self.abandon()
             raise
-        self.close()
 
     def close(self) -> None:
         """Everything that was written is seen."""
+        try:
+            self.pipeline.settle()
+        finally:
+            self.pipeline.close()
         self.show()
         for sink in self._open():
             sink.close()
 
     def abandon(self) -> None:
         """What was written since it was last shown is forgotten."""
+        self.pipeline.close()
         for sink in (self._sink, self._side):
             if sink is not None:
                 sink.abandon()
@@ -177,6 +195,11 @@ class LocalQuery:
         reading = self._readings[name]
         growing = self.follow and name in self.pipeline.inputs
         batch = self._sources[name].read(reading.position, self.batch_rows, growing=growing)
+        with self._stepping:
+            return self._take(name, batch, growing)
+
+    def _take(self, name: str, batch: SourceBatch, growing: bool) -> bool:
+        reading = self._readings[name]
         reading.position = batch.position
         reading.reads += 1
         if len(batch.rejected):
@@ -201,16 +224,17 @@ class LocalQuery:
 
     def _leave_idle_behind(self) -> None:
         """Streams that have been silent for their idle time do not hold back the others."""
-        now = self.clock.now()
-        for name in self.pipeline.inputs:
-            idle = self._definitions[name].idle
-            if idle is not None and self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
+        for name, idle in self._idle.items():
+            now = self.clock.now()
+            if self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
                 self.pipeline.fall_idle(name)
 
     def _advance(self) -> bool:
-        output, refused = self.pipeline.advance()
-        for name, rows in refused.items():
-            self._note(name, rows)
+        with self._stepping:
+            self._leave_idle_behind()
+            output, refused = self.pipeline.advance()
+            for name, rows in refused.items():
+                self._note(name, rows)
         if output is None:
             return False
         if self.pipeline.emit_name == "latest":
@@ -221,6 +245,20 @@ class LocalQuery:
             if self._stopwatch is not None:
                 self._stopwatch.leave()
         return True
+
+    def _catch_up(self) -> bool:
+        """Nothing has come: there is time for results that were put off."""
+        output = self.pipeline.idle()
+        if output is not None:
+            self.sink.write(output.rows)
+        return output is not None
+
+    def _made(self, planned: Planned) -> Pipeline:
+        assert planned.root is not None
+        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
+        pipeline.taker = lambda rows: self.sink.write(rows)
+        pipeline.clock = self.clock.now
+        return pipeline
 
     def _note(self, name: str, refused: Refused | None) -> None:
         if refused is None:
@@ -240,8 +278,13 @@ class LocalQuery:
     # --- status ------------------------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """How it is doing."""
+        """How it is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
+        with self._stepping:
+            return self._status()
+
+    def _status(self) -> Status:
         pipeline = self.pipeline
+        pipeline.settle()
         waits = pipeline.inputs and not self.finished
         return Status(
             name=self.name,
@@ -282,6 +325,7 @@ class LocalQuery:
             state_bytes=state_bytes(self.pipeline.state.part.operators[place]),
             seconds=counters.seconds,
             state_rows=state_rows(self.pipeline.state.part.operators[place]),
+            slides=slides_of(self.pipeline.state.part.operators[place]),
         )
 
     # --- saving ------------------------------------------------------------------------------------------------------
@@ -301,6 +345,7 @@ class LocalQuery:
             "parts": parts,
             "latest": self._latest,
             "steps": self._steps,
+            "decisions": written(self._planned.decisions),
         }
         return codec.encode(saved)
 
@@ -314,6 +359,11 @@ class LocalQuery:
                 self._stopwatch.leave()
         for each in (sink, *others):
             each.commit()
+        self.pipeline.saved()
+
+    def begin(self) -> None:
+        """There is nothing to go on from; a run that died may have left something."""
+        self.pipeline.begin()
 
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query over the same inputs."""
@@ -323,6 +373,7 @@ class LocalQuery:
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
+        self._plan_as(saved.get("decisions", ""))
         self.pipeline.restore(saved["pipeline"].tobytes())
         self.abandon()
         self._sink = self._side = None
@@ -330,3 +381,11 @@ class LocalQuery:
         self._parts = [*saved["parts"], 0][:2]
         self._latest, self._latest_is_new = saved["latest"], True
         self._steps = saved["steps"]
+
+    def _plan_as(self, decisions: str) -> None:
+        """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
+        planned = self._planned.decided(read_decisions(decisions)) if decisions else self._planned
+        if planned is not self._planned:
+            self.pipeline.close()
+            self._planned = planned
+            self.pipeline = self._made(planned)

@@ -9,33 +9,50 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 import numpy as np
 
 from transom.core.errors import CheckpointError
+from transom.planner.sharing_shape import Sharable
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
-from transom.program.run import EVERY
+from transom.program.run import EVERY, Order
+from transom.program.sharing import asked_of
 from transom.program.status import Status
+from transom.runtimes.local.group import LocalGroup
+from transom.runtimes.local.member import LocalMember
 from transom.runtimes.local.query import POLL, LocalQuery
 from transom.state import codec
 
+Unit = LocalQuery | LocalGroup
+"""What takes its turn: a query, or those that share a join."""
+
 
 class LocalRun:
-    """Queries that run together. `checkpoint` is a folder; `every` so many steps it is renewed."""
+    """Queries that run together. `checkpoint` is a folder; `every` so many steps it is renewed.
+
+    They are told in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
+    join that others may share.
+    """
 
     def __init__(
         self,
-        queries: Sequence[LocalQuery],
+        units: Sequence[Unit],
         *,
         checkpoint: str | None = None,
         every: int = EVERY,
         clock: Clock | None = None,
+        names: Sequence[str] = (),
+        make: Callable[[Order, Sharable | None], Unit] | None = None,
     ) -> None:
-        self.queries = list(queries)
+        self.units = list(units)
+        self._names = list(names)
+        self._make = make
         self.listeners: list[Listener] = []
         self._checkpoint = None if checkpoint is None else CheckpointFolder(checkpoint, "local")
         self._every = every
@@ -43,10 +60,18 @@ class LocalRun:
         self._stop = threading.Event()
         self._turn = 0
         self._unsettled = 0
+        self._asked: deque[tuple[Callable[[], None], Future[None]]] = deque()
+
+    @property
+    def queries(self) -> list[LocalQuery | LocalMember]:
+        found: list[LocalQuery | LocalMember] = []
+        for unit in self.units:
+            found += [unit] if isinstance(unit, LocalQuery) else unit.members
+        return sorted(found, key=lambda query: self._names.index(query.name)) if self._names else found
 
     @property
     def finished(self) -> bool:
-        return all(query.finished for query in self.queries)
+        return all(unit.finished for unit in self.units)
 
     def status(self) -> list[Status]:
         return [query.status() for query in self.queries]
@@ -62,40 +87,46 @@ class LocalRun:
     def _resume(self) -> bool:
         data = None if self._checkpoint is None else self._checkpoint.read()
         if data is None:
+            for unit in self.units:
+                unit.begin()
             return False
         saved = codec.decode(data, ())
-        if not isinstance(saved, list) or len(saved) != len(self.queries):
+        if not isinstance(saved, list) or len(saved) != len(self.units):
             raise CheckpointError(
                 "the checkpoint was written by other queries",
                 remedy="run the queries that wrote it, or start with an empty checkpoint folder",
             )
-        for query, part in zip(self.queries, saved, strict=True):
-            query.restore(part.tobytes())
+        for unit, part in zip(self.units, saved, strict=True):
+            unit.restore(part.tobytes())
         return True
 
     def step(self) -> bool:
         """A step of the next query that has something to do; False when none has, for good or for now."""
-        for _ in self.queries:
-            query = self.queries[self._turn]
-            self._turn = (self._turn + 1) % len(self.queries)
-            if self._step(query):
+        for _ in self.units:
+            self._turn %= len(self.units)
+            unit = self.units[self._turn]
+            self._turn += 1
+            if self._step(unit):
                 self._unsettled += 1
                 if self._unsettled >= self._every:
                     self.settle()
                 return True
         return False
 
-    def _step(self, query: LocalQuery) -> bool:
+    def _step(self, unit: Unit) -> bool:
         if not self.listeners:
-            return query.step()
-        before = read_rows(query.status())
+            return unit.step()
+        queries = [unit] if isinstance(unit, LocalQuery) else unit.members
+        before = {query.name: read_rows(query.status()) for query in queries}
         started = time.perf_counter()
-        went_on = query.step()
+        went_on = unit.step()
         if went_on:
-            status = query.status()
-            told = progress_of(status, status.steps, before, time.perf_counter() - started)
-            for listener in self.listeners:
-                listener(told)
+            seconds = time.perf_counter() - started
+            for query in queries:
+                status = query.status()
+                told = progress_of(status, status.steps, before[query.name], seconds)
+                for listener in self.listeners:
+                    listener(told)
         return went_on
 
     def last(self, name: str) -> Progress | None:
@@ -105,9 +136,9 @@ class LocalRun:
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
-            self._checkpoint.write(codec.encode([np.frombuffer(query.save(), np.uint8) for query in self.queries]))
-        for query in self.queries:
-            query.show()
+            self._checkpoint.write(codec.encode([np.frombuffer(unit.save(), np.uint8) for unit in self.units]))
+        for unit in self.units:
+            unit.show()
         self._unsettled = 0
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
@@ -119,6 +150,7 @@ class LocalRun:
         try:
             with Interrupt() as interrupt:
                 while not interrupt.asked and not self._stop.is_set():
+                    self._do_what_was_asked()
                     if self.step():
                         watch(self)
                     elif self.finished:
@@ -135,6 +167,52 @@ class LocalRun:
         if interrupt.asked:
             raise KeyboardInterrupt
 
+    # --- coming and going --------------------------------------------------------------------------------------------
+
+    def add(self, order: Order) -> LocalQuery | LocalMember:
+        """A query that was not there before, to whom it shares a join with, if there is one."""
+        assert self._make is not None
+        asked = asked_of(order.planned)
+        if isinstance(asked, Sharable):
+            for unit in self.units:
+                if isinstance(unit, LocalGroup) and unit.join == asked.join and not unit.finished:
+                    return unit.add(order, asked)
+        made = self._make(order, asked if isinstance(asked, Sharable) else None)
+        self.units.append(made)
+        return made if isinstance(made, LocalQuery) else made.members[0]
+
+    def remove(self, name: str) -> None:
+        for unit in self.units:
+            queries = [unit] if isinstance(unit, LocalQuery) else unit.members
+            if any(query.name == name for query in queries):
+                if isinstance(unit, LocalQuery) or len(queries) == 1:
+                    unit.close()
+                    self.units.remove(unit)
+                else:
+                    unit.remove(name)
+                return
+
+    def ask(self, work: Callable[[], None]) -> Future[None]:
+        """Have something done between two steps, by the thread that runs them."""
+        done: Future[None] = Future()
+        self._asked.append((work, done))
+        return done
+
+    def refuse_asked(self) -> None:
+        """The run is over: what was asked for is not done any more."""
+        while self._asked:
+            self._asked.popleft()[1].cancel()
+
+    def _do_what_was_asked(self) -> None:
+        while self._asked:
+            work, done = self._asked.popleft()
+            try:
+                work()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
     def stop(self) -> None:
         """Let `run` end after the step that is under way; from another thread."""
         self._stop.set()
@@ -142,14 +220,14 @@ class LocalRun:
     def close(self) -> None:
         if self._unsettled:
             self.settle()
-        for query in self.queries:
-            query.close()
+        for unit in self.units:
+            unit.close()
         if self._checkpoint is not None:
             self._checkpoint.release()
 
     def abandon(self) -> None:
         """Leave everything as it was at the last checkpoint."""
-        for query in self.queries:
-            query.abandon()
+        for unit in self.units:
+            unit.abandon()
         if self._checkpoint is not None:
             self._checkpoint.release()

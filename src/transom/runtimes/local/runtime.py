@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from transom.core.errors import OptionError, SourceError
 from transom.planner.explain import Measured
+from transom.planner.sharing_shape import Sharable
+from transom.planner.statistics import Machine
 from transom.program.inputs import Inputs
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
+from transom.program.sharing import sharing_of
+from transom.program.statistics import this_machine
 from transom.runtimes.local.analyze import measure
+from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.query import LocalQuery
-from transom.runtimes.local.run import LocalRun
+from transom.runtimes.local.run import LocalRun, Unit
+
+
+def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
+    """Where files lie that a checkpoint refers to: in its folder, or on the disk that SET spill names."""
+    if checkpoint is None:
+        return None
+    where = order.planned.catalogue.options.get("spill")
+    if where is None:
+        return os.path.join(checkpoint, f"spill-{number}")
+    owner = hashlib.sha256(os.path.abspath(checkpoint).encode()).hexdigest()[:16]
+    return os.path.join(where, f"transom-checkpoint-{owner}-{number}")
 
 
 class LocalRuntime:
@@ -23,6 +41,9 @@ class LocalRuntime:
     def missing_settings(self) -> Sequence[object]:
         return ()
 
+    def machine(self) -> Machine:
+        return this_machine()
+
     def begin(self, brief: bool = False) -> None:
         """There is nothing to start."""
 
@@ -32,22 +53,49 @@ class LocalRuntime:
                 "batches have no numbers of their own in this process",
                 remedy="write on_rows, or run the query on Spark",
             )
-        queries = [
-            LocalQuery(
-                order.planned,
-                self._inputs.open,
-                order.open_sink,
-                open_side=order.open_side,
-                emit=order.emit,
-                follow=terms.follow,
-                clock=terms.clock,
-                name=order.name,
-            )
-            for order in orders
-        ]
-        run = LocalRun(queries, checkpoint=terms.checkpoint, every=terms.every, clock=terms.clock)
+        run = LocalRun(
+            self._units(orders, terms),
+            checkpoint=terms.checkpoint,
+            every=terms.every,
+            clock=terms.clock,
+            names=[order.name for order in orders],
+        )
         run.resume()
         return run
+
+    def open(self, terms: Terms) -> LocalRun:
+        def make(order: Order, asked: Sharable | None) -> Unit:
+            return self._alone(order, 0, terms) if asked is None else self._together([(order, asked)], terms)
+
+        return LocalRun((), every=terms.every, clock=terms.clock, make=make)
+
+    def _units(self, orders: Sequence[Order], terms: Terms) -> list[Unit]:
+        """Queries on the same join share it; where the first of them stands they take their turn."""
+        sharing = sharing_of([order.planned for order in orders])
+        found: list[Unit] = []
+        for place, order in enumerate(orders):
+            group = sharing.group_of(place)
+            if not group:
+                found.append(self._alone(order, place, terms))
+            elif place == group[0]:
+                found.append(self._together([(orders[i], sharing.asked[i]) for i in group], terms))
+        return found
+
+    def _together(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> LocalGroup:
+        return LocalGroup(orders, self._inputs.open, follow=terms.follow, clock=terms.clock)
+
+    def _alone(self, order: Order, number: int, terms: Terms) -> LocalQuery:
+        return LocalQuery(
+            order.planned,
+            self._inputs.open,
+            order.open_sink,
+            open_side=order.open_side,
+            emit=order.emit,
+            follow=terms.follow,
+            clock=terms.clock,
+            name=order.name,
+            home=_home(order, number, terms.checkpoint),
+        )
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         return measure(planned, self._inputs.open, emit)

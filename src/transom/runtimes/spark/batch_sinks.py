@@ -32,7 +32,7 @@ class BatchSink(Protocol):
     def close(self) -> None: ...
 
 
-class _InDriver:
+class InDriver:
     """Takes rows, no files."""
 
     @property
@@ -43,7 +43,7 @@ class _InDriver:
         raise AssertionError("tasks have written files that nobody asked for")
 
 
-class PlainSink(_InDriver):
+class PlainSink(InDriver):
     """A sink that knows nothing of batches: what is on a terminal or in memory is gone with the process anyway."""
 
     def __init__(self, sink: Sink) -> None:
@@ -65,7 +65,7 @@ class PlainSink(_InDriver):
         self.sink.close()
 
 
-class FunctionSink(_InDriver):
+class FunctionSink(InDriver):
     """Calls a function of the program with the rows of every batch that has any, and the number of the batch.
 
     After a restart the last batch may come again, with the same number and the same rows: a function that writes them

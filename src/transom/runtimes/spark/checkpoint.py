@@ -19,6 +19,7 @@ from transom.core.errors import CheckpointError
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PLAN: Final = "plan"
+_DECISIONS: Final = "decisions.json"
 
 _OF_STATE: Final = re.compile(r"CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION_FAILED")
 _NO_DAMAGE: Final = re.compile(r"No space left|Permission denied", re.IGNORECASE)
@@ -52,17 +53,23 @@ class QueryCheckpoint:
             last = max(planned)
             return Reached(max(done, default=-1) + 1, last + 1, self._buckets(last))
 
-    def claim(self, fingerprint: str) -> None:
+    def decisions(self) -> str:
+        """What was decided about the plan of the batches that are there, as it was written; empty without any."""
+        path = os.path.join(self.folder, _DECISIONS)
+        with self._errors():
+            if not self._batches("offsets") or not os.path.exists(path):
+                return ""
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+    def claim(self, fingerprint: str, decisions: str = "[]") -> None:
         """Refuse the checkpoint of another query; an empty one is this query's from now on."""
         path = os.path.join(self.folder, _PLAN)
         with self._errors():
             os.makedirs(self.folder, exist_ok=True)
             if not self._batches("offsets"):
-                with open(path + ".new", "w", encoding="utf-8") as file:
-                    file.write(fingerprint)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(path + ".new", path)
+                self._write(_DECISIONS, decisions)
+                self._write(_PLAN, fingerprint)
                 sync_folder(self.folder)
                 return
             if not os.path.exists(path):
@@ -74,6 +81,14 @@ class QueryCheckpoint:
                 f"the checkpoint in '{self.folder}' was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
+
+    def _write(self, name: str, text: str) -> None:
+        path = os.path.join(self.folder, name)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
 
     def _batches(self, log: str) -> list[int]:
         try:

@@ -58,7 +58,10 @@ class Host(StatefulProcessor):
             bucket, warm = self._bucket(fragment, number)
             cargo = [row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)]
             blobs = [self._depot.pick_up(kind, blob) for kind, blob in cargo]
-            kept = keeper.step(bucket, self._log, warm, blobs)
+            try:
+                kept = keeper.step(bucket, self._log, warm, blobs)
+            finally:
+                bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
             parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}

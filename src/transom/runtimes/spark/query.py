@@ -25,6 +25,7 @@ from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.planned import Planned
 from transom.program.run import OnBatch
@@ -75,6 +76,9 @@ class SparkQuery:
         on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
     ) -> None:
+        # A query that goes on is planned as it was, whatever speaks for another plan by now.
+        decided = "" if checkpoint is None else QueryCheckpoint(checkpoint).decisions()
+        planned = planned.decided(read_decisions(decided)) if decided else planned
         assert planned.root is not None
         self.name = name
         self.spark = spark
@@ -111,7 +115,7 @@ class SparkQuery:
     def start(self) -> StreamingQuery:
         """Begin; the query goes on in the background."""
         checkpoint = QueryCheckpoint(self._folder())
-        checkpoint.claim(self.layout.fingerprint)
+        checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
         answer, *_ = self._sinks()
         if self._alone and self._depot.folder is None:
             self._depot = Depot.on_this_machine()

@@ -1,4 +1,4 @@
-"""Several standing queries run at once on Spark, each a streaming query of its own.
+"""Several standing queries run at once on Spark, each a streaming query of its own but for those that share a join.
 
 Spark keeps the checkpoint: every batch is one. So a run is stopped between two batches, and what it had written until
 then is what the run that goes on from there finds.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
 from transom.program.status import Status
+from transom.runtimes.spark.group import SparkGroup, SparkMember
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.shared import aside
 
@@ -23,14 +25,22 @@ _SECONDS_OF_SILENCE: Final = 0.5
 
 
 class SparkRun:
-    """Queries that run together; `folder` is the checkpoint of all of them."""
+    """Queries that run together; `folder` is the checkpoint of all of them. They are told in the order of `names`."""
 
-    def __init__(self, queries: Sequence[SparkQuery], folder: CheckpointFolder | None = None) -> None:
-        self.queries = list(queries)
+    def __init__(
+        self, units: Sequence[SparkQuery], folder: CheckpointFolder | None = None, names: Sequence[str] = ()
+    ) -> None:
+        self.units = list(units)
+        self._names = list(names)
         self.listeners: list[Listener] = []
         self._folder = folder
         self._stop = threading.Event()
-        self._batches = [_Batches(query) for query in self.queries]
+        self._batches = [_Batches(unit) for unit in self.units]
+
+    @property
+    def queries(self) -> list[SparkQuery | SparkMember]:
+        found = [query for unit in self.units for query in _queries(unit)]
+        return sorted(found, key=lambda query: self._names.index(query.name)) if self._names else found
 
     @property
     def finished(self) -> bool:
@@ -40,7 +50,10 @@ class SparkRun:
         return [query.status() for query in self.queries]
 
     def last(self, name: str) -> Progress | None:
-        return next((each.last for each in self._batches if each.query.name == name), None)
+        for each in self._batches:
+            if each.last is not None and name in [query.name for query in _queries(each.query)]:
+                return replace(each.last, query=name)
+        return None
 
     def run(self, watch: Callable[[SparkRun], None] = lambda run: None) -> None:
         """To the end of the input, or until it is stopped: the batches that are under way are finished first.
@@ -50,10 +63,10 @@ class SparkRun:
         """
         try:
             with Interrupt() as interrupt:
-                for query in self.queries:
-                    query.start()
+                for unit in self.units:
+                    unit.start()
                 waited = float("-inf")
-                going = list(self.queries)
+                going = list(self.units)
                 while going and not interrupt.asked and not self._stop.wait(_LOOK):
                     going = [query for query in going if not query.ended()]
                     waited += _LOOK
@@ -75,25 +88,30 @@ class SparkRun:
         self._stop.set()
 
     def close(self) -> None:
-        for query in self.queries:
-            query.close()
+        for unit in self.units:
+            unit.close()
         if self._folder is not None:
             self._folder.release()
 
     def abandon(self) -> None:
         """Leave everything as it was after the last batch."""
-        for query in self.queries:
-            aside(query.abandon)
+        for unit in self.units:
+            aside(unit.abandon)
         if self._folder is not None:
             self._folder.release()
 
     def _hear(self, to_the_end: bool = False) -> bool:
         """Tell listeners of the batches that are done; whether there was one."""
-        heard = [told for each in self._batches for told in each.hear(to_the_end)]
-        for told in heard:
-            for listener in self.listeners:
-                listener(told)
+        heard = [(each, told) for each in self._batches for told in each.hear(to_the_end)]
+        for each, told in heard:
+            for query in _queries(each.query):
+                for listener in self.listeners:
+                    listener(replace(told, query=query.name))
         return bool(heard)
+
+
+def _queries(unit: SparkQuery) -> Sequence[SparkQuery | SparkMember]:
+    return unit.members if isinstance(unit, SparkGroup) else [unit]
 
 
 class _Batches:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from transom.core.errors import OptionError, SourceError
 from transom.planner.explain import Measured
+from transom.planner.sharing_shape import Sharable
+from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.inputs import Frame, Inputs
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
+from transom.program.sharing import sharing_of
+from transom.program.statistics import in_buckets
 from transom.runtimes.spark import settings
+from transom.runtimes.spark.checkpoint import PARTITIONS
+from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
@@ -41,6 +47,16 @@ class SparkRuntime:
     def missing_settings(self) -> Sequence[object]:
         return () if self._given is None else settings.missing(self._given)
 
+    def machine(self) -> Machine:
+        return in_buckets(self._buckets())
+
+    def _buckets(self) -> int:
+        """Without starting Spark to ask for it."""
+        if self._given is None:
+            return self._lease.cores
+        told = self._given.conf.get(PARTITIONS) or ""
+        return int(told) if told.isdecimal() else self._lease.cores
+
     def begin(self, brief: bool = False) -> None:
         if self._given is None:
             self._lease.begin(brief)
@@ -55,11 +71,33 @@ class SparkRuntime:
         try:
             if folder is not None:
                 folder.claim([order.name for order in orders])
-            return SparkRun([self._query(order, terms) for order in orders], folder)
+            return SparkRun(self._units(orders, terms), folder, [order.name for order in orders])
         except BaseException:
             if folder is not None:
                 folder.release()
             raise
+
+    def _units(self, orders: Sequence[Order], terms: Terms) -> list[SparkQuery]:
+        """Queries on the same join are one streaming query; those that tell snapshots stay alone."""
+        sharing = sharing_of([order.planned for order in orders])
+        found: list[SparkQuery] = []
+        for place, order in enumerate(orders):
+            group = [i for i in sharing.group_of(place) if orders[i].emit != "latest"]
+            if place not in group or len(group) < 2:
+                found.append(self._query(order, terms))
+            elif place == group[0]:
+                found.append(self._group([(orders[i], sharing.asked[i]) for i in group], terms))
+        return found
+
+    def _group(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> SparkGroup:
+        frames, checkpoint = self._inputs.frames, _folder(terms, f"shared-{orders[0][0].name}")
+        return SparkGroup(orders, self.spark, self._inputs.open, frames=frames, terms=terms, checkpoint=checkpoint)
+
+    def open(self, terms: Terms) -> NoReturn:
+        raise OptionError(
+            "on Spark queries do not come and go while others run",
+            remedy="stop the run, and start it from its checkpoint with the queries that there are to be",
+        )
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         most: list[int] = []
@@ -107,9 +145,12 @@ class SparkRuntime:
             open_side=order.open_side,
             emit=order.emit,
             follow=terms.follow,
-            checkpoint=None
-            if terms.checkpoint is None
-            else os.path.abspath(os.path.join(terms.checkpoint, order.name)),
+            checkpoint=_folder(terms, order.name),
             name=order.name,
             on_batch=terms.on_batch,
         )
+
+
+def _folder(terms: Terms, name: str) -> str | None:
+    """Where the checkpoint of one of the queries lies."""
+    return None if terms.checkpoint is None else os.path.abspath(os.path.join(terms.checkpoint, name))

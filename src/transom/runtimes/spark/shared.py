@@ -6,6 +6,7 @@ talk with the JVM. It is stopped when the last lease is given back.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -57,6 +58,11 @@ class Lease:
         self._spark: SparkSession | None = None
         self._error: BaseException | None = None
         self._over = False
+
+    @property
+    def cores(self) -> int:
+        """How many it would be started with."""
+        return self._cores or os.cpu_count() or 1
 
     def begin(self, brief: bool = False) -> None:
         with self._lock:

@@ -1,0 +1,148 @@
+"""Record batches of few rows and many columns, made at one blow out of the row stores that the rows are kept in.
+
+To make a batch column by column takes microseconds for each. Batches of so many rows and these columns differ in their
+values alone, though: in Arrow's message format everything else is the same bytes. So such a message is kept as a
+**mould**; the values are poured into a copy of it by one compiled call, and Arrow reads it without copying.
+Columns that are not plain (texts, booleans, what has had a NULL) are gathered one by one and put in between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import is_
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.kernels.address import address_of, byte_at
+from transom.kernels.columns import fixed_array, storage_dtype
+from transom.kernels.jit import jit
+from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
+
+FEW: Final = 32
+"""Rows up to which a mould pays."""
+
+DATA, WIDTH, STORE, MASK = range(4)  # columns of `places`
+
+
+class Places:
+    """Where the columns of some row stores are. No part of any state: it is made anew for one that was read back.
+
+    `look` is called after rows were written to a store, which is when its arrays are replaced. The arrays are kept here
+    as well, so an address never leads to memory that is gone.
+    """
+
+    def __init__(self, stores: Sequence[RowStore], masks: Sequence[int]) -> None:
+        self.stores = stores
+        self._first = [0, *np.cumsum([len(store.columns) for store in stores], dtype=np.int64).tolist()]
+        self._known: list[list[Any]] = [[] for _ in stores]
+        self.places = np.zeros((self._first[-1], 4), dtype=np.int64)
+        self.masks = list(masks)
+        self.plain = 0  # a bit for each column that is
+        for number, mask in enumerate(masks):
+            self.look(number, mask)
+
+    def look(self, number: int, mask: int) -> None:
+        """A store may have changed; rows of it are in the slots `position & mask`."""
+        columns = self.stores[number].columns
+        arrays = [of for column in columns for of in (getattr(column, "data", None), column.valid)]
+        known = self._known[number]
+        same = mask == self.masks[number] and len(known) == len(arrays)
+        if same and all(map(is_, arrays, known)):
+            return
+        self._known[number] = arrays
+        self.masks[number] = mask
+        for at, column in enumerate(columns, self._first[number]):
+            if is_plain(column):
+                assert isinstance(column, FixedColumn)
+                self.places[at] = address_of(column.data), column.data.itemsize, number, mask
+                self.plain |= 1 << at
+            else:
+                self.plain &= ~(1 << at)
+
+    def gather(self, at: int, members: Int64s, type_: pa.DataType) -> pa.Array:
+        """Column number `at` of these rows, plain or not."""
+        number = bisect_right(self._first, at) - 1
+        column = self.stores[number].columns[at - self._first[number]]
+        slots = np.ascontiguousarray(members[:, number]) & self.masks[number]
+        return RowStore(0, [column]).gather(slots, [type_])[0]
+
+
+def is_plain(column: FixedColumn | TextColumn) -> bool:
+    """Booleans are kept in a byte each; Arrow has them in bits."""
+    return isinstance(column, FixedColumn) and column.valid is None and column.data.dtype != np.uint8
+
+
+class Mould:
+    """For batches of `rows` rows in these columns, all of fixed width and without NULLs."""
+
+    def __init__(self, schema: pa.Schema, rows: int) -> None:
+        empty = [fixed_array(type_, np.zeros(rows, dtype=storage_dtype(type_)), None) for type_ in schema.types]
+        message = pa.RecordBatch.from_arrays(empty, schema=schema).serialize()
+        self._bytes = np.frombuffer(message, dtype=np.uint8)
+        self._schema = schema
+        columns = pa.ipc.read_record_batch(message, schema).columns
+        self._starts = np.array([column.buffers()[1].address - message.address for column in columns], dtype=np.int64)
+
+    def batch(self, places: Int64s, which: Int64s, members: Int64s) -> pa.RecordBatch:
+        """`members[row, store]` is the position of a row; `which` of the places the columns come from."""
+        message = self._bytes.copy()
+        pour(places, which, members, self._starts, message)
+        return pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
+
+
+class Moulds:
+    """The moulds for batches of some columns, each made when it is first needed.
+
+    `picks` are the columns of all stores side by side that make the schema.
+    """
+
+    def __init__(self, schema: pa.Schema, picks: Sequence[int]) -> None:
+        self._schema = schema
+        self._picks = picks
+        self._moulds: dict[tuple[int, int], tuple[Mould | None, Int64s, list[int]]] = {}
+
+    def batch(self, places: Places, members: Int64s) -> pa.RecordBatch | None:
+        """The columns of these rows; None where a mould does not pay."""
+        rows = len(members)
+        if rows > FEW:
+            return None
+        known = self._moulds.get((rows, places.plain))
+        if known is None:
+            known = self._moulds[rows, places.plain] = self._made(rows, places.plain)
+        mould, which, others = known
+        if mould is None:
+            return None
+        batch = mould.batch(places.places, which, members)
+        for n in others:
+            field = self._schema.field(n)
+            batch = batch.add_column(n, field, places.gather(self._picks[n], members, field.type))
+        return batch
+
+    def _made(self, rows: int, plain: int) -> tuple[Mould | None, Int64s, list[int]]:
+        """The mould, which places are poured into it, and the columns that are put in between."""
+        poured = [n for n, at in enumerate(self._picks) if plain >> at & 1]
+        others = [n for n, at in enumerate(self._picks) if not plain >> at & 1]
+        which = np.array([self._picks[n] for n in poured], dtype=np.int64)
+        if len(poured) <= len(others):
+            return None, which, others
+        return Mould(pa.schema([self._schema.field(n) for n in poured]), rows), which, others
+
+
+@jit
+def pour(places, which, members, starts, out):  # type: ignore[no-untyped-def]
+    """The values of the members, column by column, to where the columns start."""
+    for column in range(len(which)):
+        data = places[which[column], DATA]
+        width = places[which[column], WIDTH]
+        store = places[which[column], STORE]
+        mask = places[which[column], MASK]
+        to = starts[column]
+        for row in range(len(members)):
+            at = data + (members[row, store] & mask) * width
+            for byte in range(width):
+                out[to + byte] = byte_at(at, byte)
+            to += width

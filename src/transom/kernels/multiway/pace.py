@@ -1,0 +1,78 @@
+"""Whether tasks are done sooner by several threads at once, or one after the other by whoever has them.
+
+One after the other has its merits: tuples that found nothing on one input need not be looked for on the next, and
+nobody has to be woken, the price of which is measured. What is decided here changes who does something, and never what
+comes of it: it may depend on the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transom.kernels.crew import Crew, measured_handover
+
+TAUGHT = 1 << 8
+"""From so many entries on the time of a probe is that of its loops, not of the calls around them."""
+
+
+@dataclass
+class Pace:
+    """What probes of one input were like lately: entries a tuple, nanoseconds an entry, and how many found any."""
+
+    entries: float = 2.0
+    nanoseconds: float = 20.0
+    finding: float = 1.0
+
+    def note(self, tuples: int, found: int, entries: int, nanoseconds: int) -> None:
+        """So many tuples were looked for, and some found; the entries count all of them as well."""
+        if tuples:
+            self.entries += (entries / tuples - self.entries) / 4
+            self.finding += (found / tuples - self.finding) / 4
+        if entries >= TAUGHT:
+            self.nanoseconds += (nanoseconds / entries - self.nanoseconds) / 4
+
+
+class Paces:
+    """The paces of probes, by the input of the rows and the one that is probed; and what waking others came to lately.
+
+    `extra` are the nanoseconds that it took beyond the measured price, on a machine where others want the processors,
+    too. It is forgotten bit by bit, so that it is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._paces: dict[tuple[int, int], Pace] = {}
+        self.extra = 0.0
+
+    def of(self, i: int, target: int) -> Pace:
+        return self._paces.setdefault((i, target), Pace())
+
+    def at_once(self, crew: Crew, paces: Sequence[Pace], tuples: int) -> bool:
+        """As `sooner`."""
+        found = sooner(crew, paces, tuples, self.extra)
+        if not found:
+            self.extra *= 0.99
+        return found
+
+    def waited(self, crew: Crew, tasks: Sequence[int], nanoseconds: int) -> None:
+        """Tasks that took these nanoseconds of their threads were done after so many by the clock."""
+        best = max(max(tasks), sum(tasks) / min(len(tasks), crew.workers + 1))
+        self.extra += (max(0.0, nanoseconds - best - 1000 * measured_handover()) - self.extra) / 4
+
+
+def sooner(crew: Crew, paces: Sequence[Pace], tuples: int, extra: float = 0.0) -> bool:
+    """Whether it is best to probe all these inputs at once, or else the first one alone, and then to ask again."""
+    if len(paces) < 2:
+        return False
+    price = 1000 * measured_handover() + extra
+    rest = longest = total = 0.0
+    at_once = False
+    for count, pace in enumerate(reversed(paces), 1):
+        work = tuples * pace.entries * pace.nanoseconds
+        total += work
+        longest = max(longest, work)
+        together = price + max(longest, total / min(count, crew.workers + 1))
+        in_turn = work + pace.finding * rest
+        at_once = together < in_turn
+        rest = min(together, in_turn)
+    return at_once

@@ -1,0 +1,168 @@
+"""Parallel MJoin: the other inputs are probed at once, and the product of what they find is not written down (paper 3).
+
+Meaning: as MJoin (`mjoin.py`).
+Emits: as MJoin.
+Keeps: as MJoin.
+Needs: nothing. Inputs that share keys with the row are probed at once while the row is linked, then those that share
+    keys with these, and so on (`waves.py`); predicates over a row and one other input are asked by those who probe.
+    Threads are used where that pays; without them the answer is the same, and in the same order.
+Costs: as MJoin, but every input of a wave is probed, though another one may find nothing; the way to an answer is the
+    longest probe of each wave, and a product that nothing is asked of is walked once for each input (`match_sets.py`).
+
+>>> from transom.core.delta import NO_HOLDER
+>>> from transom.kernels.multiway.graph import JoinGraph
+>>> from transom.plan.expression import ColumnRef
+>>> from transom.state.holders import HolderPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> graph = JoinGraph(((pa.int64(),),) * 3, ((ColumnRef(0, pa.int64(), "k"),),) * 3)
+>>> join = ParallelMJoinKernel(graph, pa.schema([(name, pa.int64()) for name in "abc"]))
+>>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out.values.to_pylist(), out.te.tolist()
+([{'a': 1, 'b': 1, 'c': 1}], [9])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.kernels.jit import jit
+from transom.kernels.kernel import Step, open_rows
+from transom.kernels.multiway import mjoin
+from transom.kernels.multiway.match_sets import MatchSets
+from transom.kernels.multiway.meeting import Meeting
+from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
+from transom.kernels.multiway.newcomers import newcomers
+from transom.kernels.multiway.pace import Pace, Paces
+from transom.kernels.multiway.waves import WavedRoute, waved_route
+
+FEW = 1 << 11
+"""Entries of hash chains up to which all inputs are probed in one go by MJoin: to call somebody takes longer.
+
+It is a number and not a time: the two ways remember different things of the probes, and so differ in the order of what
+comes out later. A step that is taken again, anywhere, must give the same."""
+
+
+@dataclass
+class ParallelMJoinState(MJoinState):
+    """The paces are not saved: they decide on who does something, and on nothing else."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.paces = Paces()
+
+
+@dataclass(frozen=True)
+class ParallelMJoinKernel(MJoinKernel):
+    uses_crew: ClassVar[bool] = True
+    routes: dict[tuple[int, ...], WavedRoute] = field(default_factory=dict, compare=False, repr=False)
+
+    def start(self) -> ParallelMJoinState:
+        plain = super().start()
+        return ParallelMJoinState(plain.inputs, plain.order, plain.open_tuples)
+
+    def picking(self, picks: Sequence[int], schema: pa.Schema) -> ParallelMJoinKernel:
+        return replace(self, schema=schema, picks=tuple(self._picks[at] for at in picks))
+
+    def step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+        assert isinstance(state, ParallelMJoinState)
+        fresh: list[tuple[int, Int64s]] = []
+        for i, delta in enumerate(inputs):
+            if delta is state.idle[i]:
+                continue
+            if delta.ends.chunks:
+                state.inputs[i].end(delta.ends)
+            if len(delta.ta):
+                fresh.append((i, state.inputs[i].insert(newcomers(self.graph, i, delta))))
+                state.directory.look(i)
+            elif not delta.ends.chunks:
+                state.idle[i] = delta
+        made: list[Int64s | MatchSets] = []
+        for first in range(0, max([len(positions) for _, positions in fresh], default=0), mjoin.PART):
+            for i, positions in fresh:
+                part = positions[first : first + mjoin.PART]
+                if not len(part):
+                    continue
+                if self._few(state, i, len(part)) or not all(own.alive for own in state.inputs):
+                    state.inputs[i].link(part)
+                    self._tuples(state, i, part, step.upto, made)  # type: ignore[arg-type]
+                else:
+                    self._meeting(state, i, part, step, made).run(self._begun(state, i, part))
+        return self._expire(state, self._out(state, made, step), step)
+
+    def _few(self, state: ParallelMJoinState, i: int, rows: int) -> bool:
+        """Whether the rows of input i are better left to MJoin; where predicates are asked, they never are."""
+        return not self._checks and bool(rows * expected_entries(state.order.probes, state.order.matches, i) < FEW)
+
+    def _meeting(
+        self, state: ParallelMJoinState, i: int, rows: Int64s, step: Step, made: list[Int64s | MatchSets]
+    ) -> Meeting:
+        if state.order.turn(self.graph, i, len(rows)):
+            state.walks[i] = None  # few rows will have another way, too
+        order = tuple(state.order.orders[i].tolist())
+        route = self.routes.get(order)
+        if route is None:
+            route = self.routes[order] = waved_route(self.graph, order)
+        return Meeting(
+            self.graph, route, state.inputs, state.order, state.paces, i, rows, step.upto, mjoin.BLOCK, step.crew, made
+        )
+
+    @cached_property
+    def _checks(self) -> bool:
+        return any(waved_route(self.graph, tuple(order)).checks for order in self.start().order.orders.tolist())
+
+    # --- what comes out ----------------------------------------------------------------------------------------------
+
+    def _out(self, state: ParallelMJoinState, made: list[Int64s | MatchSets], step: Step) -> Delta:
+        plain = [one for one in made if not isinstance(one, MatchSets)]
+        if len(plain) == len(made):
+            if not made:
+                return self._nothing(step)
+            return self._emit(state, plain[0] if len(plain) == 1 else np.concatenate(plain), step)
+        lives = [(one[:, -2], one[:, -1]) if not isinstance(one, MatchSets) else one.lifetimes() for one in made]
+        ta, te = (np.concatenate([life[at] for life in lives]) for at in range(2))
+        if not len(ta):
+            return self._nothing(step)
+
+        def gathered(i: int, columns: list[int]) -> list[tuple[int, pa.Array]]:
+            found = state.inputs[i].gather(_positions(made, i), columns, self.graph.types[i])
+            return list(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
+
+        tasks = [partial(gathered, i, columns) for i, columns in self._needed]
+        copying = [Pace(2.0 * len(columns)) for _, columns in self._needed]  # a position found, a number copied
+        if step.crew is not None and state.paces.at_once(step.crew, copying, len(ta)):
+            arrays = step.crew.each(tasks)
+        else:
+            arrays = [task() for task in tasks]
+        of_all = dict(pair for pairs in arrays for pair in pairs)
+        values = pa.RecordBatch.from_arrays([of_all[at] for at in self._picks], schema=self.schema)
+        if not any(own.lifetimes.undetermined for own in state.inputs):
+            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
+        delta, holder = open_rows(values, ta, te, step, Ends())
+        is_open = holder != NO_HOLDER
+        members = [_positions(made, i)[is_open] for i in range(self.graph.count)]
+        state.open_tuples.add(np.stack(members, axis=1), holder[is_open], state.inputs)
+        return delta
+
+    def _nothing(self, step: Step) -> Delta:
+        return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+
+
+def _positions(made: Sequence[Int64s | MatchSets], i: int) -> Int64s:
+    return np.concatenate([one.positions(i) if isinstance(one, MatchSets) else one[:, i] for one in made])
+
+
+@jit
+def expected_entries(probes, matches, i):  # type: ignore[no-untyped-def]
+    """About how many entries a row of input i looks at on all others, by what was found so far."""
+    expected = 0.0
+    for j in range(len(probes)):
+        if j != i:
+            expected += 1 + (matches[i, j] + 1) / (probes[i, j] + 1)
+    return expected

@@ -1,0 +1,54 @@
+"""How a memory budget is divided, and what goes to disk when it is full (Algorithm 1).
+
+Three quarters are for windows and stored results. One quarter is the work area: shares of what is on disk, results on
+their way out, and what is being sorted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from transom.kernels.slide_join.memory import BasicWindow, SlideJoinState, Stored
+from transom.state.spill import SpillStore
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In bytes: for all that is kept, shares, a chunk of results, results to be stored or told, and a piece."""
+
+    room: float
+    shares: int
+    chunk: int
+    buffer: int
+    piece: int
+
+
+def limits_of(memory: int | None) -> Limits:
+    """
+    >>> limits_of(64 << 20).room / (1 << 20)
+    48.0
+    """
+    if memory is None:
+        return Limits(math.inf, 1 << 30, 4 << 20, 4 << 20, 32 << 20)
+    work = memory // 4
+    return Limits(memory - work, 3 * work // 8, work // 8, work // 12, max(memory // 16, 1))
+
+
+def victim(state: SlideJoinState) -> Stored | BasicWindow | None:
+    """What goes to disk next: stored results, the oldest first; only then basic windows, the oldest first."""
+    stored = [part for part in state.stored if part.batch is not None]
+    if stored:
+        return min(stored, key=lambda part: part.birth)
+    windows = [window for window in state.windows if window.in_memory]
+    return min(windows, key=lambda window: window.at, default=None)
+
+
+def put_away(found: Stored | BasicWindow, store: SpillStore) -> None:
+    """To disk; a basic window as one, of all inputs."""
+    if isinstance(found, Stored):
+        found.spill(store)
+    else:
+        for piece in found.pieces:
+            if piece.in_memory:
+                piece.spill(store)

@@ -1,0 +1,188 @@
+"""The join of pieces: every tuple of rows, one of a piece of each input, that agree on the key and on the residual.
+
+One share of the hashes at a time. Pieces in memory are used where they lie; of those on disk the share is read, and
+kept for as long as there is room for it in the work area.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.kernels import scalar
+from transom.kernels.slide_join.match import match
+from transom.kernels.slide_join.piece import Bundle, Piece, Table
+from transom.kernels.slide_join.spec import Reading, SlideSpec
+
+Unit = Piece | Bundle
+
+MOST_TUPLES = 1 << 15
+"""Tuples that are looked at together."""
+
+
+@dataclass
+class Shares:
+    """Shares that were read from disk, as many as fit into `room` bytes."""
+
+    room: int
+    tables: dict[tuple[int, ...], tuple[Unit, Table]] = field(default_factory=dict)
+    bytes: int = 0
+
+    def get(self, piece: Unit, number: int, bits: int, using: Sequence[Table]) -> Table:
+        if isinstance(piece, Piece) and piece.in_memory:
+            return piece.table
+        known = self.tables.get(piece.key)
+        if known is not None:
+            return known[1]
+        table = Table(piece.read(number, bits))
+        for other in list(self.tables):
+            if self.bytes + table.bytes <= self.room:
+                break
+            if all(self.tables[other][1] is not used for used in using):
+                self.bytes -= self.tables.pop(other)[1].bytes
+        self.tables[piece.key] = piece, table
+        self.bytes += table.bytes
+        return table
+
+
+@dataclass
+class Term:
+    """Tuples that begin with a row of `starts`, of input `first`, and go on with one of others[i] of each input i."""
+
+    first: int
+    starts: list[Unit]
+    others: dict[int, list[Unit]]
+
+    @property
+    def units(self) -> Iterator[Unit]:
+        yield from self.starts
+        for own in self.others.values():
+            yield from own
+
+    def bundled(self, by_death: bool) -> Term:
+        """Pieces on disk are taken together, those of an input that end together, or all of an input."""
+        others = {i: _bundled(own, by_death) for i, own in self.others.items()}
+        return Term(self.first, _bundled(self.starts, by_death), others)
+
+
+def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
+    together: dict[int, list[Piece]] = {}
+    found: list[Unit] = []
+    for unit in units:
+        if isinstance(unit, Piece) and not unit.in_memory:
+            together.setdefault(unit.te if by_death else 0, []).append(unit)
+        else:
+            found.append(unit)
+    return found + [pieces[0] if len(pieces) == 1 else Bundle(pieces) for pieces in together.values()]
+
+
+def terms_of(pieces: Sequence[Piece], count: int, at: int, new: bool) -> list[Term]:
+    """The tuples that are alive at an instant; `new`: only those that begin then.
+
+    A new tuple has a first input, in their order, whose row is new: those before it are older, those behind are not
+    looked at.
+    """
+    alive: list[list[Unit]] = [[] for _ in range(count)]
+    for piece in pieces:
+        if piece.alive(at) and piece.rows:
+            alive[piece.source].append(piece)
+    if not new:
+        found = [Term(0, alive[0], {i: alive[i] for i in range(1, count)})]
+    else:
+        fresh = [[unit for unit in own if unit.ta == at] for own in alive]
+        older = [[unit for unit in own if unit.ta < at] for own in alive]
+        found = [
+            Term(i, fresh[i], {j: older[j] if j < i else alive[j] for j in range(count) if j != i})
+            for i in range(count)
+        ]
+    return [term for term in found if term.starts and all(term.others.values())]
+
+
+class Combination:
+    """The join of a term's pieces, in one share."""
+
+    def __init__(self, spec: SlideSpec, shares: Shares, chunk_bytes: int) -> None:
+        self._spec = spec
+        self._shares = shares
+        self._chunk_bytes = chunk_bytes
+        self.probes = 0
+
+    def results(self, term: Term, number: int, bits: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Rows of the answer, each batch with the instant at which all of it ends."""
+        if any(all(own.is_empty(number, bits) for own in pieces) for pieces in term.others.values()):
+            return
+        width = sum(max(own.bytes // own.rows for own in pieces) for pieces in (term.starts, *term.others.values()))
+        limit = int(min(max(self._chunk_bytes // width, 16), MOST_TUPLES))
+        for start in term.starts:
+            if start.is_empty(number, bits):
+                continue
+            table = self._shares.get(start, number, bits, ())
+            first, last = table.share(number, bits)
+            self.probes += last - first
+            for at in range(first, last, limit):
+                rows = np.arange(at, min(at + limit, last), dtype=np.int64)
+                bound = {term.first: (table, rows)}
+                yield from self._visit(term, list(term.others), bound, start.te, number, bits, limit)
+
+    def _visit(
+        self,
+        term: Term,
+        others: list[int],
+        bound: dict[int, tuple[Table, Int64s]],
+        death: int,
+        number: int,
+        bits: int,
+        limit: int,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Depth first, so that there is never more than a chunk of tuples at each input."""
+        if not others:
+            batch = self._told(bound)
+            if len(batch):
+                yield death, batch
+            return
+        target, *rest = others
+        mine, rows = bound[term.first]
+        keyed = self._spec.sides[0].keyed
+        using = [table for table, _ in bound.values()]
+        for piece in term.others[target]:
+            if piece.is_empty(number, bits):
+                continue
+            table = self._shares.get(piece, number, bits, using)
+            row, at = 0, -1
+            while row < len(rows):
+                found, row, at = match(
+                    rows, mine.hashes, row, at, table.hashes, table.directory, table.shift, limit, keyed,
+                    mine.keys, table.keys,
+                )  # fmt: skip
+                if not found.shape[1]:
+                    continue
+                which = found[0]
+                further = {i: (known, places[which]) for i, (known, places) in bound.items()}
+                further[target] = table, found[1]
+                yield from self._visit(term, rest, further, min(death, piece.te), number, bits, limit)
+
+    def _told(self, bound: dict[int, tuple[Table, Int64s]]) -> pa.RecordBatch:
+        spec = self._spec
+        if spec.check is not None:
+            (predicate,) = spec.check.expressions
+            kept = scalar.keep(predicate, _gathered(spec.check, bound))
+            if kept is not None:
+                places = kept.to_numpy()
+                bound = {i: (table, rows[places]) for i, (table, rows) in bound.items()}
+        return scalar.project(spec.told.expressions, spec.names, _gathered(spec.told, bound))
+
+
+def _gathered(reading: Reading, bound: dict[int, tuple[Table, Int64s]]) -> pa.RecordBatch:
+    """The columns that are read, of the tuples."""
+    arrays: list[pa.Array] = []
+    for i, columns in enumerate(reading.columns):
+        if columns:
+            table, rows = bound[i]
+            arrays += table.batch.select(list(columns)).take(pa.array(rows)).columns
+    if not arrays:  # constants alone
+        arrays = [pa.nulls(len(bound[0][1]))]
+    return pa.RecordBatch.from_arrays(arrays, names=[str(n) for n in range(len(arrays))])

@@ -1,0 +1,140 @@
+"""What a slide would cost by either kind of join, as far as the slides before it tell, and the choice (Algorithm 2).
+
+C_join is the price of joining all rows of the windows; C_reuse that of joining the new ones, and of writing and reading
+those stored results that have no room in memory. Both follow from how many tuples of rows match, how large results are,
+and how long a probe and a byte of the disk take: running averages over the slides so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final
+
+FADING: Final = 0.7
+"""What a slide counts for, compared with the one after it."""
+
+
+@dataclass
+class Average:
+    """Of something per something else, in which the older slides count for less and the larger ones for more.
+
+    >>> seconds = Average()
+    >>> seconds.value is None
+    True
+    >>> seconds.learn(1.0, 10)
+    >>> seconds.learn(3.0, 13)
+    >>> seconds.value
+    0.185
+    """
+
+    amount: float = 0.0
+    count: float = 0.0
+
+    def learn(self, amount: float, count: float) -> None:
+        if count:
+            self.amount = FADING * self.amount + amount
+            self.count = FADING * self.count + count
+
+    @property
+    def value(self) -> float | None:
+        return self.amount / self.count if self.count else None
+
+
+@dataclass
+class Estimates:
+    """Matches per tuple of rows, bytes per result, seconds per row probed or found, per row merged, per byte of disk.
+
+    The costs are those of the last slide for which they were compared, in seconds.
+    """
+
+    selectivity: Average = field(default_factory=Average)
+    row_bytes: Average = field(default_factory=Average)
+    joining: Average = field(default_factory=Average)
+    merging: Average = field(default_factory=Average)
+    writing: Average = field(default_factory=Average)
+    reading: Average = field(default_factory=Average)
+    reuse_cost: float | None = None
+    join_cost: float | None = None
+
+    def lines(self) -> list[str]:
+        """As EXPLAIN ANALYZE tells it."""
+        matching = self.selectivity.value
+        if matching is None:
+            return []
+        found = [f"one tuple of rows in {1 / matching:,.0f} matches" if matching else "nothing matches"]
+        if self.reuse_cost is not None and self.join_cost is not None:
+            found.append(f"C_reuse {self.reuse_cost:.3g} s, C_join {self.join_cost:.3g} s for the last slide compared")
+        return ["; ".join(found)]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Before a slide: rows of the windows, new and old, by input; bytes of the windows; the room for all in memory.
+
+    `covered`: the results that live on are stored. `lives` is for how many slides a row is alive.
+    """
+
+    all_rows: tuple[int, ...]
+    old_rows: tuple[int, ...]
+    window_bytes: int
+    windows_fit: bool
+    stored_bytes: int
+    room: float
+    covered: bool
+    lives: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The kind of join of a slide, and whether its results are stored for the next ones."""
+
+    kind: str
+    stores: bool
+
+
+_INCREMENTAL: Final = Decision("incremental", True)
+_FULL_AND_STORE: Final = Decision("full", True)
+_FULL: Final = Decision("full", False)
+
+
+def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
+    """Algorithm 2; a forced kind is kept to. What is not covered has to be joined in full before it can be reused.
+
+    >>> now = Situation((100, 100), (75, 75), 4000, True, 3000, 5000, True, 4)
+    >>> slow = Average(1e-5, 1)
+    >>> known = Estimates(Average(5, 100), Average(10, 1), Average(1e-6, 1), Average(1e-7, 1), slow, slow)
+    >>> choose("hybrid", known, now).kind  # 5,000 bytes of results, of which 1,000 fit: 1,750 written, 2,250 read
+    'full'
+    >>> known.writing = known.reading = Average(1e-9, 1)  # a fast disk
+    >>> choose("hybrid", known, now).kind
+    'incremental'
+    """
+    reuse = _INCREMENTAL if now.covered else _FULL_AND_STORE
+    if asked != "hybrid":
+        return _FULL if asked == "full" else reuse
+    matching, seconds = estimates.selectivity.value, estimates.joining.value
+    if matching is None or seconds is None:
+        return reuse
+    every, older = prod(now.all_rows), prod(now.old_rows)
+    row_bytes = estimates.row_bytes.value or 0.0
+    results, fresh = matching * every, matching * (every - older)
+    free = max(now.room - now.window_bytes, 0.0)
+    size = results * row_bytes
+    if now.windows_fit and size <= free:
+        return reuse
+    on_disk = max(1 - free / size, 0.0) if size else 0.0
+    written = on_disk * fresh * row_bytes * (estimates.writing.value or 0.0)
+    read = on_disk * (results - fresh) * row_bytes * (estimates.reading.value or 0.0)
+    merged = (results - fresh) * (estimates.merging.value or 0.0)
+    probes = sum(now.all_rows)
+    estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + fresh) + merged + written + read
+    estimates.join_cost = seconds * (probes + results)
+    if estimates.reuse_cost >= estimates.join_cost:
+        return _FULL
+    if now.covered:
+        return _INCREMENTAL
+    # To be able to reuse again, all results have to be written once; that must pay within the life of a row.
+    price = on_disk * size * (estimates.writing.value or 0.0)
+    saved = (estimates.join_cost - estimates.reuse_cost) * (now.lives - 1)
+    return _FULL_AND_STORE if saved > price else _FULL

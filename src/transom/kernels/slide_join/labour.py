@@ -1,0 +1,226 @@
+"""The work on a slide, unit by unit: a share of the join, or a stored result of the merge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import prod
+
+import pyarrow as pa
+
+from transom.kernels.slide_join.budget import Limits
+from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
+from transom.kernels.slide_join.estimates import Decision, Situation, choose
+from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
+from transom.kernels.slide_join.outlet import Outlet
+from transom.kernels.slide_join.piece import held_bytes
+from transom.kernels.slide_join.spec import SlideSpec
+from transom.state.spill import SpillStore
+
+UNIT_ROWS = 1 << 16
+"""Rows to probe with in a unit, about."""
+
+MOST_BITS = 12
+
+
+class Labour:
+    def __init__(
+        self,
+        spec: SlideSpec,
+        asked: str,
+        limits: Limits,
+        state: SlideJoinState,
+        outlet: Outlet,
+        store: SpillStore,
+    ) -> None:
+        self._spec = spec
+        self._asked = asked
+        self._limits = limits
+        self._state = state
+        self._outlet = outlet
+        self._store = store
+        self._buffers: dict[int, list[pa.RecordBatch]] = {}
+        self._buffered = 0
+        self._disk = self._disk_now()
+
+    def done(self, work: SlideWork) -> bool:
+        if not work.kind:
+            return False
+        if work.merging:
+            return work.unit >= len(self._merged(work))
+        return work.unit >= 1 << work.bits and work.kind == "full"
+
+    def do(self, work: SlideWork) -> None:
+        """The next unit."""
+        if not work.kind:
+            self._begin(work)
+        started, disk = time.perf_counter(), self._disk_seconds()
+        if not work.merging and work.unit < 1 << work.bits:
+            self._join(work)
+            seconds = time.perf_counter() - started
+            work.join_seconds += max(seconds - (self._disk_seconds() - disk), 0.0)
+        elif work.unit < len(self._merged(work)):
+            self._merge(work)
+            seconds = time.perf_counter() - started
+            work.merge_seconds += max(seconds - (self._disk_seconds() - disk), 0.0)
+        else:
+            seconds = 0.0
+        if not work.merging and work.unit >= 1 << work.bits:
+            self.flush(work)
+            if work.kind == "incremental":
+                work.merging, work.unit = True, 0
+        work.seconds += seconds
+
+    # --- how ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, work: SlideWork) -> None:
+        """Algorithm 2; what was put off is joined in full, and changes nothing for the others."""
+        now = self._situation(work.at)
+        decision = Decision("full", False) if work.put_off else choose(self._asked, self._state.estimates, now)
+        work.kind, work.stores = decision.kind, decision.stores
+        if work.kind == "full" and not work.put_off:
+            self.forget_stored()
+        every, older = prod(now.all_rows), prod(now.old_rows)
+        work.candidates = every - older if work.kind == "incremental" else every
+        terms = self._terms(work)
+        units = [unit for term in terms for unit in term.units]
+        on_disk = sum({id(unit): unit.bytes for unit in units if not unit.in_memory}.values())
+        probes = sum(piece.rows for term in terms for piece in term.starts)
+        work.from_disk = on_disk > 0
+        work.bits = 0
+        while work.bits < MOST_BITS and (
+            on_disk >> work.bits > self._limits.shares // 2 or probes >> work.bits > UNIT_ROWS
+        ):
+            work.bits += 1
+
+    def _situation(self, at: int) -> Situation:
+        state = self._state
+        count = len(self._spec.sides)
+        alive = [piece for piece in state.pieces if piece.alive(at)]
+        rows = [sum(p.rows for p in alive if p.source == i) for i in range(count)]
+        older = [sum(p.rows for p in alive if p.source == i and p.ta < at) for i in range(count)]
+        covered = state.covered or prod(older) == 0  # where an input has no older rows, no result is older
+        return Situation(
+            tuple(rows),
+            tuple(older),
+            sum(piece.bytes for piece in alive),
+            all(piece.in_memory for piece in alive),
+            sum(part.bytes for part in state.stored),
+            self._limits.room,
+            covered,
+            max(-(-side.length // side.slide) for side in self._spec.sides),
+        )
+
+    def _terms(self, work: SlideWork) -> list[Term]:
+        return terms_of(list(self._state.pieces), len(self._spec.sides), work.at, work.kind == "incremental")
+
+    # --- the join ----------------------------------------------------------------------------------------------------
+
+    def _join(self, work: SlideWork) -> None:
+        shares = Shares(self._limits.shares)
+        combination = Combination(self._spec, shares, self._limits.chunk)
+        following = self._spec.instant_from(work.at + 1)
+        for term in (term.bundled(work.stores) for term in self._terms(work)):
+            for death, rows in combination.results(term, work.unit, work.bits):
+                size = held_bytes(rows)
+                work.rows += len(rows)
+                work.results += len(rows)
+                work.result_bytes += size
+                self._outlet.add(work.at, work.attempt, rows)
+                if work.stores and death > following:
+                    self._buffers.setdefault(death, []).append(rows)
+                    self._buffered += size
+                    if self._buffered > self._limits.buffer:
+                        self.flush(work)
+                self._note_peak(shares.bytes + size)
+        work.probes += combination.probes
+        work.unit += 1
+
+    def flush(self, work: SlideWork) -> None:
+        """Results that live on are stored: in memory if there is room, or else the oldest ones go to disk."""
+        for death, parts in self._buffers.items():
+            batch = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            self._keep(Stored(work.at, death, len(batch), held_bytes(batch), batch))
+        self._buffers, self._buffered = {}, 0
+
+    def _keep(self, part: Stored) -> None:
+        state = self._state
+        part.reader = self._store
+        while state.bytes + part.bytes > self._limits.room:
+            oldest = min((p for p in state.stored if p.batch is not None), key=lambda p: p.birth, default=None)
+            (oldest or part).spill(self._store)
+            if oldest is None:
+                break
+        state.stored.append(part)
+        self._note_peak(0)
+
+    # --- the merge ---------------------------------------------------------------------------------------------------
+
+    def _merged(self, work: SlideWork) -> list[Stored]:
+        return [part for part in self._state.stored if part.birth < work.at < part.death]
+
+    def _merge(self, work: SlideWork) -> None:
+        part = self._merged(work)[work.unit]
+        work.merged_from_disk |= part.batch is None
+        self._outlet.add(work.at, work.attempt, part.read())
+        work.rows += part.rows
+        work.merged += part.rows
+        work.unit += 1
+        self._note_peak(part.bytes)
+
+    def forget_stored(self) -> None:
+        self._buffers, self._buffered = {}, 0
+        self.drop(self._state.stored)
+        self._state.covered = False
+
+    def drop(self, parts: Sequence[Stored]) -> None:
+        if parts:
+            for part in parts:
+                part.give_up(self._store)
+            self._state.stored = [part for part in self._state.stored if part not in parts]
+
+    # --- what was learned --------------------------------------------------------------------------------------------
+
+    def finish(self, work: SlideWork, delay: int) -> None:
+        state = self._state
+        if not work.put_off:
+            state.covered = work.stores
+        estimates = state.estimates
+        estimates.selectivity.learn(work.results, work.candidates)
+        estimates.row_bytes.learn(work.result_bytes, work.results)
+        estimates.joining.learn(work.join_seconds, work.probes + work.results)
+        estimates.merging.learn(work.merge_seconds, work.merged)
+        self.note_disk()
+        state.report.finish(_label(work), work.at, work.rows, work.seconds, work.attempt, delay)
+
+    def note_disk(self) -> None:
+        """What the disk did, and how fast it was."""
+        now = self._disk_now()
+        written, read, write_seconds, read_seconds = (b - a for a, b in zip(self._disk, now, strict=True))
+        self._disk = now
+        report, estimates = self._state.report, self._state.estimates
+        report.bytes_written += int(written)
+        report.bytes_read += int(read)
+        estimates.writing.learn(write_seconds, written)
+        estimates.reading.learn(read_seconds, read)
+
+    def _disk_now(self) -> tuple[float, float, float, float]:
+        store = self._store
+        return store.written, store.read_back, store.write_seconds, store.read_seconds
+
+    def _disk_seconds(self) -> float:
+        return self._store.write_seconds + self._store.read_seconds
+
+    def _note_peak(self, working: int) -> None:
+        report = self._state.report
+        report.peak_bytes = max(report.peak_bytes, self._state.bytes + working + self._buffered + self._outlet.bytes)
+
+
+def _label(work: SlideWork) -> str:
+    """
+    >>> _label(SlideWork(0, kind="incremental", merged_from_disk=True))
+    'one-pass incremental, two-pass merge'
+    """
+    passes = ("one-pass", "two-pass")
+    join = f"{passes[work.from_disk]} {work.kind}"
+    return join if work.kind == "full" else f"{join}, {passes[work.merged_from_disk]} merge"

@@ -1,0 +1,52 @@
+"""The probe: tuples that are bound in part, each with every row of a piece that has their key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transom.kernels.jit import jit
+from transom.kernels.key_index import equal_bytes
+
+
+@jit
+def match(rows, my_hashes, row, at, hashes, directory, shift, limit, keyed, my_keys, keys):  # type: ignore[no-untyped-def]
+    """Pairs (number of a tuple, row of the piece): tuples from number `row` on.
+
+    Tuple i began with row rows[i] of a piece with `my_hashes`. The rows of a piece are sorted by hash; directory[d] is
+    where those begin whose hash, shifted, is d. `at` is where to go on among them (-1: at the first). Stops at `limit`
+    pairs and says where. `keyed`: the bytes of the keys are compared, too.
+    """
+    my_starts, my_bytes = my_keys
+    starts, bytes_ = keys
+    size = min(limit, len(rows) - row + 64)
+    found = np.empty((2, size), dtype=np.int64)
+    count = 0
+    while row < len(rows):
+        mine = rows[row]
+        h = my_hashes[mine]
+        d = np.int64(h >> shift)
+        if at < 0:
+            at = directory[d]
+        end = directory[d + 1]
+        while at < end and hashes[at] <= h:
+            if hashes[at] == h and (
+                not keyed
+                or equal_bytes(
+                    my_bytes, my_starts[mine], my_starts[mine + 1] - my_starts[mine],
+                    bytes_, starts[at], starts[at + 1] - starts[at],
+                )
+            ):  # fmt: skip
+                if count == limit:
+                    return found[:, :count], row, at
+                if count == size:
+                    size = min(limit, 2 * size)
+                    bigger = np.empty((2, size), dtype=np.int64)
+                    bigger[:, :count] = found
+                    found = bigger
+                found[0, count] = row
+                found[1, count] = at
+                count += 1
+            at += 1
+        row += 1
+        at = -1
+    return found[:, :count], row, at

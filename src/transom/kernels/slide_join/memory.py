@@ -1,0 +1,184 @@
+"""What a join of sliding windows remembers, and how much of it is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from transom.core.time import BEGINNING
+from transom.kernels.slide_join.estimates import Estimates
+from transom.kernels.slide_join.piece import Piece
+from transom.kernels.slide_join.report import SlideReport
+from transom.state.spill import SpillFile, SpillStore
+
+
+@dataclass(eq=False)
+class Loose:
+    """Rows of one input that begin and end together, as they came."""
+
+    source: int
+    ta: int
+    te: int
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(eq=False)
+class BasicWindow:
+    """The rows of all inputs that came since the instant before, up to and with `at`; dead ones may be gone."""
+
+    at: int
+    pieces: list[Piece] = field(default_factory=list)
+    loose: list[Loose] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        """In memory."""
+        return sum(p.bytes for p in self.pieces if p.in_memory) + sum(rows.bytes for rows in self.loose)
+
+    @property
+    def in_memory(self) -> bool:
+        return any(piece.in_memory for piece in self.pieces)
+
+
+@dataclass(eq=False)
+class Stored:
+    """Results of the slide `birth` that all end at `death`: a block of paper 4, or a part of one."""
+
+    birth: int
+    death: int
+    rows: int
+    bytes: int
+    batch: pa.RecordBatch | None
+    file: SpillFile | None = None
+
+    def __post_init__(self) -> None:
+        self.reader: SpillStore | None = None
+
+    def alive(self, at: int) -> bool:
+        return self.birth <= at < self.death
+
+    def read(self) -> pa.RecordBatch:
+        if self.batch is not None:
+            return self.batch
+        assert self.file is not None and self.reader is not None
+        return self.reader.read(self.file, 0)
+
+    def spill(self, store: SpillStore) -> None:
+        self.save(store)
+        self.batch = None
+
+    def save(self, store: SpillStore) -> None:
+        if self.file is None:
+            self.file = store.write([self.batch])
+        self.reader = store
+
+    def give_up(self, store: SpillStore) -> None:
+        if self.file is not None:
+            store.give_up(self.file)
+            self.file = None
+
+    def compacted(self) -> Stored:
+        """Whole, unless a checkpoint may refer to the file."""
+        if self.reader is not None and self.reader.durable and self.file is not None:
+            return Stored(self.birth, self.death, self.rows, self.bytes, None, self.file)
+        return Stored(self.birth, self.death, self.rows, self.bytes, self.read())
+
+    def compacted_bytes(self) -> int:
+        durable = self.reader is not None and self.reader.durable
+        return 0 if durable and self.file is not None else self.bytes
+
+
+@dataclass(eq=False)
+class SlideWork:
+    """The result of the slide `at`, as far as it is made. `kind` is chosen when it is begun.
+
+    First the join, share by share, and then the merge with `stored` results, one after the other: `unit` is the next
+    of either. `due` is what the clock said when the slide was due. Of the join so far: rows that were probed with,
+    tuples that could have matched, results and their bytes, and seconds, without those of the disk.
+    """
+
+    at: int
+    attempt: int = 1
+    kind: str = ""
+    stores: bool = False
+    bits: int = 0
+    merging: bool = False
+    unit: int = 0
+    put_off: bool = False
+    from_disk: bool = False
+    merged_from_disk: bool = False
+    rows: int = 0
+    seconds: float = 0.0
+    due: int = 0
+    probes: int = 0
+    candidates: int = 0
+    results: int = 0
+    result_bytes: int = 0
+    join_seconds: float = 0.0
+    merged: int = 0
+    merge_seconds: float = 0.0
+
+
+@dataclass
+class SlideJoinState:
+    """`at` is the last instant that was told. `covered`: the stored results are all those that live on from there.
+
+    `last` is the greatest finite instant at which a row begins or ends.
+    """
+
+    at: int = BEGINNING
+    last: int = BEGINNING
+    windows: list[BasicWindow] = field(default_factory=list)
+    stored: list[Stored] = field(default_factory=list)
+    covered: bool = True
+    works: list[SlideWork] = field(default_factory=list)
+    estimates: Estimates = field(default_factory=Estimates)
+    report: SlideReport = field(default_factory=SlideReport)
+
+    def __post_init__(self) -> None:
+        self.reader: SpillStore | None = None
+
+    @property
+    def pieces(self) -> Iterator[Piece]:
+        for window in self.windows:
+            yield from window.pieces
+
+    @property
+    def window_bytes(self) -> int:
+        """In memory."""
+        return sum(window.bytes for window in self.windows)
+
+    @property
+    def stored_bytes(self) -> int:
+        """In memory."""
+        return sum(part.bytes for part in self.stored if part.batch is not None)
+
+    @property
+    def bytes(self) -> int:
+        return self.window_bytes + self.stored_bytes
+
+    @property
+    def parts(self) -> Iterator[Piece | Stored]:
+        """All that may be in files."""
+        yield from self.pieces
+        yield from self.stored
+
+    def attach(self, store: SpillStore) -> None:
+        """Files are read from this store."""
+        if self.reader is not store:
+            self.reader = store
+            for part in self.parts:
+                part.reader = store
+
+    def save(self, store: SpillStore) -> None:
+        """Everything into files that a checkpoint can refer to."""
+        self.attach(store)
+        for part in self.parts:
+            part.save(store)
+
+    @property
+    def files(self) -> list[SpillFile]:
+        return [part.file for part in self.parts if part.file is not None]

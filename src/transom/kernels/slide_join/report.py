@@ -1,0 +1,63 @@
+"""What a join of sliding windows has done, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST_RECENT: Final = 512
+
+
+@dataclass
+class SlideReport:
+    """Slides by what became of them, and by how they were made; bytes, of which `peak_bytes` is the most in memory.
+
+    `recent` are the last slides: [instant, rows, microseconds of work, attempts]; `recent_tactics` how they were made.
+    Delays are of slides that were put off: microseconds from when they were due until they were complete.
+    """
+
+    complete: int = 0
+    put_off: int = 0
+    completed_later: int = 0
+    tactics: dict[str, int] = field(default_factory=dict)
+    peak_bytes: int = 0
+    bytes_written: int = 0
+    bytes_read: int = 0
+    delay_total: int = 0
+    delay_most: int = 0
+    recent: list[list[int]] = field(default_factory=list)
+    recent_tactics: list[str] = field(default_factory=list)
+
+    def finish(self, tactic: str, at: int, rows: int, seconds: float, attempt: int, delay: int) -> None:
+        self.complete += 1
+        if attempt > 1:
+            self.completed_later += 1
+            self.delay_total += delay
+            self.delay_most = max(self.delay_most, delay)
+        self.tactics[tactic] = self.tactics.get(tactic, 0) + 1
+        self.recent = [*self.recent[1 - MOST_RECENT :], [at, rows, int(seconds * 1e6), attempt]]
+        self.recent_tactics = [*self.recent_tactics[1 - MOST_RECENT :], tactic]
+
+    def lines(self) -> list[str]:
+        """As EXPLAIN ANALYZE tells it.
+
+        >>> report = SlideReport(peak_bytes=1000)
+        >>> report.finish("one-pass full", 10, 3, 0.001, 2, 2_000_000)
+        >>> report.lines()
+        ['slides: 1 complete, 0 put off, 1 completed later (on average 2 s late, at most 2 s)', \
+'one-pass full: 1 slide', 'at most 1,000 bytes in memory, 0 written to disk, 0 read back']
+        """
+        late = ""
+        if self.completed_later:
+            average = self.delay_total / self.completed_later / 1e6
+            late = f" (on average {average:.3g} s late, at most {self.delay_most / 1e6:.3g} s)"
+        waiting = max(self.put_off - self.completed_later, 0)
+        lines = [
+            f"slides: {self.complete:,} complete, {waiting:,} put off, {self.completed_later:,} completed later{late}"
+        ]
+        lines += [f"{tactic}: {count:,} slide{'s' * (count != 1)}" for tactic, count in sorted(self.tactics.items())]
+        lines.append(
+            f"at most {self.peak_bytes:,} bytes in memory, {self.bytes_written:,} written to disk,"
+            f" {self.bytes_read:,} read back"
+        )
+        return lines

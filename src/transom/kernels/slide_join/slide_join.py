@@ -1,0 +1,94 @@
+"""Joins of windows that slide, told slide by slide within a memory budget (paper 4).
+
+Meaning: at every multiple of a slide at which a row of a window is alive, the expressions of all tuples of rows that
+    are alive then, one of each input, and agree on the keys and the residual.
+Emits: rows ascending in time, those of one slide in chunks; where results may be put off, each with its attempt, and a
+    last row for every attempt that says whether it was complete.
+Keeps: the rows of the windows, sorted by hash, and the results of earlier slides that live on, in memory or on disk.
+Needs: rows in time order; a spill store where there is a budget.
+Costs: by tactic, the new rows or all rows of the windows a slide; every byte on disk is read once a slide.
+
+>>> import numpy as np
+>>> from transom.core.schema import BIGINT
+>>> from transom.kernels.slide_join.spec import Side
+>>> from transom.plan.expression import ColumnRef
+>>> from transom.state.holders import HolderPool
+>>> k = ColumnRef(0, BIGINT, "k")
+>>> side = Side(20, 10, None, (k,), (k,))
+>>> kernel = SlideJoinKernel(SlideSpec((side, side), None, (k,), ("k",)), "incremental")
+>>> rows = StreamDelta(pa.record_batch({"k": [7, 8]}), np.array([5, 12]), upto=21)
+>>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 21, 0, HolderPool()))
+>>> list(zip(out.t.tolist(), out.values.column(0).to_pylist()))
+[(10, 7), (20, 7), (20, 8)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from transom.core.delta import StreamDelta
+from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.kernel import Step
+from transom.kernels.slide_join.budget import Limits, limits_of
+from transom.kernels.slide_join.memory import SlideJoinState
+from transom.kernels.slide_join.outlet import Outlet
+from transom.kernels.slide_join.spec import SlideSpec
+from transom.kernels.slide_join.turn import Turn
+from transom.state.spill import SpillFile, SpillStore
+
+
+@dataclass(frozen=True)
+class SlideJoinKernel:
+    """`memory` is a budget in bytes; `marked`: attempts are told, and how they ended."""
+
+    spec: SlideSpec
+    tactic: str  # incremental, full, hybrid
+    memory: int | None = None
+    marked: bool = False
+    uses_spill = True
+
+    def start(self) -> SlideJoinState:
+        return SlideJoinState()
+
+    def due(self, state: SlideJoinState) -> int:
+        if state.works:
+            return BEGINNING
+        begins = [piece.ta for piece in state.pieces if piece.te > state.at]
+        found = self.spec.instant_from(max(state.at + 1, min(begins))) if begins else FOREVER
+        return min([found, *(window.at for window in state.windows if window.loose)])
+
+    def step(self, state: SlideJoinState, inputs: Sequence[StreamDelta], step: Step) -> StreamDelta:
+        turn = self._turn(state, step)
+        turn.take(inputs)
+        return turn.close()
+
+    def idle(self, state: SlideJoinState, step: Step) -> StreamDelta | None:
+        """Go on with what was put off, while nothing comes in; None if there is nothing."""
+        turn = self._turn(state, step)
+        return turn.close() if turn.work_a_while() else None
+
+    def save(self, state: SlideJoinState, store: SpillStore) -> None:
+        """Into files, before a checkpoint that refers to them."""
+        state.save(store)
+
+    def files(self, state: SlideJoinState) -> list[SpillFile]:
+        """Those that a state refers to."""
+        return state.files
+
+    def _turn(self, state: SlideJoinState, step: Step) -> Turn:
+        assert self.memory is None or step.spill is not None
+        outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.tell)
+        return Turn(self.spec, self.tactic, self._limits, state, step, outlet)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return limits_of(self.memory)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        marks = [pa.field("attempt", pa.int64()), pa.field("status", pa.string())]
+        return pa.schema([*marks, *self.spec.schema]) if self.marked else self.spec.schema

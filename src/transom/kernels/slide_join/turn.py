@@ -1,0 +1,271 @@
+"""One step of a join of sliding windows: what came is taken in, and the slides that are due are made.
+
+Whatever is to be made is a **work**, done in units: a share of the join, or a stored result of the merge. Between two
+units it can be left for later, saved, and gone on with. Where rows are stamped on arrival new ones must be taken when
+the next slide is due; if a basic window has to go to disk for them while a result that needs it is unfinished, that
+attempt ends as incomplete, and the slide is put off until there is time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import StreamDelta
+from transom.core.errors import EvaluationError
+from transom.core.time import FOREVER
+from transom.kernels.kernel import Step
+from transom.kernels.slide_join.budget import Limits, put_away, victim
+from transom.kernels.slide_join.labour import Labour
+from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork
+from transom.kernels.slide_join.outlet import COMPLETE, INCOMPLETE, Outlet
+from transom.kernels.slide_join.piece import held_bytes, sorted_piece
+from transom.kernels.slide_join.spec import SlideSpec
+from transom.state.spill import SpillStore
+
+MOST_SLIDES = 1 << 20
+MOST_LOOSE = 64
+
+Arrived = tuple[int, int, int, int, pa.RecordBatch]
+"""Rows of an input: the instant that closes their basic window, the input, when they begin and end, and they."""
+
+
+class Turn:
+    def __init__(
+        self, spec: SlideSpec, asked: str, limits: Limits, state: SlideJoinState, step: Step, outlet: Outlet
+    ) -> None:
+        self._spec = spec
+        self._limits = limits
+        self._state = state
+        self._step = step
+        self._outlet = outlet
+        self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
+        self._labour = Labour(spec, asked, limits, state, outlet, self._store)
+        state.attach(self._store)
+
+    def take(self, inputs: Sequence[StreamDelta]) -> None:
+        """Rows in time order, and every slide that is final with them."""
+        state, limit = self._state, self._step.upto
+        arrived = sorted((found for i, rows in enumerate(inputs) for found in self._arrived(i, rows)), key=_place)
+        if limit == FOREVER:
+            limit = max(self._step.horizon, state.last) + 1
+        place, slides = 0, 0
+        while True:
+            at = self._next_instant(arrived[place][0] if place < len(arrived) else FOREVER)
+            if at >= limit:
+                break
+            place = self._keep(arrived, place, at)
+            self._close(at)
+            self._slide(at)
+            slides += 1
+            if slides > MOST_SLIDES:
+                raise EvaluationError(
+                    f"more than {MOST_SLIDES:,} slides pass in one step",
+                    remedy="SET batch_rows to a smaller number, or write a longer SLIDE",
+                )
+        self._keep(arrived, place, FOREVER)
+        if self._step.upto == FOREVER:
+            self.catch_up()
+
+    # --- what comes --------------------------------------------------------------------------------------------------
+
+    def _arrived(self, source: int, rows: StreamDelta) -> Iterator[Arrived]:
+        """In runs of rows that belong together."""
+        if not len(rows):
+            return
+        side = self._spec.sides[source]
+        ta, te = side.lifetimes(rows.t)
+        last = te[-1] if te[-1] < FOREVER else ta[-1]
+        self._state.last = max(self._state.last, int(last))
+        batch, places = side.kept(rows.values)
+        ta, te, t = ta[places], te[places], rows.t[places]
+        at = np.minimum.reduce([-(-t // slide) * slide for slide in self._spec.slides])
+        changes = np.flatnonzero((at[1:] != at[:-1]) | (te[1:] != te[:-1])) + 1
+        for first, last in pairwise([0, *changes.tolist(), len(at)]):
+            if first < last and ta[first] < te[first]:
+                run = batch.slice(first, last - first)
+                yield int(at[first]), source, int(ta[first]), int(te[first]), run
+
+    def _next_instant(self, arriving: int) -> int:
+        """The next one at which something is alive, or begins to be."""
+        state = self._state
+        found = min((window.at for window in state.windows if window.loose), default=arriving)
+        begins = [piece.ta for piece in state.pieces if piece.te > state.at]
+        if begins:
+            found = min(found, self._spec.instant_from(max(state.at + 1, min(begins))))
+        return min(found, arriving)
+
+    def _keep(self, arrived: Sequence[Arrived], place: int, at: int) -> int:
+        """The rows whose basic window ends at the instant or before."""
+        while place < len(arrived) and arrived[place][0] <= at:
+            closing, source, ta, te, rows = arrived[place]
+            window = self._window(closing)
+            size = max(len(rows) * self._limits.piece // max(held_bytes(rows), 1), 1)
+            for first in range(0, len(rows), size):
+                part = rows.slice(first, size)
+                part = part.take(pa.array(np.arange(len(part))))  # by itself: what it came with can be freed
+                self._make_room(held_bytes(part))
+                self._add(window, source, ta, te, part)
+            place += 1
+        return place
+
+    def _window(self, at: int) -> BasicWindow:
+        state = self._state
+        if not state.windows or state.windows[-1].at < at:
+            state.windows.append(BasicWindow(at))
+        assert state.windows[-1].at == at
+        return state.windows[-1]
+
+    def _add(self, window: BasicWindow, source: int, ta: int, te: int, rows: pa.RecordBatch) -> None:
+        found = next((loose for loose in window.loose if (loose.source, loose.te) == (source, te)), None)
+        if found is None:
+            found = Loose(source, ta, te)
+            window.loose.append(found)
+        found.batches.append(rows)
+        found.bytes += held_bytes(rows)
+        if found.bytes >= self._limits.piece:
+            self._seal(window, found)
+        elif len(found.batches) > MOST_LOOSE:
+            found.batches = [pa.concat_batches(found.batches)]
+            found.bytes = held_bytes(found.batches[0])
+
+    def _seal(self, window: BasicWindow, loose: Loose) -> None:
+        window.loose.remove(loose)
+        piece = sorted_piece(loose.source, loose.ta, loose.te, loose.batches)
+        piece.reader = self._store
+        self._make_room(piece.bytes)
+        window.pieces.append(piece)
+
+    def _close(self, at: int) -> None:
+        """No more rows come to the basic windows up to this instant."""
+        for window in self._state.windows:
+            if window.at <= at:
+                for loose in list(window.loose):
+                    self._seal(window, loose)
+
+    def _make_room(self, size: int) -> None:
+        """For so many bytes more; results and windows go to disk, in the order of Algorithm 1."""
+        state = self._state
+        while state.bytes + size > self._limits.room:
+            found = victim(state)
+            if found is None:
+                break
+            if isinstance(found, BasicWindow):
+                self._void(found)
+            put_away(found, self._store)
+        state.report.peak_bytes = max(state.report.peak_bytes, state.bytes + size)
+
+    def _void(self, window: BasicWindow) -> None:
+        """Unfinished first attempts that need a window which goes to disk end here."""
+        for work in self._state.works:
+            if not work.put_off and any(piece.alive(work.at) for piece in window.pieces):
+                self._put_off(work)
+
+    def _put_off(self, work: SlideWork) -> None:
+        self._outlet.end(work.at, work.attempt, INCOMPLETE)
+        work.attempt += 1
+        work.put_off, work.kind, work.merging, work.unit, work.rows = True, "", False, 0, 0
+        self._state.report.put_off += 1
+        self._labour.forget_stored()
+
+    # --- slides ------------------------------------------------------------------------------------------------------
+
+    def _slide(self, at: int) -> None:
+        state = self._state
+        state.at = at
+        if any(piece.alive(at) for piece in state.pieces):
+            state.works.append(SlideWork(at, due=self._now()))
+        elif not state.works:
+            self._labour.forget_stored()
+            state.covered = True
+        self._go_on()
+        self._bury()
+
+    def _go_on(self) -> None:
+        """First attempts, the oldest first, for as long as there is time."""
+        for work in [work for work in self._state.works if not work.put_off]:
+            if not self._finish(work):
+                return
+
+    def _finish(self, work: SlideWork) -> bool:
+        """Whether there was time for all of it."""
+        while not self._labour.done(work):
+            if self._pressed():
+                self._leave(work)
+                return False
+            self._labour.do(work)
+        self._complete(work)
+        return True
+
+    def _complete(self, work: SlideWork) -> None:
+        self._outlet.end(work.at, work.attempt, COMPLETE)
+        self._state.works.remove(work)
+        self._labour.finish(work, self._now() - work.due)
+
+    def _pressed(self) -> bool:
+        """Whether a slide is due that this step does not know of: what came meanwhile has to be taken first."""
+        clock = self._step.clock
+        if clock is None or self._step.upto == FOREVER:
+            return False
+        return clock() >= self._spec.instant_from(max(self._step.upto, self._state.at + 1))
+
+    def _now(self) -> int:
+        return 0 if self._step.clock is None else self._step.clock()
+
+    def catch_up(self) -> None:
+        """Everything that is unfinished; of what was put off the newest first."""
+        while (work := self._next_work()) is not None:
+            self._finish(work)
+        self._bury()
+
+    def work_a_while(self) -> bool:
+        """A unit of what is unfinished, in a time when nothing comes in; whether there was one."""
+        work = self._next_work()
+        if work is None:
+            return False
+        if not self._labour.done(work):
+            self._labour.do(work)
+        if self._labour.done(work):
+            self._complete(work)
+            self._bury()
+        else:
+            self._leave(work)
+        return True
+
+    def _leave(self, work: SlideWork) -> None:
+        """For later; all of it is in the state."""
+        self._labour.flush(work)
+        self._outlet.end(work.at, work.attempt, None)
+
+    def _next_work(self) -> SlideWork | None:
+        works = self._state.works
+        first = next((work for work in works if not work.put_off), None)
+        return first or max(works, key=lambda work: work.at, default=None)
+
+    def _bury(self) -> None:
+        """Rows and results that no slide needs any more: they are gone at the next one."""
+        state = self._state
+        following = self._spec.instant_from(state.at + 1)
+        needed = [work.at for work in state.works]
+        for window in state.windows:
+            gone = [p for p in window.pieces if p.te <= following and not any(p.alive(at) for at in needed)]
+            for piece in gone:
+                piece.give_up(self._store)
+            if gone:
+                window.pieces = [piece for piece in window.pieces if piece not in gone]
+        state.windows = [window for window in state.windows if window.pieces or window.loose]
+        first = min((work.at for work in state.works if not work.put_off), default=following)
+        self._labour.drop([part for part in state.stored if part.death <= min(first, following)])
+
+    def close(self) -> StreamDelta:
+        """What is told at the end of the step."""
+        self._labour.note_disk()
+        self._outlet.upto = self._step.upto
+        return self._outlet.given()
+
+
+def _place(arrived: Arrived) -> tuple[int, int]:
+    return arrived[0], arrived[1]

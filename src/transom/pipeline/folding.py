@@ -1,0 +1,39 @@
+"""Projections that only pick columns of a join are left to the join: it gathers no others then, and nothing is copied.
+
+In plans and counters such a projection stays what it is; it passes on what it gets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from transom.kernels.kernel import Kernel
+from transom.kernels.select import ProjectKernel
+from transom.planner.operator import Operator
+
+
+@runtime_checkable
+class Picking(Protocol):
+    """A kernel that can give some of its columns, in another order and under other names, instead of all."""
+
+    def picking(self, picks: Sequence[int], schema: pa.Schema) -> Kernel: ...
+
+
+def fold_projections(operators: Sequence[Operator], kernels: list[tuple[Kernel, ...]]) -> None:
+    """Of all operators of a plan, where nobody but the projection reads the join."""
+    number = {id(operator): i for i, operator in enumerate(operators)}
+    readers = Counter(number[id(child)] for operator in operators for child in operator.inputs)
+    for i, operator in enumerate(operators):
+        if len(operator.inputs) != 1:
+            continue
+        below = number[id(operator.inputs[0])]
+        if len(kernels[i]) != 1 or len(kernels[below]) != 1 or readers[below] != 1:
+            continue
+        project, join = kernels[i][0], kernels[below][0]
+        if isinstance(project, ProjectKernel) and project.picks is not None and isinstance(join, Picking):
+            kernels[below] = (join.picking(project.picks, project.schema),)
+            kernels[i] = ()

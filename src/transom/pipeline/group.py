@@ -1,0 +1,249 @@
+"""Queries that share a join, running as one: rows come in once, the join is made once, each query narrows it.
+
+Queries come and go between two steps. The join keeps the widest windows and the columns that those which are there ask
+for; its memory is carried over. A query that comes begins at the progress that has been reached: it sees rows from
+there on, and its answer is that of the query alone with its origin set to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.core.delta import Delta
+from transom.core.errors import CheckpointError
+from transom.core.time import FOREVER
+from transom.kernels.join.join import JoinState
+from transom.kernels.kernel import Step
+from transom.kernels.shared_join.carry import KeptSide, carried
+from transom.pipeline import registry
+from transom.pipeline.admission import Refused
+from transom.pipeline.branch import PAIRS, SIDES, Branch, BranchState, Member
+from transom.pipeline.doors import DoorsState
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.part import PartState
+from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
+from transom.plan.algebra import Window
+from transom.plan.catalogue import Catalogue
+from transom.plan.sharing import CountedWindow, SharedJoin
+from transom.planner.operator import Operator
+from transom.planner.sharing import NOT_COUNTED, Sides, length_of, share
+from transom.state import codec
+
+
+@dataclass
+class KeptNote:
+    """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
+
+    places: list[int]
+    length: int | None
+
+
+@dataclass
+class GroupState:
+    """Everything that a restart needs; names and fingerprints are those of the branches."""
+
+    part: PartState
+    doors: DoorsState
+    kept: list[KeptNote]
+    names: list[str]
+    fingerprints: list[str]
+    branches: list[BranchState]
+
+
+GROUP_CLASSES: Final[tuple[type, ...]] = (
+    *registry.STATE_CLASSES,
+    *SCHEDULED_CLASSES,
+    GroupState,
+    KeptNote,
+    BranchState,
+)
+"""The closed list of what a saved group may hold."""
+
+
+@dataclass(frozen=True)
+class GroupOutput:
+    """What a step brought to each query, but for those that stayed where they were."""
+
+    answers: tuple[pa.RecordBatch, ...]
+    upto: int
+    silent: frozenset[int] = frozenset()
+
+
+class GroupPipeline:
+    """Queries on one join. The `trunk` takes the rows in and makes the join; it is not advanced by itself."""
+
+    def __init__(self, members: Sequence[Member], catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self.branches = [Branch(member, catalogue, None) for member in members]
+        self._counted = NOT_COUNTED
+        self._arrange()
+
+    def advance(self) -> tuple[GroupOutput | None, dict[str, Refused]]:
+        """Go to the present progress. Gives what came out, and the changes that tables refused: there are none."""
+        trunk = self.trunk
+        found = trunk.doors.next_step()
+        if found is None:
+            return None, {}
+        before, upto, origin = found
+        step = Step(before, upto, origin, trunk.state.part.holders)
+        brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
+        deltas, _ = trunk.part.step(trunk.state.part, brought, step, trunk.doors.last_used, {})
+        given: dict[str, Delta] = {}
+        for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
+            delta = deltas[trunk.part.number[id(operator)]]
+            assert isinstance(delta, Delta)
+            given[port] = delta
+        last_used = trunk.doors.last_used
+        wanted = {branch.read for branch in self.branches}
+        pairs = {columns: picked(given[PAIRS], columns) for columns in wanted}
+        answers = tuple([branch.step(pairs[branch.read], given, step, last_used) for branch in self.branches])
+        trunk.state.part.holders.finish_step()
+        trunk.state.doors.upto = upto
+        return GroupOutput(answers, upto), {}
+
+    # --- coming and going --------------------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> Branch:
+        """A query that sees rows from the progress on."""
+        branch = Branch(member, self._catalogue, self.trunk.state.doors.upto)
+        branch.state.before = _become(self.trunk.state.doors)
+        self.branches.append(branch)
+        self._arrange_anew()
+        return branch
+
+    def remove(self, name: str) -> None:
+        """One goes; the last one must stay."""
+        self.branches = [branch for branch in self.branches if branch.member.name != name]
+        self._arrange_anew()
+
+    def _arrange(self) -> None:
+        """A trunk for the branches that are there."""
+        asked = [branch.member.asked for branch in self.branches]
+        shared = share(asked, self._catalogue, [branch.state.begin for branch in self.branches], self._counted)
+        self.roots = shared.roots
+        self.trunk = Pipeline(shared.trunk, self._catalogue, "lifetimes")
+        self._counted = _counted(shared.trunk)
+        for branch in self.branches:
+            branch.read_from(shared.trunk)
+
+    def _arrange_anew(self) -> None:
+        before = self.trunk
+        before.settle()
+        self._arrange()
+        self._adopt(before.state.doors, before.state.part, kept_by(before.root))
+        before.close()
+
+    def _adopt(self, doors: DoorsState, part: PartState, kept: Sequence[KeptNote]) -> None:
+        """Go on with the memory of a trunk that kept this. Trunks of one join have the same operators in one order."""
+        trunk = self.trunk
+        trunk.state.doors = trunk.doors.state = doors
+        new = trunk.state.part
+        new.holders, new.counters = part.holders, part.counters
+        for note, window in zip(kept, trunk.root.inputs, strict=True):
+            if note.length is None:
+                place = trunk.part.number[id(window)]
+                new.operators[place] = part.operators[place]
+        (join,) = part.operators[-1]
+        assert isinstance(join, JoinState)
+        was = [KeptSide(tuple(side.places), (), side.length) for side in kept]
+        now = []
+        for side, window in zip(kept_by(trunk.root), trunk.root.inputs, strict=True):
+            now.append(KeptSide(tuple(side.places), tuple(window.schema.types), side.length))
+        new.operators[-1] = [carried(join, was, now)]
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        self.trunk.settle()
+        for branch in self.branches:
+            branch.part.settle()
+
+    def close(self) -> None:
+        self.trunk.close()
+        for branch in self.branches:
+            branch.part.close()
+
+    def snapshot(self) -> bytes:
+        """The whole memory of the group between two steps, and who is in it."""
+        self.settle()
+        return codec.encode(
+            GroupState(
+                self.trunk.state.part,
+                self.trunk.state.doors,
+                kept_by(self.trunk.root),
+                [branch.member.name for branch in self.branches],
+                [branch.fingerprint for branch in self.branches],
+                [branch.state for branch in self.branches],
+            )
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `snapshot` was taken. Queries that are new come in there, those that are here no more have left.
+
+        A query of the same name must be the same.
+        """
+        saved: Any = codec.decode(data, GROUP_CLASSES)
+        known = dict(zip(saved.names, saved.branches, strict=True)) if isinstance(saved, GroupState) else {}
+        if not known:
+            raise _of_others()
+        if type(saved.part.operators[-1][0]) is not type(self.trunk.state.part.operators[-1][0]):
+            raise _of_others()  # its work was put in order, or was not, or the join was another
+        marks = dict(zip(saved.names, saved.fingerprints, strict=True))
+        members = [branch.member for branch in self.branches]
+        self.close()
+        self._counted = tuple(side.length is None for side in saved.kept)  # type: ignore[assignment]
+        self.branches = []
+        for member in members:
+            state = known.get(member.name)
+            branch = Branch(member, self._catalogue, saved.doors.upto if state is None else state.begin)
+            if state is not None:
+                if marks[member.name] != branch.fingerprint:
+                    raise _of_others()
+                branch.state = state
+            else:
+                branch.state.before = _become(saved.doors)
+            self.branches.append(branch)
+        self._arrange()
+        self._adopt(saved.doors, saved.part, saved.kept)
+
+    @property
+    def finished(self) -> bool:
+        return self.trunk.state.doors.upto == FOREVER
+
+
+def picked(pairs: Delta, columns: tuple[int, ...]) -> Delta:
+    return replace(pairs, values=pairs.values.select(columns))
+
+
+def _of_others() -> CheckpointError:
+    return CheckpointError(
+        "the checkpoint was written by another query",
+        remedy="run the query that wrote it, or start with an empty checkpoint folder",
+    )
+
+
+def _become(doors: DoorsState) -> dict[str, list[int]]:
+    """What has become of the rows of each input so far."""
+    ledgers = {name: state.ledger for name, state in doors.inputs.items()}
+    return {name: [ledger.used, ledger.late, ledger.rejected] for name, ledger in ledgers.items()}
+
+
+def _counted(trunk: Operator) -> Sides:
+    left, right = (isinstance(child.node, CountedWindow) for child in trunk.inputs)
+    return left, right
+
+
+def kept_by(trunk: Operator) -> list[KeptNote]:
+    """What a trunk keeps of each side."""
+    assert isinstance(trunk.node, SharedJoin)
+    places = list(trunk.node.places)
+    width = len(trunk.inputs[0].schema)
+    found = []
+    for mine, window in zip((places[:width], places[width:]), trunk.inputs, strict=True):
+        node = window.node
+        found.append(KeptNote(mine, length_of(node.spec) if isinstance(node, Window) else None))
+    return found

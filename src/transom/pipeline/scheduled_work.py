@@ -1,0 +1,260 @@
+"""The work of a shared join in the order of a scheduler: which rows wait, what is done for them, what is lost.
+
+A row that has come in meets the rows of the other side that came before it, part by part, from the youngest to the
+oldest: the part between two windows is a stretch of them. The scheduler says for which rows which parts come next.
+
+When more rows wait than may, the oldest leave: what they were not done for is lost to those queries, counted and noted
+with its instant. They are still there to be met by others, so nothing else is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Delta, Int64s, forever, no_holders, no_int64s
+from transom.core.errors import OverloadError
+from transom.core.time import UNBOUNDED, format_instant
+from transom.kernels.columns import empty_batch
+from transom.kernels.shared_join.arrived import partners, spread
+from transom.kernels.shared_join.join import SharedJoinKernel
+from transom.pipeline.scheduled_state import FoundPairs, ScheduledJoinState
+from transom.planner.scheduling import Schedule
+from transom.scheduling.backlog import Run
+from transom.scheduling.levels import levels_of
+from transom.scheduling.mqt import groups_of
+from transom.scheduling.policy import Policy
+from transom.scheduling.scheduler import Ledger, Scheduler
+from transom.scheduling.simulation import Trace
+
+INTERVAL: Final = 500_000
+"""The load is measured twice a second."""
+
+PAIRS_AT_ONCE: Final = 1 << 16
+_ROWS_AT_ONCE: Final = 1 << 12
+MOMENT: Final = 256  # rows of both sides that are of one age to the scheduler
+_MEASUREMENTS_KEPT: Final = 7_200
+
+
+class Measurements:
+    """What the scheduler measured, at which time of the clock; the latest ones."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.now = now
+        self.trace = Trace()
+        self._started = self._last = now()
+
+    def measure(self, scheduler: Scheduler, buffer: int) -> None:
+        """If an interval is over."""
+        now = self.now()
+        if now - self._last < INTERVAL:
+            return
+        self._last = now
+        backlog = scheduler.backlog
+        sides = zip(backlog.sides, backlog.recent, strict=True)
+        leaving = [max(0, side.arrived - side.left + recent - buffer) for side, recent in sides]
+        before = scheduler.state.beta
+        load = scheduler.measure(leaving)
+        after = scheduler.policy.readings.decide == "after"
+        alpha = load.threshold(scheduler.state.beta if after else before)
+        self.trace.note((now - self._started) / 1_000_000, load, alpha, scheduler.state)
+        if len(self.trace.time) > 2 * _MEASUREMENTS_KEPT:
+            for column in vars(self.trace).values():
+                del column[:_MEASUREMENTS_KEPT]
+
+
+class ScheduledWork:
+    """For the queries of `state.accounts`. `kernel` says which pairs there are, and has their columns."""
+
+    def __init__(
+        self,
+        state: ScheduledJoinState,
+        kernel: SharedJoinKernel,
+        schedule: Schedule,
+        policy: Policy,
+        measurements: Measurements,
+    ) -> None:
+        self.state = state
+        self.schedule = schedule
+        self.levels = levels_of({name: (each.windows[0], each.windows[1]) for name, each in state.accounts.items()})
+        groups = groups_of(self.levels.sizes, policy.readings.ties)
+        self.scheduler = Scheduler(groups, policy)
+        self.scheduler.backlog, self.scheduler.state = state.backlog, state.policy
+        self._kernel = kernel
+        self._measurements = measurements
+        self.found = 0
+        self._processed = np.zeros(len(state.accounts), dtype=np.int64)
+        self._group_of = {
+            name: next(group for group, end in enumerate(groups.ends) if level <= end)
+            for name, level in zip(self.levels.names, self.levels.level, strict=True)
+        }
+
+    # --- rows come and leave -----------------------------------------------------------------------------------------
+
+    def arrive(self, came: Sequence[Delta]) -> None:
+        """Rows of both sides that progress has passed."""
+        for side, delta in zip(self.state.sides, came, strict=True):
+            side.append(delta.values.columns, delta.ta)
+        for account in self.state.accounts.values():
+            account.due += sum(map(len, came))
+        for moment in _moments([delta.ta for delta in came]):
+            self.scheduler.arrive(moment)
+        self._make_room()
+
+    @property
+    def waiting(self) -> int:
+        """Rows of the side that has more of them."""
+        return max(side.arrived - side.waiting[-1] for side in self.state.backlog.sides)
+
+    def _make_room(self) -> None:
+        """The oldest rows leave where more wait than may."""
+        lost: dict[tuple[int, int], list[Int64s]] = {}
+        for number, side in enumerate(self.state.backlog.sides):
+            upto = side.arrived - self.schedule.buffer
+            if self.schedule.overload == "block":
+                upto = min(upto, side.waiting[-1])
+            if upto <= side.left:
+                continue
+            if self.schedule.overload == "fail" and side.waiting[-1] < upto:
+                raise self._overload(number, side.waiting)
+            for run in self.scheduler.leave(number, upto):
+                rows = self.state.sides[number]
+                t = rows.t[run.first - rows.first : run.stop - rows.first]
+                lost.setdefault((run.done, run.upto), []).append(t)
+        for (done, reached), times in lost.items():
+            instants, counts = np.unique(np.concatenate(times), return_counts=True)
+            for name in self.levels.names[self.levels.span(done, reached)]:
+                self.state.accounts[name].shed.add(instants, counts.astype(np.int64))
+
+    def _overload(self, number: int, waiting: Sequence[int]) -> OverloadError:
+        name = self.levels.names[-1]
+        row = waiting[-1] - self.state.sides[number].first
+        instant = format_instant(int(self.state.sides[number].t[row]))
+        return OverloadError(
+            f"query '{name}' has not come to a row of {instant}, and more than {self.schedule.buffer:,} rows of its"
+            " side wait",
+            remedy="SET overload = 'block' to read no faster than the queries are, or 'shed' to lose the oldest rows",
+        )
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def work(self, deadline: int | None = None) -> bool:
+        """Until the time is over, but something; whether there was anything."""
+        worked = False
+        while (run := self.scheduler.next()) is not None:
+            self._do(run.cut(_ROWS_AT_ONCE))
+            worked = True
+            self._measurements.measure(self.scheduler, self.schedule.buffer)
+            if deadline is not None and self._measurements.now() >= deadline:
+                break
+        return worked
+
+    def _do(self, run: Run) -> None:
+        """The first rows of a run, with their part of the rows of the other side."""
+        mine, others = self.state.sides[run.side], self.state.sides[1 - run.side]
+        lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.upto))
+        if lo < hi and len(others):
+            t = mine.t[run.first - mine.first : run.stop - mine.first]
+            begin, end = partners(t, others, run.side == 1, lo, hi)
+            rows = int(np.searchsorted(np.cumsum(end - begin), PAIRS_AT_ONCE, side="right"))
+            run = run.cut(max(rows, 1))
+            self._find(run, begin[: run.rows], end[: run.rows])
+        self.scheduler.did(run)
+        self._processed[self.levels.span(run.done, run.upto)] += run.rows
+
+    def _find(self, run: Run, begin: Int64s, end: Int64s) -> None:
+        pair = spread(run.first, begin, end)
+        left, right = pair if run.side == 0 else pair[::-1]
+        sides = self.state.sides
+        if self._kernel.residual is not None and len(left):
+            kept = self._kernel.satisfying(sides[0], sides[1], left, right)
+            if kept is not None:
+                left, right = left[kept], right[kept]
+        if not len(left):
+            return
+        t_left, t_right = sides[0].at(left), sides[1].at(right)
+        found = FoundPairs(run.done, left, right, np.maximum(t_left, t_right), t_right - t_left)
+        self.state.found.append(found)
+        self.found += len(left)
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def _waiting_for(self, name: str) -> list[int]:
+        """Of each side the first row that was not done for a query."""
+        group = self._group_of[name]
+        return [side.waiting[group] for side in self.state.backlog.sides]
+
+    def reached(self, name: str, upto: int) -> int:
+        """How far the answer of a query can go, at most `upto`: to its first row that was not done."""
+        for side, first in zip(self.state.sides, self._waiting_for(name), strict=True):
+            if first < side.arrived:
+                upto = min(upto, int(side.t[first - side.first]))
+        return upto
+
+    def pairs(self, before: int, upto: int, level: int) -> Delta:
+        """What was found up to a level of rows that came between two instants, in that order."""
+        parts: list[list[Int64s]] = []
+        for found in self.state.found:
+            first, last = (int(np.searchsorted(found.ta, t)) for t in (before, upto))
+            if found.done < level and first < last:
+                columns = (found.left, found.right, found.ta, found.age)
+                parts.append([column[first:last] for column in columns])
+        if not parts:
+            none = no_int64s()
+            return Delta(empty_batch(self._kernel.told), none, none, none, upto)
+        left, right, ta, age = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(ta, kind="stable")
+        pair = self._kernel.values(self.state.sides[0], self.state.sides[1], left[order], right[order])
+        values = pa.RecordBatch.from_arrays([*pair.columns, pa.array(age[order])], schema=self._kernel.told)
+        return Delta(values, ta[order], forever(len(ta)), no_holders(len(ta)), upto)
+
+    def forget(self, behind: int) -> None:
+        """Rows that nobody meets any more, and pairs that everybody has, with all queries at this instant or after."""
+        for side, reach in zip(self.state.sides, self.levels.reach[-1], strict=True):
+            if reach < UNBOUNDED:
+                side.drop_until(behind - reach)
+        self.state.found = [
+            found if found.ta[0] >= behind else found.from_on(behind)
+            for found in self.state.found
+            if found.ta[-1] >= behind
+        ]
+
+    def keep_within_reach(self) -> None:
+        """Other queries have gone: what they alone had found is of no use."""
+        found = [each.within(*self.levels.reach[-1]) for each in self.state.found]
+        self.state.found = [each for each in found if len(each.ta)]
+
+    def ledger_of(self, name: str) -> Ledger:
+        """Pairs of a row and the query, since it came."""
+        self.settle()
+        account = self.state.accounts[name]
+        waiting = self._waiting_for(name)
+        pending = sum(side.arrived - first for side, first in zip(self.state.backlog.sides, waiting, strict=True))
+        return Ledger(account.due, account.processed, account.shed.total, pending)
+
+    def settle(self) -> None:
+        """What was done is written down in the accounts."""
+        for name, rows in zip(self.levels.names, self._processed.tolist(), strict=True):
+            self.state.accounts[name].processed += rows
+        self._processed[:] = 0
+
+
+def _moments(came: Sequence[Int64s]) -> Iterator[list[int]]:
+    """Rows of the sides that came at about the same time.
+
+    >>> list(_moments([np.array([1, 2]), np.array([2])]))
+    [[2, 1]]
+    """
+    t = np.sort(np.concatenate(came))
+    if not len(t):
+        return
+    bounds = [*np.unique(t[MOMENT::MOMENT]).tolist(), int(t[-1]) + 1]
+    before = [0] * len(came)
+    for bound in bounds:
+        reached = [int(np.searchsorted(times, bound)) for times in came]
+        if reached != before:
+            yield [now - then for now, then in zip(reached, before, strict=True)]
+            before = reached

@@ -1,0 +1,40 @@
+"""Room on disk for the operators of a part that need it, and what becomes of it at a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from transom.kernels.kernel import Kernel
+from transom.kernels.slide_join.memory import SlideJoinState
+from transom.kernels.slide_join.slide_join import SlideJoinKernel
+from transom.plan.catalogue import Catalogue
+from transom.state.spill import SpillStore
+
+
+class Spilling:
+    """The store of a part. With a `home`, a folder beside a checkpoint, the checkpoint refers to files there."""
+
+    def __init__(self, kernels: Sequence[tuple[Kernel, ...]], catalogue: Catalogue, home: str | None) -> None:
+        self._kernels = kernels
+        options = catalogue.options
+        self.store = SpillStore(options.get("spill"), home=home, speed=options.get("disk_speed"))
+
+    @staticmethod
+    def wanted(kernels: Iterable[tuple[Kernel, ...]]) -> bool:
+        return any(isinstance(kernel, SlideJoinKernel) for of_one in kernels for kernel in of_one)
+
+    def save(self, memories: Sequence[Any]) -> None:
+        """Before a checkpoint is written: everything is in files by then that it can refer to."""
+        if self.store.durable:
+            for state in self._states(memories):
+                state.save(self.store)
+            self.store.hold()
+
+    def adopt(self, memories: Sequence[Any]) -> None:
+        """After a checkpoint was read."""
+        if self.store.durable:
+            self.store.adopt([file for state in self._states(memories) for file in state.files])
+
+    def _states(self, memories: Sequence[Any]) -> Iterable[SlideJoinState]:
+        return (state for of_one in memories for state in of_one if isinstance(state, SlideJoinState))

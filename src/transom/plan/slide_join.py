@@ -1,0 +1,64 @@
+"""A join of windows that slide, told slide by slide, as one node, which the planner alone makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from transom.core.schema import BIGINT, VARCHAR, Column, Schema
+from transom.plan.algebra import Node, Stream, a_stream
+from transom.plan.expression import Expression
+
+MARKS: Final = (Column("attempt", BIGINT), Column("status", VARCHAR))
+"""What stands before a row where results may be put off: the number of its attempt, and behind the last how it ended."""
+
+
+@dataclass(frozen=True)
+class SlideInput:
+    """A stream under [RANGE length SLIDE slide], of whose rows those that satisfy the predicate are joined.
+
+    The predicate and the expressions, which make the columns of the join, are over the columns of the stream; the keys
+    and what must hold of a row besides (`same`) are over the columns of the join.
+    """
+
+    stream: Stream
+    length: int
+    slide: int
+    predicate: Expression | None
+    expressions: tuple[Expression, ...]
+    keys: tuple[Expression, ...]
+    same: Expression | None = None
+
+
+@dataclass(frozen=True)
+class SlideJoin(Stream):
+    """RSTREAM over the expressions of every tuple of rows of the inputs that agree on all keys and on the residual.
+
+    The residual and the expressions are over the columns of all inputs side by side. With a memory budget, in bytes,
+    results may be put off, and the rows are told with `MARKS` before them.
+    """
+
+    sources: tuple[SlideInput, ...]
+    residual: Expression | None
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+    marked: bool
+    memory: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        assert len(self.sources) >= 2
+        assert all(len(source.keys) == len(self.sources[0].keys) > 0 for source in self.sources)
+        assert len(self.expressions) == len(self.names) > 0
+
+    @property
+    def schema(self) -> Schema:
+        row = tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
+        return Schema((*MARKS, *row) if self.marked else row)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return tuple(source.stream for source in self.sources)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        sources = zip(self.sources, inputs, strict=True)
+        return replace(self, sources=tuple(replace(source, stream=a_stream(node)) for source, node in sources))

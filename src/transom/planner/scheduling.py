@@ -1,0 +1,49 @@
+"""Whether the work of a shared join can be put in order (paper 2), and how SET asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transom.plan.catalogue import Catalogue
+from transom.plan.options import OPTIONS
+from transom.planner.sharing_shape import Sharable
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A policy, what happens when more than `buffer` rows of a side wait, and the time of a step, in microseconds."""
+
+    policy: str
+    overload: str
+    buffer: int
+    budget: int
+
+    def __str__(self) -> str:
+        """
+        >>> print(Schedule("mqt", "shed", 5000, 50_000))
+        scheduled by mqt, a step of 50 ms; when more than 5,000 rows of a side wait: shed
+        """
+        over = {"block": "its source waits", "shed": "shed", "fail": "an error"}[self.overload]
+        step = f"a step of {self.budget / 1000:g} ms"
+        return f"scheduled by {self.policy}, {step}; when more than {self.buffer:,} rows of a side wait: {over}"
+
+
+def schedule_of(asked: Sharable, catalogue: Catalogue) -> Schedule | str | None:
+    """How the work of this join is put in order, or why it is not; None where nobody asks for it.
+
+    The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
+    stretch of them.
+    """
+
+    def option(name: str) -> Any:
+        return catalogue.options.get(name, OPTIONS[name].default)
+
+    policy = option("schedule")
+    if policy == "off":
+        return None
+    if any(window.rows is not None for window in asked.windows):
+        return "a window counts rows"
+    if asked.keys.left and option("join") != "nested_loop":
+        return "rows find their partners by a key, at once; there is nothing to put in order"
+    return Schedule(policy, option("overload"), option("buffer"), option("step_budget"))

@@ -1,0 +1,153 @@
+"""Several queries on one join (paper 2): the join keeps the widest windows once, each query narrows what it gives.
+
+Everything below the join, and the join itself, is the **trunk**; everything from a query's `Narrow` on is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from transom.core.time import UNBOUNDED, format_duration
+from transom.plan.algebra import Node, StreamProject, Window, WindowSpec, a_relation
+from transom.plan.catalogue import Catalogue
+from transom.plan.expression import columns_of, remap
+from transom.plan.options import time_settings
+from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
+from transom.planner import join as joins
+from transom.planner.operator import ANY, SINGLE, JoinKeys, Operator, Tactic, column
+from transom.planner.plan import Planner
+from transom.planner.sharing_shape import Sharable
+
+Sides = tuple[bool, bool]
+
+NOT_COUNTED: Final[Sides] = (False, False)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The plan of several queries: `roots[i]` is that of query i, and `trunk` the join below all of them."""
+
+    trunk: Operator
+    roots: tuple[Operator, ...]
+
+
+def share(
+    asked: Sequence[Sharable], catalogue: Catalogue, begins: Sequence[int | None], counted: Sides = NOT_COUNTED
+) -> Shared:
+    """One plan for queries on the same join, each over the rows from its beginning on.
+
+    Rows of a side that is `counted` are numbered whether or not a query counts them.
+    """
+    first = asked[0]
+    assert all(one.join == first.join for one in asked)
+    planner = Planner(catalogue)
+    for scan in first.scans:
+        planner.plan(scan)
+    widths = [len(scan.schema) for scan in first.scans]
+    windows = tuple(_widest([one.windows[side] for one in asked], catalogue, counted[side]) for side in (0, 1))
+    read = {place for one in asked for place in one.read}
+    kept: list[tuple[int, ...]] = []
+    below: list[Operator] = []
+    for side in (0, 1):
+        start = side * widths[0]
+        mine = {place - start for place in read | _residual(first) if start <= place < start + widths[side]}
+        mine |= {i for key in (first.keys.left, first.keys.right)[side] for i in columns_of(key)}
+        columns = tuple(sorted(mine)) or (0,)
+        kept.append(columns)
+        below.append(_window(planner, first, side, columns, windows[side]))
+    trunk = _trunk(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(asked))
+    roots = []
+    for one, begin in zip(asked, begins, strict=True):
+        roots.append(_Branch(catalogue, trunk).plan(one.since(begin)))
+    return Shared(trunk, tuple(roots))
+
+
+@dataclass(frozen=True)
+class _Widest:
+    """Rows are kept for so long and for so many rows more; they are numbered if somebody counts them."""
+
+    length: int
+    rows: int
+    counted: bool
+
+
+def length_of(window: WindowSpec, tick: int = 1) -> int:
+    """How long a row lives by time."""
+    if window.now:
+        return tick
+    return UNBOUNDED if window.range is None else min(window.range, UNBOUNDED)
+
+
+def _widest(windows: Sequence[WindowSpec], catalogue: Catalogue, counted: bool) -> _Widest:
+    tick = time_settings(catalogue)[0]
+    by_time = [length_of(window, tick) for window in windows if window.rows is None]
+    by_count = [window.rows for window in windows if window.rows is not None]
+    return _Widest(max(by_time, default=0), max(by_count, default=0), counted or bool(by_count))
+
+
+def _residual(asked: Sharable) -> frozenset[int]:
+    return frozenset() if asked.keys.residual is None else columns_of(asked.keys.residual)
+
+
+def _window(planner: Planner, asked: Sharable, side: int, columns: tuple[int, ...], widest: _Widest) -> Operator:
+    scan = asked.scans[side]
+    schema = scan.schema
+    stream = StreamProject(scan, tuple(column(schema, i) for i in columns), tuple(schema[i].name for i in columns))
+    # In a join of a stream with itself the sides are two nevertheless: they may come to differ.
+    apart = Planner(planner.catalogue)
+    apart.made.update(planner.made)
+    if not widest.counted:
+        spec = WindowSpec() if widest.length == UNBOUNDED else WindowSpec(range=widest.length)
+        return apart.plan(Window(stream, spec))
+    node = CountedWindow(stream, widest.length, widest.rows)
+    time = "" if widest.length == UNBOUNDED else f", for {format_duration(widest.length)} at least"
+    tactic = Tactic("counted", f"time and holder of each of {widest.rows} rows{time}")
+    below = apart.plan(stream)
+    return Operator(node, tactic, (below,), None, (SINGLE,), ends_grow=True, open_ends=True)
+
+
+def _trunk(
+    planner: Planner,
+    asked: Sharable,
+    below: tuple[Operator, Operator],
+    kept: tuple[tuple[int, ...], tuple[int, ...]],
+    queries: int,
+) -> Operator:
+    at = tuple({place: i for i, place in enumerate(columns)} for columns in kept)
+    left, right = (
+        tuple(remap(key, at[side]) for key in keys) for side, keys in enumerate((asked.keys.left, asked.keys.right))
+    )
+    width = len(asked.scans[0].schema)
+    residual = asked.keys.residual
+    if residual is not None:
+        both = {**at[0], **{place + width: len(below[0].schema) + i for place, i in at[1].items()}}
+        residual = remap(residual, both)
+    keys = JoinKeys(left, right, residual)
+    tactic = joins.choose(below[0], below[1], keys, planner.option("join"))
+    many = f"{queries} queries" if queries > 1 else "1 query"
+    told = f"the rows alive of both sides in the widest windows, once for {many}"
+    places = (*kept[0], *(place + width for place in kept[1]))
+    node = SharedJoin(a_relation(below[0].node), a_relation(below[1].node), places)
+    return Operator(node, replace(tactic, keeps=told), below, keys, joins.partitioning(keys, tactic.name))
+
+
+class _Branch(Planner):
+    """The planner of one query, which finds the shared join where the query narrows it."""
+
+    def __init__(self, catalogue: Catalogue, trunk: Operator) -> None:
+        super().__init__(catalogue)
+        self._trunk = trunk
+
+    def _plan(self, node: Node) -> Operator:
+        if not isinstance(node, Narrow):
+            return super()._plan(node)
+        if not node.counts:
+            tactic = Tactic("narrow", "nothing", "two comparisons a pair of the shared join")
+            return Operator(node, tactic, (self._trunk,), None, (ANY,))
+        # Of the streams whose rows it counts it has to see all of them, in their order.
+        sides = zip(self._trunk.inputs, node.windows, strict=True)
+        inputs = (self._trunk, *(child for child, window in sides if window.rows is not None))
+        tactic = Tactic("narrow_rows", "four numbers for each of its open pairs", "O(1) a pair, O(log n) for its end")
+        return Operator(node, tactic, inputs, None, (SINGLE,) * len(inputs), open_ends=True)

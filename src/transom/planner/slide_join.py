@@ -1,0 +1,173 @@
+"""Joins of windows that slide, told slide by slide (paper 4): whether they run as one operator, and by which tactic.
+
+| tactic | takes | keeps |
+| --- | --- | --- |
+| off | anything: windows, joins and RSTREAM by themselves | as these do |
+| incremental | RSTREAM over a join of RANGE .. SLIDE windows on a key of all inputs | the windows and earlier results |
+| full | the same | the windows |
+| hybrid | the same | the windows, and earlier results while they are worth it |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from transom.core.errors import RefusedError
+from transom.core.time import format_duration
+from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
+from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
+from transom.plan.slide_join import SlideInput, SlideJoin
+from transom.planner.joinagg_shape import Shape, may_fail
+from transom.planner.operator import SINGLE, Operator, Partitioning, Tactic, column
+
+TACTICS: Final = ("incremental", "full", "hybrid")
+LEAST_MEMORY: Final = 4 << 20
+"""Bytes; a smaller budget is refused."""
+
+MOST_INPUTS: Final = 8
+_REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .. SLIDE ..] WHERE a.k = b.k)"
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """What a query asks for, if it is one that can run slide by slide."""
+
+    inputs: tuple[SlideInput, ...]
+    residual: Expression | None
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+
+def choose(query: Node, asked: str, memory: int | None) -> SlideJoin | None:
+    """The query as one node, if it is to run so; refused where something was asked for that cannot be had."""
+    if asked == "off" or (asked == "auto" and memory is None):
+        if memory is not None:
+            raise RefusedError(
+                "the query cannot keep to SET memory while SET slide_join = 'off'",
+                remedy="SET slide_join = 'auto', or run it without SET memory",
+            )
+        return None
+    found = _shaped(query)
+    if isinstance(found, str):
+        if memory is not None:
+            return None  # it may need no memory at all: see `check_memory`
+        raise RefusedError(f"the slide join tactic '{asked}' cannot run this query: {found}", remedy=_REMEDY)
+    if memory is not None and memory < LEAST_MEMORY:
+        raise RefusedError(
+            f"a memory budget of {memory:,} bytes is too small to join in",
+            remedy=f"SET memory to at least '{LEAST_MEMORY >> 20} MB'",
+        )
+    return SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, memory)
+
+
+def check_memory(root: Operator, query: Node, memory: int | None) -> None:
+    """A budget that nobody keeps to is refused before anything starts."""
+    if memory is None or isinstance(root.node, SlideJoin):
+        return
+    keeping = [o for o in root.walk() if o.tactic.keeps != "nothing" and not isinstance(o.node, StreamScan | TableScan)]
+    if keeping:
+        reason = _shaped(query)
+        raise RefusedError(
+            f"the query cannot keep to SET memory: {reason}",
+            remedy=f"{_REMEDY}, or run it without SET memory",
+        )
+
+
+def operator(node: SlideJoin, inputs: tuple[Operator, ...], asked: str) -> Operator:
+    """One operator for windows, join, selection, projection and RSTREAM."""
+    name = "hybrid" if asked == "auto" else asked
+    keys = [Partitioning("keys", tuple(_over_stream(source, key) for key in source.keys)) for source in node.sources]
+    # Markers are of whole slides: whoever tells that one is complete must have all of it.
+    # A key that could fail must not be computed before the selection of the input.
+    alone = node.marked or any(may_fail(key) for need in keys for key in need.keys)
+    needs = (SINGLE,) * len(inputs) if alone else tuple(keys)
+    windows = "the rows of the windows once, sorted by hash"
+    kept = {"full": windows, "incremental": f"{windows}, and the results of earlier slides that live on"}
+    keeps = kept.get(name, f"{windows}; the results of earlier slides while reading them costs less than joining again")
+    budget = "in memory" if node.memory is None else f"within {node.memory:,} bytes, the rest on disk"
+    costs = {
+        "full": "all rows of the windows a slide",
+        "incremental": "the new rows a slide, and reading the results that live on",
+    }
+    both = "the cheaper of joining the new rows and joining all, a slide"
+    reasons = {name: "not asked for" if asked != "auto" else _WHY_HYBRID[name] for name in _WHY_HYBRID}
+    refused = tuple((other, reason) for other, reason in reasons.items() if other != name)
+    return Operator(node, Tactic(name, f"{keeps}, {budget}", costs.get(name, both), refused), inputs, None, needs)
+
+
+_WHY_HYBRID: Final = {
+    "incremental": "results that do not fit into memory may cost more to read than to join again",
+    "full": "joins what it has joined before",
+    "hybrid": "not asked for",
+}
+
+
+def _over_stream(source: SlideInput, key: Expression) -> Expression:
+    return substitute(key, source.expressions)
+
+
+def _shaped(query: Node) -> Shaped | str:
+    """The parts of the query, or why it has none such."""
+    if not isinstance(query, ToStream) or query.change is not Change.RSTREAM:
+        return "it is no RSTREAM over a join"
+    below: Relation = query.input
+    expressions = tuple(column(below.schema, i) for i in range(len(below.schema)))
+    names = tuple(below.schema.names)
+    parts: tuple[Expression, ...] = ()
+    outer: tuple[Expression, ...] = expressions
+    while isinstance(below, Project | Filter):
+        if isinstance(below, Filter):
+            parts = (*conjuncts(below.predicate), *parts)
+        else:
+            outer = tuple(substitute(e, below.expressions) for e in outer)
+            parts = tuple(substitute(part, below.expressions) for part in parts)
+        below = below.input
+    if not isinstance(below, Join):
+        return "it is no RSTREAM over a join"
+    predicates = (*conjuncts(below.predicate), *parts)
+    if any(isinstance(part, Exists | InQuery) for e in (*predicates, *outer) for part in walk(e)):
+        return "it has a sub-query"
+    if len(below.relations) > MOST_INPUTS:
+        return f"it joins more than {MOST_INPUTS} inputs"
+    shape = Shape(below.relations, predicates, (), ())
+    if not shape.join_keys:
+        return "there is no equality that all inputs take part in"
+    inputs = []
+    for i, relation in enumerate(below.relations):
+        found = _input(relation, shape, i)
+        if isinstance(found, str):
+            return found
+        inputs.append(found)
+    return Shaped(tuple(inputs), conjunction(shape.residual), outer, names)
+
+
+def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
+    """A RANGE .. SLIDE window with selections and projections over it."""
+    keys = tuple(next(key for at, key in known if at == i) for known in shape.join_keys)
+    same = conjunction(tuple(shape.same_on_one_input(i)))
+    expressions = tuple(column(relation.schema, n) for n in range(len(relation.schema)))
+    outer: tuple[Expression, ...] = expressions
+    parts: tuple[Expression, ...] = ()
+    below = relation
+    while isinstance(below, Project | Filter):
+        if isinstance(below, Filter):
+            parts = (*conjuncts(below.predicate), *parts)
+        else:
+            outer = tuple(substitute(e, below.expressions) for e in outer)
+            parts = tuple(substitute(part, below.expressions) for part in parts)
+        below = below.input
+    if any(isinstance(part, Exists | InQuery) for e in (*parts, *outer) for part in walk(e)):
+        return "it has a sub-query"
+    if not isinstance(below, Window):
+        return "an input is no window over a stream"
+    spec = below.spec
+    if spec.range is None or spec.slide is None or spec.rows is not None:
+        return f"an input has the window {spec}, which does not slide by time"
+    return SlideInput(below.input, spec.range, spec.slide, conjunction(parts), outer, keys, same)
+
+
+def windows(node: SlideJoin) -> str:
+    """As they are written; one where all are equal."""
+    told = [f"[RANGE {format_duration(s.length)} SLIDE {format_duration(s.slide)}]" for s in node.sources]
+    return told[0] if len(set(told)) == 1 else ", ".join(told)

@@ -1,0 +1,350 @@
+"""What the planner may know of the inputs of a join and of the machine; whoever plans a query brings it.
+
+Nothing of it changes an answer. What nobody knows is assumed: inputs of the same rate, and one match a probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import inf, log, prod
+from typing import Final, Protocol
+from typing import Literal as OneOf
+
+import numpy as np
+import numpy.typing as npt
+
+from transom.core.time import SECOND
+from transom.plan.algebra import Filter, Node, Project, Relation, StreamScan, TableScan, Window, WindowSpec
+from transom.plan.catalogue import Catalogue, StreamDefinition
+from transom.plan.expression import columns_of
+from transom.plan.multiway import MultiwayJoin
+
+Floats = npt.NDArray[np.float64]
+
+RATE: Final = 100.0
+"""Rows a second of a stream, and rows of a table, of which nobody knows more."""
+
+UNBOUNDED_SECONDS: Final = 3600.0
+"""A window without an end is taken to hold what came in an hour."""
+
+SEEN: Final = 8.0
+"""Fewer tuples than this in a sample tell nothing."""
+
+PASSING: Final = 1 / 3
+"""The share of tuples that pass a predicate of which nobody knows more."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the query runs. `handover_us`: a task to another thread and its result back. `one_by_one`: rows of streams
+    that are stamped on arrival pass on their own; otherwise rows come in batches."""
+
+    cores: int = 1
+    handover_us: float = 30.0
+    buckets: int = 1
+    one_by_one: bool = True
+
+
+Origin = OneOf["declared", "sampled", "assumed"]
+
+
+@dataclass(frozen=True)
+class InputStatistics:
+    """New rows a second, the rows alive at once, and how the rate is known. The rate of what never changes is 0."""
+
+    rate: float
+    alive: float
+    origin: Origin = "assumed"
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """Of a class of keys: how many of the rows alive of input i have value v, at some instants. Values that one input
+    alone has are left out; `alive` counts all rows, by input and instant.
+
+    `before` counts the rows of `now` that were alive a little earlier as well. `growth` tells what becomes of matches
+    in windows that are larger than the sample: 0 where they grow with the window, 1 where a probe finds as many.
+    """
+
+    now: Floats
+    before: Floats
+    alive: Floats
+    alive_before: Floats
+    growth: float = 0.0
+    larger: float = 1.0
+    _shares: dict[int, float] = field(default_factory=dict, repr=False)
+    _sums: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _products: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def share(self, members: int) -> float:
+        """Of the combinations of rows alive of these inputs (bits), the share that agrees on the key."""
+        if members.bit_count() < 2:
+            return 1.0
+        return float(self._share(members) / self.larger ** (self.growth * (members.bit_count() - 1)))
+
+    def staying(self, members: int) -> float:
+        """Of the tuples that agree on the key, the share that was there before."""
+        now, before = self._sum(members)
+        if now < SEEN:
+            return prod(self.staying_alone(i) for i in bits(members))
+        return before / now
+
+    def staying_alone(self, i: int) -> float:
+        return self._staying[i]
+
+    @cached_property
+    def _staying(self) -> list[float]:
+        return [_ratio(before, now) for before, now in zip(self.alive_before.sum(1), self.alive.sum(1), strict=True)]
+
+    def _share(self, members: int) -> float:
+        found = self._shares.get(members)
+        if found is None:
+            count = self._sum(members)[0]
+            if count >= SEEN or members.bit_count() == 2:
+                found = max(count, 0.5) / max(float(np.prod(self.alive[bits(members)], axis=0).sum()), 1.0)
+            else:  # too few to count: as if the last input had to do with one of the others alone
+                last = 1 << members.bit_length() - 1
+                rest = members & ~last
+                found = self._share(rest) * sum(self._share(1 << i | last) for i in bits(rest)) / rest.bit_count()
+            self._shares[members] = found
+        return found
+
+    def _sum(self, members: int) -> tuple[float, float]:
+        found = self._sums.get(members)
+        if found is None:
+            now, before = self._product(members)
+            found = self._sums[members] = (float(now.sum()), float(before.sum()))
+        return found
+
+    def _product(self, members: int) -> tuple[Floats, Floats]:
+        found = self._products.get(members)
+        if found is None:
+            last = members.bit_length() - 1
+            rest = members & ~(1 << last)
+            found = self.now[last], self.before[last]
+            if rest:
+                now, before = self._product(rest)
+                found = found[0] * now, found[1] * before
+            self._products[members] = found
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class JoinStatistics:
+    """What is known of a join: its inputs, its classes of keys (None: one match a probe), and the share of tuples that
+    passes each of its other predicates. Sets of inputs are bits."""
+
+    inputs: tuple[InputStatistics, ...]
+    members: tuple[int, ...]
+    keys: tuple[KeyCounts | None, ...]
+    residual: tuple[tuple[int, float], ...] = ()
+    _alive: dict[int, float] = field(default_factory=dict, repr=False)
+    _births: dict[int, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def all(self) -> int:
+        return (1 << len(self.inputs)) - 1
+
+    @cached_property
+    def known(self) -> bool:
+        """Whether anything of it is more than assumed."""
+        return any(one.origin != "assumed" for one in self.inputs) or any(keys is not None for keys in self.keys)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all inputs are much alike, and probes find as many matches everywhere."""
+        matches = [self.found_by(i, 1 << i | 1 << j) for i, j in self.linked]
+        return _alike([own.rate for own in self.inputs], 1.25) and _alike(matches, 1.5)
+
+    @cached_property
+    def linked(self) -> list[tuple[int, int]]:
+        """The pairs of inputs that share a key."""
+        count = range(len(self.inputs))
+        return [
+            (i, j) for i in count for j in count
+            if i != j and any(members >> i & 1 and members >> j & 1 for members in self.members)
+        ]  # fmt: skip
+
+    @cached_property
+    def rate(self) -> float:
+        """Rows a second of all inputs together."""
+        return sum(one.rate for one in self.inputs)
+
+    def alive(self, tuples: int) -> float:
+        """How many tuples of rows of these inputs, that satisfy all predicates over them, are alive at once."""
+        found = self._alive.get(tuples)
+        if found is None:
+            found = prod(self.inputs[i].alive for i in bits(tuples))
+            for members, keys, values in zip(self.members, self.keys, self._values, strict=True):
+                both = members & tuples
+                if both.bit_count() > 1:
+                    found *= values ** (1 - both.bit_count()) if keys is None else keys.share(both)
+            found *= prod(share for over, share in self.residual if over & tuples == over)
+            self._alive[tuples] = found
+        return found
+
+    def births(self, tuples: int) -> float:
+        """How many such tuples come to be in a second."""
+        found = self._births.get(tuples)
+        if found is None:
+            found = self._births[tuples] = self.alive(tuples) * self._turnover(tuples)
+        return found
+
+    def found_by(self, i: int, tuples: int) -> float:
+        """How many tuples over these inputs, i among them, a new row of input i completes."""
+        own = self.inputs[i]
+        fresh = sum(_ratio(self.inputs[j].rate, self.inputs[j].alive) for j in bits(tuples))
+        return _ratio(self.births(tuples), own.alive * fresh)
+
+    def parts(self, tuples: int) -> list[int]:
+        """The inputs in sets of those that share keys, directly or by way of others among them."""
+        found: list[int] = []
+        rest = tuples
+        while rest:
+            reached, last = rest & -rest, 0
+            while reached != last:
+                last = reached
+                for members in self.members:
+                    if members & reached:
+                        reached |= members & tuples
+            found.append(reached)
+            rest &= ~reached
+        return found
+
+    @cached_property
+    def _values(self) -> list[float]:
+        """How many values each class of keys has, where that is assumed: a probe of the slowest input finds a match."""
+        found = []
+        for members in self.members:
+            own = [self.inputs[i] for i in bits(members)]
+            slowest = min((one.rate for one in own if one.rate), default=1.0)
+            found.append(max(1.0, *(one.alive * (slowest / one.rate if one.rate else 1.0) for one in own)))
+        return found
+
+    def _turnover(self, tuples: int) -> float:
+        """The share of the tuples that is new every second."""
+        fresh = sum(_ratio(self.inputs[i].rate, self.inputs[i].alive) for i in bits(tuples))
+        counted = [
+            (members & tuples, keys)
+            for members, keys in zip(self.members, self.keys, strict=True)
+            if keys is not None and (members & tuples).bit_count() > 1
+        ]
+        if not counted:
+            return fresh
+        # What comes together stays together: keys that move on with time are found by the last of their rows alone.
+        staying = sum(_log(keys.staying(members)) for members, keys in counted)
+        chance = 0.0
+        for i in bits(tuples):
+            among = [keys for members, keys in counted if members >> i & 1]
+            if among:
+                alone = _log(among[0].staying_alone(i))
+                chance += alone
+                staying += alone * (1 - len(among))
+        return fresh * min(1.0, max(0.0, staying / chance)) if chance else fresh
+
+
+class Statistics(Protocol):
+    """Asked by the planner only where there is something to decide."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    def join(self, node: MultiwayJoin) -> JoinStatistics: ...
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Nothing is known but what is declared: rates of streams. The others are taken to be like those."""
+
+    catalogue: Catalogue
+    machine: Machine = Machine()
+
+    def join(self, node: MultiwayJoin) -> JoinStatistics:
+        declared = [declared_rate(relation, self.catalogue) for relation in node.relations]
+        known = [rate for rate in declared if rate is not None]
+        usual = sum(known) / len(known) if known else RATE
+        inputs = tuple(map(partial(input_of, usual=usual), node.relations, declared))
+        members = members_of(node)
+        residual = tuple((over, PASSING) for over in predicates_over(node))
+        return JoinStatistics(inputs, members, (None,) * len(members), residual)
+
+
+def declared_rate(relation: Relation, catalogue: Catalogue) -> float | None:
+    """Of the one stream that the rows come from."""
+    node: Node = relation
+    while len(node.inputs) == 1:
+        (node,) = node.inputs
+    definition = catalogue.relations[node.name.lower()] if isinstance(node, StreamScan) else None
+    return definition.rate if isinstance(definition, StreamDefinition) else None
+
+
+def input_of(relation: Relation, declared: float | None, usual: float) -> InputStatistics:
+    """An input with the rate that is declared, or the usual one; a table that never changes has so many rows."""
+    below: Relation = relation
+    while isinstance(below, Filter | Project):
+        below = below.input
+    if isinstance(below, TableScan):
+        return InputStatistics(0.0, usual)
+    rate = usual if declared is None else declared
+    alive = population(below.spec, rate) if isinstance(below, Window) else rate
+    return InputStatistics(rate, alive, "assumed" if declared is None else "declared")
+
+
+def population(spec: WindowSpec, rate: float) -> float:
+    """The rows that a window holds; each partition is taken to be a row or so.
+
+    >>> population(WindowSpec(range=5_000_000), 20.0), population(WindowSpec(range=5_000_000, rows=30), 20.0)
+    (100.0, 30.0)
+    """
+    if spec.now:
+        return 1.0
+    seconds = UNBOUNDED_SECONDS if spec.range is None else max(spec.range, spec.slide or 0) / SECOND
+    alive = rate * (seconds if spec.rows is None or spec.range is not None else inf)
+    if spec.rows is not None:
+        alive = min(alive, rate * UNBOUNDED_SECONDS if spec.partition is not None else float(spec.rows))
+    return max(alive, 1.0)
+
+
+def members_of(node: MultiwayJoin) -> tuple[int, ...]:
+    """The inputs that each class of keys is on."""
+    return tuple(of(i for i, key in enumerate(members) if key is not None) for members in zip(*node.keys, strict=True))
+
+
+def predicates_over(node: MultiwayJoin) -> tuple[int, ...]:
+    """The inputs that each predicate reads, the last one included."""
+    bounds = np.cumsum([len(relation.schema) for relation in node.relations])
+    parts = (*node.residual, *(() if node.last is None else (node.last,)))
+    return tuple(of(int(np.searchsorted(bounds, at, side="right")) for at in columns_of(part)) for part in parts)
+
+
+def bits(members: int) -> list[int]:
+    """
+    >>> bits(0b1011)
+    [0, 1, 3]
+    """
+    return [i for i in range(members.bit_length()) if members >> i & 1]
+
+
+def of(members: Iterable[int]) -> int:
+    """
+    >>> bin(of([0, 1, 3]))
+    '0b1011'
+    """
+    found = 0
+    for i in members:
+        found |= 1 << i
+    return found
+
+
+def _alike(values: list[float], within: float) -> bool:
+    return max(values, default=0.0) <= within * min(values, default=0.0)
+
+
+def _log(share: float) -> float:
+    return log(min(1.0, max(share, 1e-3)))
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else 0.0

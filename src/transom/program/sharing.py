@@ -1,0 +1,48 @@
+"""Which queries of a run share a join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transom.plan.catalogue import ExplainStatement, InsertStatement, QueryStatement
+from transom.plan.options import OPTIONS
+from transom.planner.sharing_shape import Sharable, sharable
+from transom.program.planned import Planned
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Of several queries, by their places: what those ask that share, who shares with whom, and why others do not."""
+
+    asked: dict[int, Sharable]
+    groups: tuple[tuple[int, ...], ...]
+    refused: dict[int, str]
+
+    def group_of(self, place: int) -> tuple[int, ...]:
+        """Those that share with this one, itself among them; () if it shares with nobody."""
+        return next((group for group in self.groups if place in group), ())
+
+
+def asked_of(planned: Planned) -> Sharable | str:
+    """What a query asks of a shared join, or why it has none."""
+    if planned.catalogue.options.get("sharing", OPTIONS["sharing"].default) == "off":
+        return "SET sharing is 'off'"
+    assert isinstance(planned.statement, QueryStatement | InsertStatement | ExplainStatement)
+    return sharable(planned.statement.query, planned.catalogue)
+
+
+def sharing_of(planned: Sequence[Planned]) -> Sharing:
+    """Queries with the same join share it where there are two or more."""
+    found = {place: asked_of(one) for place, one in enumerate(planned)}
+    asked = {place: one for place, one in found.items() if isinstance(one, Sharable)}
+    refused = {place: one for place, one in found.items() if isinstance(one, str)}
+    by_join: dict[object, list[int]] = {}
+    for place, one in asked.items():
+        by_join.setdefault(one.join, []).append(place)
+    groups = tuple(tuple(places) for places in by_join.values() if len(places) > 1)
+    for places in by_join.values():
+        if len(places) == 1:
+            refused[places[0]] = "no other query has this join"
+    shared = {place for group in groups for place in group}
+    return Sharing({place: one for place, one in asked.items() if place in shared}, groups, refused)

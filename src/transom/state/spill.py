@@ -1,0 +1,289 @@
+"""Batches that do not fit into memory, in files on a local disk: Arrow IPC, a file for what is written together.
+
+A store has a folder of its own. Without a `home` it makes one in the folder for temporary files (or wherever it is
+told) and removes it in the end; those of runs that died are removed when the next store is made there. With a `home`
+the files belong to a checkpoint: `hold` names those that the checkpoint to be written refers to, and what was given up
+stays until `release` says that this checkpoint is in its place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.errors import CheckpointError, SpillError
+
+PREFIX: Final = "transom-spill-"
+_LOCK: Final = ".lock"
+_BLOCK: Final = 1 << 20
+_MOST_OPEN: Final = 64
+
+
+@dataclass
+class SpillFile:
+    """`name` is that of a file in the folder of the store. `rows[i]` is how many rows batch i has."""
+
+    name: str
+    bytes: int
+    digest: str
+    rows: list[int]
+
+
+class SpillStore:
+    """Files of batches. `speed` is that of the disk in bytes a second, where one is declared.
+
+    >>> store = SpillStore()
+    >>> file = store.write([pa.record_batch({"a": [1, 2]}), pa.record_batch({"a": [3]})])
+    >>> store.read(file, 1).to_pylist(), file.rows, store.written == file.bytes
+    ([{'a': 3}], [2, 1], True)
+    >>> store.close()
+    """
+
+    def __init__(
+        self,
+        where: str | None = None,
+        *,
+        home: str | None = None,
+        speed: int | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._where = where
+        self._home = home
+        self._speed = speed
+        self._sleep = sleep
+        self._folder: str | None = None
+        self._lock: int | None = None
+        self._readers: dict[str, pa.RecordBatchFileReader] = {}
+        self._given_up: list[str] = []
+        self._releasable: list[str] = []
+        self.written = 0
+        self.read_back = 0
+        self.write_seconds = 0.0
+        self.read_seconds = 0.0
+
+    @property
+    def durable(self) -> bool:
+        """Whether files outlive the process, because a checkpoint refers to them."""
+        return self._home is not None
+
+    @property
+    def folder(self) -> str:
+        if self._folder is None:
+            self._folder = self._made() if self._home is None else self._home
+            with _told(self._folder):
+                os.makedirs(self._folder, exist_ok=True)
+        return self._folder
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> SpillFile:
+        """All batches into one file; whole or not at all."""
+        started = time.perf_counter()
+        path = os.path.join(self.folder, f"{secrets.token_hex(8)}.arrow")
+        try:
+            with _told(self.folder), open(path, "wb") as file:
+                summed = _Summed(file)
+                with pa.ipc.new_file(summed, batches[0].schema) as writer:
+                    for batch in batches:
+                        writer.write_batch(batch)
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        self.written += summed.bytes
+        self.write_seconds += self._waited(summed.bytes, started)
+        return SpillFile(os.path.basename(path), summed.bytes, summed.digest, [len(batch) for batch in batches])
+
+    def read(self, file: SpillFile, number: int) -> pa.RecordBatch:
+        """One batch of a file."""
+        started = time.perf_counter()
+        path = os.path.join(self.folder, file.name)
+        try:
+            if file.name not in self._readers:
+                while len(self._readers) >= _MOST_OPEN:
+                    del self._readers[next(iter(self._readers))]
+                self._readers[file.name] = pa.ipc.open_file(pa.OSFile(path))
+            batch = self._readers[file.name].get_batch(number)
+        except (OSError, pa.ArrowException) as error:
+            raise SpillError(
+                f"the spill file '{path}' cannot be read: {error}",
+                remedy="leave the folder of SET spill alone while queries run; then start again from the checkpoint",
+            ) from None
+        self.read_back += batch.nbytes
+        self.read_seconds += self._waited(batch.nbytes, started)
+        return batch
+
+    def give_up(self, file: SpillFile) -> None:
+        """Nobody needs the file any more, except a checkpoint that may refer to it."""
+        if self.durable:
+            self._given_up.append(file.name)
+        else:
+            self._unlink(file.name)
+
+    # --- with a checkpoint -------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """A checkpoint is being written that refers to no file that was given up until now."""
+        self._releasable, self._given_up = [*self._releasable, *self._given_up], []
+
+    def release(self) -> None:
+        """It is in its place."""
+        for name in self._releasable:
+            self._unlink(name)
+        self._releasable = []
+
+    def adopt(self, files: Iterable[SpillFile]) -> None:
+        """Go on with the files of a checkpoint, as they were written; whatever else is there is left over."""
+        self._given_up, self._releasable = [], []
+        known = {file.name: file for file in files}
+        if not known and not os.path.isdir(self._home or ""):
+            return
+        for name in os.listdir(self.folder):
+            if name not in known:
+                self._unlink(name)
+        for file in known.values():
+            path = os.path.join(self.folder, file.name)
+            if _digest_of(path) != file.digest:
+                raise CheckpointError(
+                    f"the spill file '{path}' is missing or damaged, and the checkpoint refers to it",
+                    remedy="restore it from a copy, or start without the checkpoint",
+                )
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Remove the folder, unless a checkpoint needs what is in it."""
+        self._readers = {}
+        if self._folder is not None and not self.durable:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        elif self._home is not None:
+            with suppress(OSError):
+                os.rmdir(self._home)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _made(self) -> str:
+        parent = self._where or tempfile.gettempdir()
+        with _told(parent):
+            os.makedirs(parent, exist_ok=True)
+            sweep(parent)
+            while True:
+                folder = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
+                lock = os.path.join(folder, _LOCK)
+                self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                if os.path.exists(lock):
+                    return folder
+                os.close(self._lock)  # it was swept before it was locked
+
+    def _unlink(self, name: str) -> None:
+        self._readers.pop(name, None)
+        folder = self._folder or self._home
+        if folder is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+
+    def _waited(self, count: int, started: float) -> float:
+        """The seconds that it took, which are at least as many as the declared disk would have taken."""
+        if self._speed is not None:
+            self._sleep(max(count / self._speed - (time.perf_counter() - started), 0.0))
+        return time.perf_counter() - started
+
+
+def sweep(parent: str) -> None:
+    """Remove the folders of stores whose process is gone: nobody holds their locks."""
+    for entry in os.scandir(parent):
+        if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
+            continue
+        try:
+            lock = os.open(os.path.join(entry.path, _LOCK), os.O_RDWR)
+        except OSError:
+            continue  # somebody makes it at this moment, or it belongs to somebody else
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(entry.path, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+
+
+class _Summed:
+    """A file that knows the digest and the length of what was written to it."""
+
+    def __init__(self, file: object) -> None:
+        self._file = file
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.bytes = 0
+
+    def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
+        self._file.write(view)  # type: ignore[attr-defined]
+        self._hash.update(view)
+        self.bytes += view.nbytes
+        return view.nbytes
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    closed = False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _digest_of(path: str) -> str | None:
+    found = hashlib.blake2b(digest_size=16)
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+    except OSError:
+        return None
+    return found.hexdigest()
+
+
+class _told:
+    """What goes wrong with the disk is told to the user."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise SpillError(
+                f"what does not fit into memory cannot be written to '{self._folder}': {error.strerror or error}",
+                remedy="make room there, SET spill to a folder on a larger disk, or SET memory to more",
+            ) from None

@@ -1,0 +1,61 @@
+"""When threads are called: if that is sooner than to go on alone, by what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from transom.kernels.crew import Crew
+from transom.kernels.multiway import pace
+from transom.kernels.multiway.pace import Pace, Paces, sooner
+
+
+@pytest.fixture(autouse=True)
+def _price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "measured_handover", lambda: 20.0)
+
+
+def microseconds(work: float, finding: float = 1.0) -> Pace:
+    """For each tuple."""
+    return Pace(1.0, 1000 * work, finding)
+
+
+def test_work_that_is_shorter_than_the_call_is_done_alone() -> None:
+    crew = Crew(1)
+    assert not sooner(crew, [microseconds(1)] * 10, 1)
+    assert sooner(crew, [microseconds(1)] * 10, 10)
+    assert not sooner(crew, [microseconds(1000)], 10)
+    # Of two threads each does half; with more of them it pays sooner.
+    assert not sooner(crew, [microseconds(12)] * 3, 1)
+    assert sooner(Crew(2), [microseconds(12)] * 3, 1)
+    # Nobody can help with one long task.
+    assert not sooner(Crew(9), [microseconds(1000), *[microseconds(1)] * 9], 1)
+
+
+def test_what_the_first_probe_spares_the_others_counts() -> None:
+    assert sooner(Crew(3), [microseconds(100)] * 4, 1)
+    assert not sooner(Crew(3), [microseconds(100, finding=0.01), *[microseconds(100)] * 3], 1)
+    # Where the second one spares the most it is first to be got at.
+    assert not sooner(Crew(1), [microseconds(10, finding=1.0), microseconds(10, finding=0.0), microseconds(900)], 1)
+
+
+def test_waiting_for_long_teaches_to_do_without_for_a_while() -> None:
+    crew, paces = Crew(1), Paces()
+    works = [microseconds(100)] * 2
+    assert paces.at_once(crew, works, 1)
+    paces.waited(crew, [100_000, 100_000], 125_000)
+    assert paces.at_once(crew, works, 1)
+    for _ in range(4):
+        paces.waited(crew, [100_000, 100_000], 1_000_000)
+    assert not paces.at_once(crew, works, 1)
+    tries = next(n for n in range(1000) if paces.at_once(crew, works, 1))
+    assert 50 < tries < 500
+
+
+def test_a_pace_follows_what_is_seen() -> None:
+    found = Paces().of(0, 1)
+    for _ in range(30):
+        found.note(100, 25, 1000, 50_000)
+    assert (round(found.entries), round(found.nanoseconds), round(found.finding, 2)) == (10, 50, 0.25)
+    found.note(1, 1, 2, 50_000)  # so short that it is the call that took the time
+    assert round(found.nanoseconds) == 50
+    found.note(0, 0, 0, 10)

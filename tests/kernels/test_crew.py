@@ -1,0 +1,235 @@
+"""A crew does everything that it is asked for, in the order that it promises, and leaves no thread behind."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+
+from transom.kernels.crew import Crew, measured_handover
+
+
+def its_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+
+
+@pytest.fixture(params=[1, 2, 5])
+def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
+    """Whatever a test does with it, after `close` there is no thread."""
+    assert not its_threads()
+    found = Crew(request.param)
+    yield found
+    assert len(its_threads()) <= request.param
+    found.close()
+    assert not its_threads()
+
+
+@pytest.fixture
+def shuffled() -> Iterator[None]:
+    random = Random(5)
+    Crew.hook = lambda: time.sleep(random.choice([0, 0, 1e-5, 2e-4]))
+    yield
+    Crew.hook = None
+
+
+def number(value: int) -> Callable[[], int]:
+    return lambda: value
+
+
+def failing(told: str) -> Callable[[], int]:
+    def task() -> int:
+        raise ValueError(told)
+
+    return task
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 40])
+def test_each_gives_the_results_in_order(crew: Crew, count: int, shuffled: None) -> None:
+    assert crew.each([number(i) for i in range(count)]) == list(range(count))
+
+
+def test_each_runs_its_tasks_at_once() -> None:
+    crew = Crew(3)
+    together = threading.Barrier(4, timeout=60)
+    assert sorted(crew.each([together.wait] * 4)) == [0, 1, 2, 3]
+    assert crew.handed_over == 3
+    crew.close()
+    assert not its_threads()
+
+
+def test_the_first_task_is_done_by_the_caller(crew: Crew, shuffled: None) -> None:
+    for _ in range(20):
+        assert crew.each([threading.get_ident] * 3)[0] == threading.get_ident()
+
+
+def test_no_thread_before_the_first_use(crew: Crew) -> None:
+    assert not its_threads()
+    assert crew.each([number(1)]) == [1]
+    assert not its_threads()
+    crew.each([number(1), number(2)])
+    assert len(its_threads()) == 1
+
+
+def test_the_first_failure_of_each_is_raised_when_all_have_stopped(crew: Crew, shuffled: None) -> None:
+    done: list[int] = []
+    tasks = [lambda: done.append(1), failing("one"), lambda: done.append(2), failing("two"), lambda: done.append(3)]
+    with pytest.raises(ValueError, match="one"):
+        crew.each(tasks)
+    assert sorted(done) == [1, 2, 3]
+    assert crew.each([number(1), number(2)]) == [1, 2]
+
+
+def test_later_tasks_run_one_after_the_other_in_order(crew: Crew, shuffled: None) -> None:
+    done: list[int] = []
+    running = 0
+
+    def task(value: int) -> Callable[[], None]:
+        def run() -> None:
+            nonlocal running
+            running += 1
+            assert running == 1
+            done.append(value)
+            running -= 1
+
+        return run
+
+    for i in range(30):
+        crew.later(task(i))
+        if i % 7 == 6:
+            crew.settle()
+            assert done == list(range(i + 1))
+    crew.settle()
+    assert done == list(range(30))
+
+
+def test_later_returns_before_the_task_is_done(crew: Crew) -> None:
+    gate = threading.Lock()
+    gate.acquire()
+    crew.later(gate.acquire)
+    gate.release()
+    crew.settle()
+    assert gate.locked()
+
+
+def test_a_later_task_runs_though_nobody_waits_for_it() -> None:
+    crew = Crew(1)
+    done = threading.Event()
+    crew.later(done.set)
+    assert done.wait(60)
+    crew.close()
+    assert crew.handed_over == 1
+
+
+def test_tasks_use_the_crew_themselves(crew: Crew, shuffled: None) -> None:
+    found: list[list[int]] = []
+
+    def deep(depth: int) -> int:
+        return 1 if depth == 0 else sum(crew.each([lambda: deep(depth - 1)] * 3))
+
+    for _ in range(3):
+        crew.later(lambda: found.append(crew.each([number(1), number(2), lambda: deep(2)])))
+        assert crew.each([lambda: deep(3), number(5)]) == [27, 5]
+    crew.settle()
+    assert found == [[1, 2, 9]] * 3
+
+
+def test_settle_raises_what_a_task_raised_and_nothing_behind_it_is_done(crew: Crew, shuffled: None) -> None:
+    done: list[int] = []
+    hold = threading.Lock()
+    hold.acquire()
+    crew.later(lambda: done.append(int(hold.acquire())))
+    crew.later(lambda: done.append(failing("later")()))
+    crew.later(lambda: done.append(3))
+    hold.release()
+    with pytest.raises(ValueError, match="later"):
+        crew.settle()
+    assert done == [1]
+    crew.later(lambda: done.append(4))
+    crew.settle()
+    assert done == [1, 4]
+
+
+def test_close_is_quiet_and_a_closed_crew_starts_again(crew: Crew) -> None:
+    crew.later(failing("nobody asks"))
+    crew.close()
+    assert not its_threads()
+    crew.settle()
+    assert crew.each([number(1), number(2), number(3)]) == [1, 2, 3]
+    crew.close()
+    crew.close()
+
+
+def test_close_waits_for_what_is_under_way(crew: Crew) -> None:
+    done: list[int] = []
+    crew.later(lambda: time.sleep(0.02))
+    crew.later(lambda: done.append(1))
+    crew.close()
+    assert done == [1]
+
+
+def test_a_forgotten_crew_sends_its_threads_home() -> None:
+    crew = Crew(2)
+    crew.each([number(i) for i in range(3)])
+    threads = its_threads()
+    assert threads
+    del crew
+    gc.collect()
+    for thread in threads:
+        thread.join(60)
+    assert not its_threads()
+
+
+def test_an_interrupt_of_the_caller_leaves_nothing_behind() -> None:
+    """Ctrl-C while it waits for others."""
+    crew = Crew(1)
+    begun, hold = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def held() -> None:
+        begun.set()
+        hold.wait(60)
+        done.append(1)
+
+    caller = threading.get_ident()
+    interrupt = threading.Timer(0.02, lambda: signal.pthread_kill(caller, signal.SIGINT))
+
+    def first() -> None:
+        begun.wait(60)
+        interrupt.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        crew.each([first, held])
+    hold.set()
+    crew.close()
+    assert done == [1] and not its_threads()
+    interrupt.join()
+
+
+def test_many_callers_at_once() -> None:
+    """Tasks that call it from several threads, as those of different kernels would."""
+    crew = Crew(2)
+    sums: list[int] = []
+
+    def caller() -> None:
+        for _ in range(50):
+            sums.append(sum(crew.each([number(i) for i in range(6)])))
+
+    threads = [threading.Thread(target=caller) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums == [15] * 150
+    crew.close()
+    assert not its_threads()
+
+
+def test_the_price_of_a_handover_is_measured_once() -> None:
+    assert 0 < measured_handover() < 1e6
+    assert measured_handover() == measured_handover()
+    assert not its_threads()

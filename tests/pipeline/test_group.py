@@ -1,0 +1,125 @@
+"""Queries that share a join as one pipeline: what it keeps, and what is left when queries have gone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.run_locally import batch_of
+from transom.core.errors import CheckpointError
+from transom.core.time import to_datetime
+from transom.cql.statements import parse_statements
+from transom.pipeline.branch import Member
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.group import GroupPipeline
+from transom.pipeline.memory import state_bytes, state_rows
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.planner.plan import plan
+from transom.planner.sharing_shape import Sharable, sharable
+
+DECLARATIONS = """
+CREATE STREAM s (ts TIMESTAMP INVISIBLE, k INTEGER, g VARCHAR, WATERMARK FOR ts AS ts);
+CREATE STREAM t (ts TIMESTAMP INVISIBLE, k INTEGER, g VARCHAR, WATERMARK FOR ts AS ts);
+"""
+JOIN = "SELECT s.k{2} FROM s [{0}], t [{1}] WHERE s.k = t.k"
+CATALOGUE = Catalogue()
+parse_statements(DECLARATIONS, CATALOGUE)
+
+
+def member(name: str, query: str, emit: str = "changes") -> Member:
+    (statement,) = parse_statements(query, CATALOGUE)
+    assert isinstance(statement, QueryStatement)
+    asked = sharable(statement.query, CATALOGUE)
+    assert isinstance(asked, Sharable)
+    return Member(name, asked, emit)
+
+
+def by_time(seconds: int, columns: str = "") -> str:
+    return JOIN.format(f"RANGE {seconds} SECONDS", f"RANGE {seconds} SECONDS", columns)
+
+
+def feed(pipeline: Pipeline, first: int, last: int) -> None:
+    for name in ("s", "t"):
+        definition = CATALOGUE.relations[name]
+        assert isinstance(definition, StreamDefinition)
+        rows = [(to_datetime(0) + timedelta(seconds=i), i % 5, f"a text of row {i}") for i in range(first, last)]
+        pipeline.push(name, batch_of(definition.columns, rows))
+
+
+def kept(group: GroupPipeline) -> int:
+    """Rows in the join."""
+    return state_rows(group.trunk.state.part.operators[-1])
+
+
+def test_many_queries_keep_what_the_widest_keeps_alone() -> None:
+    (widest,) = parse_statements(by_time(300), CATALOGUE)
+    assert isinstance(widest, QueryStatement)
+    alone = Pipeline(plan(widest.query, CATALOGUE), CATALOGUE, "lifetimes")
+    group = GroupPipeline([member(str(i), by_time(3 * i), "lifetimes") for i in range(1, 101)], CATALOGUE)
+    for first in range(0, 1000, 250):
+        feed(alone, first, first + 250)
+        alone.advance()
+        feed(group.trunk, first, first + 250)
+        group.advance()
+    of_branches = sum(state_bytes(branch.state) for branch in group.branches)
+    assert state_rows(alone.state.part.operators) == kept(group) > 500
+    assert state_bytes(group.trunk.state.part) + of_branches <= 1.2 * state_bytes(alone.state.part)
+
+
+def test_what_only_a_query_that_has_gone_wanted_is_let_go() -> None:
+    group = GroupPipeline([member("narrow", by_time(5)), member("wide", by_time(200, ", s.g"))], CATALOGUE)
+    feed(group.trunk, 0, 200)
+    group.advance()
+    assert kept(group) > 300
+    group.remove("wide")
+    assert group.trunk.root.inputs[0].schema.names == ["k"]
+    feed(group.trunk, 200, 210)
+    group.advance()
+    assert kept(group) < 40
+
+
+def test_a_query_that_comes_sees_its_columns_from_there_on() -> None:
+    group = GroupPipeline([member("first", by_time(4))], CATALOGUE)
+    feed(group.trunk, 0, 20)
+    group.advance()
+    group.add(member("second", by_time(50, ", s.g, t.g AS h")))
+    feed(group.trunk, 20, 40)
+    output, _ = group.advance()
+    assert output is not None
+    first, second = output.answers
+    assert len(first) and len(second) and second.column("g").null_count == second.column("h").null_count == 0
+    since = to_datetime(0) + timedelta(seconds=19)
+    assert min(second.column("at").to_pylist()) >= since
+    assert all(int(text.split()[-1]) >= 19 for text in second.column("g").to_pylist())
+
+
+def test_nothing_open_is_left_of_queries_that_count_rows() -> None:
+    counting = JOIN.format("ROWS 5", "ROWS 3 RANGE 9 SECONDS", "")
+    group = GroupPipeline([member("counts", counting), member("other", by_time(5))], CATALOGUE)
+    for first in range(0, 60, 7):
+        feed(group.trunk, first, first + 7)
+        group.advance()
+    counts = group.branches[0].state.part
+    assert 0 < counts.holders.in_use <= 5 * 3
+    before = group.trunk.state.part.holders.in_use
+    group.remove("counts")
+    for first in range(63, 120, 7):
+        feed(group.trunk, first, first + 7)
+        group.advance()
+    assert group.trunk.state.part.holders.in_use <= before
+    assert all(branch.state.part.holders.in_use == 0 for branch in group.branches)
+
+
+def test_a_checkpoint_knows_its_queries_by_name() -> None:
+    group = GroupPipeline([member("a", by_time(5)), member("b", by_time(9))], CATALOGUE)
+    feed(group.trunk, 0, 20)
+    group.advance()
+    saved = group.snapshot()
+    other = GroupPipeline([member("b", by_time(9)), member("c", by_time(30))], CATALOGUE)
+    other.restore(saved)
+    assert [branch.state.begin for branch in other.branches] == [None, group.trunk.state.doors.upto]
+    with pytest.raises(CheckpointError, match="another query"):
+        GroupPipeline([member("a", by_time(6))], CATALOGUE).restore(saved)
+    with pytest.raises(CheckpointError):
+        GroupPipeline([member("a", by_time(5))], CATALOGUE).restore(saved[:-1])

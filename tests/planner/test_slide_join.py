@@ -1,0 +1,98 @@
+"""Which queries run slide by slide, what the others are told, and what EXPLAIN says."""
+
+from __future__ import annotations
+
+import pytest
+
+from transom.core.errors import OptionError, RefusedError
+from transom.cql.statements import parse_statements
+from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.plan.options import read_option
+from transom.plan.slide_join import SlideJoin
+from transom.planner.explain import explain_text
+from transom.planner.operator import Operator
+from transom.planner.plan import plan
+
+STREAM = "CREATE STREAM {} (ts TIMESTAMP, k INTEGER, g VARCHAR, x INTEGER, WATERMARK FOR ts AS ts);"
+SLIDING = "[RANGE 4 SECONDS SLIDE 1 SECOND]"
+JOIN = f"RSTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k)"
+
+
+def planned(query: str, **options: str) -> Operator:
+    catalogue = Catalogue()
+    text = "".join(STREAM.format(name) for name in "abc") + "CREATE TABLE t (k INTEGER, n INTEGER);"
+    statement = parse_statements(text + query, catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    catalogue.options.update({name: read_option(name, value) for name, value in options.items()})
+    return plan(statement.query, catalogue)
+
+
+def test_auto_runs_slide_by_slide_where_there_is_a_budget() -> None:
+    assert planned(JOIN).kind == "ToStream"
+    root = planned(JOIN, memory="64 MB")
+    assert (root.kind, root.tactic.name) == ("SlideJoin", "hybrid")
+    assert isinstance(root.node, SlideJoin) and root.node.memory == 64 << 20
+    assert root.schema.names == ["attempt", "status", "x"]
+    assert [need.kind for need in root.needs] == ["single", "single"]
+
+
+@pytest.mark.parametrize("tactic", ["incremental", "full", "hybrid"])
+def test_a_forced_tactic_needs_no_budget_and_tells_plain_rows(tactic: str) -> None:
+    root = planned(JOIN, slide_join=tactic)
+    assert (root.kind, root.tactic.name) == ("SlideJoin", tactic)
+    assert root.schema.names == ["x"] and [need.kind for need in root.needs] == ["keys", "keys"]
+
+
+def test_selections_projections_and_other_windows_are_part_of_it() -> None:
+    root = planned(
+        f"""RSTREAM(SELECT d.x + c.x AS s FROM (SELECT k + 1 AS k, x FROM a {SLIDING} WHERE x > 1) AS d,
+        b [RANGE 7 SECONDS SLIDE 3 SECONDS], c {SLIDING} WHERE d.k = b.k AND c.k = b.k AND d.x <> b.x)""",
+        slide_join="hybrid",
+    )
+    assert isinstance(root.node, SlideJoin) and len(root.inputs) == 3
+    assert root.node.sources[0].predicate is not None and root.node.residual is not None
+    assert [need.kind for need in root.needs] == ["single"] * 3, "k + 1 may overflow on a row that the selection hides"
+
+
+NOT_SO = {
+    f"SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k": "no RSTREAM over a join",
+    f"ISTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k)": "no RSTREAM over a join",
+    f"RSTREAM(SELECT x FROM a {SLIDING})": "no RSTREAM over a join",
+    f"RSTREAM(SELECT DISTINCT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k)": "no RSTREAM over a join",
+    f"RSTREAM(SELECT a.x FROM a {SLIDING}, b [RANGE 4 SECONDS] WHERE a.k = b.k)": "does not slide by time",
+    f"RSTREAM(SELECT a.x FROM a {SLIDING}, b [ROWS 4 SLIDE 2] WHERE a.k = b.k)": "does not slide by time",
+    f"RSTREAM(SELECT a.x FROM a {SLIDING}, t WHERE a.k = t.k)": "no window over a stream",
+    f"RSTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k < b.k)": "no equality that all inputs",
+    f"RSTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING}, c {SLIDING} WHERE a.k = b.k AND b.x = c.x)": "no equality",
+}
+
+
+@pytest.mark.parametrize("query", NOT_SO)
+def test_what_cannot_run_so_is_told_why(query: str) -> None:
+    assert planned(query).kind != "SlideJoin"
+    for options in ({"slide_join": "full"}, {"memory": "64 MB"}):
+        with pytest.raises(RefusedError, match=NOT_SO[query]) as refused:
+            planned(query, **options)
+        assert refused.value.remedy is not None and "RSTREAM(SELECT" in refused.value.remedy
+
+
+def test_a_budget_concerns_nobody_who_keeps_nothing() -> None:
+    assert planned("SELECT x FROM a [RANGE 4 SECONDS] WHERE x > 1", memory="64 MB").kind == "Project"
+
+
+def test_budgets_that_cannot_be() -> None:
+    with pytest.raises(RefusedError, match="too small") as small:
+        planned(JOIN, memory="1 MB")
+    assert "4 MB" in str(small.value)
+    with pytest.raises(RefusedError, match="'off'"):
+        planned(JOIN, memory="64 MB", slide_join="off")
+    for wrong in ("much", "0 MB", "-3", ""):
+        with pytest.raises(OptionError, match="memory"):
+            read_option("memory", wrong)
+
+
+def test_explain_tells_the_tactic_and_why_not_the_others() -> None:
+    text = explain_text(planned(JOIN, memory="64 MB"))
+    assert text.startswith("#5 slide join hybrid: a.k = b.k over [RANGE 4 SECOND SLIDE 1 SECOND]")
+    assert "within 67,108,864 bytes, the rest on disk" in text
+    assert "not incremental: results that do not fit" in text and "not full: joins what it has joined before" in text

@@ -1,0 +1,59 @@
+"""How a running query is doing is told when somebody asks, not after every step; and it is always of the last step."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from transom import Session
+from transom.runtimes.local.run import LocalRun
+
+NOON = datetime(2024, 5, 1, 12)
+LONG = 60.0
+
+
+def test_nobody_is_told_of_steps_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = 0
+    whole = LocalRun.status
+
+    def counted(run: LocalRun) -> Any:
+        nonlocal told
+        told += 1
+        return whole(run)
+
+    monkeypatch.setattr(LocalRun, "status", counted)
+    session = Session(batch_rows=1)
+    session.stream("s", [{"ts": NOON + timedelta(seconds=i), "a": i} for i in range(200)], time="ts")
+    with session.start("SELECT a FROM s [RANGE 1 SECOND]") as query:
+        assert query.wait(timeout=LONG)
+    assert query.status.steps >= 200 and query.status.finished and query.status.inputs[0].used == 200
+    assert told <= 3
+
+
+def test_a_query_that_waits_for_its_source_tells_of_its_last_step() -> None:
+    """The source is asked outside of the step: whoever asks for the status does not wait for it."""
+    goes_on, waits = threading.Event(), threading.Event()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for i in itertools.count():
+            if i == 7:
+                waits.set()
+                assert goes_on.wait(LONG)
+            if i == 9:
+                return
+            yield {"ts": NOON + timedelta(seconds=i), "a": i}
+
+    session = Session(batch_rows=1)
+    session.stream("s", rows(), time="ts")
+    with session.start("SELECT a FROM s [RANGE 1 SECOND]") as query:
+        assert waits.wait(LONG)
+        status = query.status
+        assert status.inputs[0].rows_in in (6, 7) and status.inputs[0].used >= 5 and not status.finished
+        goes_on.set()
+        assert query.wait(timeout=LONG)
+    assert query.status.inputs[0].used == 9

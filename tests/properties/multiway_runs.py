@@ -1,0 +1,34 @@
+"""An example of a join of many inputs on the engine: any cut into batches and any restarts, here or in buckets."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.properties.examples import Example
+from tests.properties.streams import cut, cut_into_tasks
+from tests.run_in_buckets import run_in_buckets
+from tests.run_locally import Answer, run_locally
+from transom.pipeline.driver import Pipeline
+from transom.runtimes.reference.history import History
+
+
+def locally(example: Example, random: Random) -> History:
+    pushes = cut(random, example.rows)
+    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+
+    def punctual(pipeline: Pipeline, answer: Answer) -> None:
+        example.check_so_far(pipeline.state.doors.upto, answer.history)
+
+    return run_locally(
+        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
+        restart=restarts.__contains__, watch=punctual,
+    )  # fmt: skip
+
+
+def in_buckets(example: Example, random: Random) -> History:
+    batches = cut_into_tasks(random, cut(random, example.rows))
+    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+    return run_in_buckets(
+        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
+        restart=restarts.__contains__, disorder=Random(random.random()),
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""Queries on one join whose work is put in order, driven by hand: rows, a clock, queries that come and go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.properties.queries import DECLARATIONS
+from tests.properties.sharing_queries import SharedJoins
+from tests.properties.streams import inputs
+from tests.run_locally import Answer, Push, Rows, batch_of
+from transom.core.time import UNBOUNDED, from_datetime
+from transom.cql.statements import parse_statements
+from transom.pipeline.branch import Member
+from transom.pipeline.scheduled import ScheduledGroup
+from transom.plan.algebra import Node, Stream
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.planner.scheduling import Schedule, schedule_of
+from transom.planner.sharing import length_of
+from transom.planner.sharing_shape import Sharable, sharable
+from transom.program.clock import HeldClock
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import History, RelationHistory, StreamHistory, difference
+
+
+class TickingClock(HeldClock):
+    """Each look at it takes its time."""
+
+    def __init__(self, micros: int) -> None:
+        super().__init__()
+        self._micros = micros
+
+    def now(self) -> int:
+        self.sleep(self._micros)
+        return super().now()
+
+
+@dataclass
+class Asked:
+    """A query, what has come out of it, and from where to where it was there."""
+
+    text: str
+    member: Member
+    query: Node
+    answer: Answer
+    begin: int | None = None
+    left: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        return "COUNT" in self.text
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        left, right = (length_of(window, 1_000_000) for window in self.member.asked.windows)
+        return left, right
+
+
+@dataclass
+class Trial:
+    catalogue: Catalogue
+    rows: dict[str, Rows]
+    waiting: list[Asked]
+    schedule: Schedule
+    clock: TickingClock
+    random: Random
+    here: list[Asked] = field(default_factory=list)
+    gone: list[Asked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        count = self.random.randint(1, len(self.waiting))
+        self.here, self.waiting = self.waiting[:count], self.waiting[count:]
+        self.group = self._made()
+
+    def _made(self) -> ScheduledGroup:
+        members = [asked.member for asked in self.here]
+        return ScheduledGroup(members, self.catalogue, self.schedule, self.clock.now)
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    def push(self, push: Push) -> None:
+        definition = self.catalogue.relations[push.name]
+        assert isinstance(definition, StreamDefinition)
+        if push.rows:
+            self.group.trunk.push(push.name, batch_of(definition.columns, push.rows))
+        if push.end:
+            self.group.trunk.end(push.name)
+        self.advance()
+
+    def advance(self) -> None:
+        output, _ = self.group.advance()
+        if output is not None:
+            for asked, rows in zip(self.here, output.answers, strict=True):
+                asked.answer.add(rows)
+
+    def finish(self) -> None:
+        for name in self.rows:
+            self.push(Push(name, [], end=True))
+        while not self.group.at_rest:
+            self.advance()
+            self.check_ledgers()
+        assert self.group.finished
+        self.group.close()
+
+    # --- coming and going --------------------------------------------------------------------------------------------
+
+    def come(self) -> None:
+        asked = self.waiting.pop()
+        asked.begin = self.group.trunk.state.doors.upto
+        self.group.add(asked.member)
+        self.here.append(asked)
+
+    def go(self, which: Asked) -> None:
+        which.left = self.group.progress_of(which.member.name)
+        self.group.remove(which.member.name)
+        self.here.remove(which)
+        self.gone.append(which)
+
+    def restart(self) -> None:
+        """In another process, perhaps with other queries."""
+        saved, upto = self.group.snapshot(), self.group.trunk.state.doors.upto
+        last = {asked.member.name: self.group.progress_of(asked.member.name) for asked in self.here}
+        self.group.close()
+        if len(self.here) > 1 and self.random.random() < 0.2:
+            self.here[0].left = last[self.here[0].member.name]
+            self.gone.append(self.here.pop(0))
+        if self.waiting and self.random.random() < 0.2:
+            self.waiting[-1].begin = upto
+            self.here.append(self.waiting.pop())
+        self.random.shuffle(self.here)
+        self.group = self._made()
+        self.group.restore(saved)
+
+    # --- checks ------------------------------------------------------------------------------------------------------
+
+    def ledgers(self) -> list[tuple[int, int, int, int]]:
+        found = [self.group.work.ledger_of(asked.member.name) for asked in self.here]
+        return [(each.due, each.processed, each.shed, each.pending) for each in found]
+
+    def check_ledgers(self) -> None:
+        assert all(due == processed + shed + pending for due, processed, shed, pending in self.ledgers())
+
+    def expected(self, asked: Asked) -> History:
+        """The reference, of that query alone, whose time begins when it came."""
+        options = dict(self.catalogue.options)
+        if asked.begin is not None:
+            options["origin"] = asked.begin
+        return evaluate(asked.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
+
+    def check(self, asked: Asked, until: int | None) -> int:
+        if until is not None and asked.member.emit == "lifetimes" and not asked.answer.stream:
+            return 0  # a lifetime is not told before it is over
+        expected = self.expected(asked)
+        told = difference(expected, asked.answer.history(), until=until)
+        assert told is None, f"{asked.text} since {asked.begin}\n(first: reference, second: the group)\n{told}"
+        return len(expected.instants)
+
+    def check_partial(self, asked: Asked) -> int:
+        """Nothing is there that should not be, and every pair that is missing began with a lost row; how many are."""
+        lost = self._lost(asked)
+        expected, found = self.expected(asked), asked.answer.history()
+        if isinstance(expected, StreamHistory) and isinstance(found, StreamHistory):
+            gone = 0
+            for instant in {*expected.instants, *found.instants}:
+                right, there = Counter(expected.rows(instant)), Counter(found.rows(instant))
+                assert not there - right, f"{asked.text}: pairs that there are not, at {instant}"
+                missing = right - there
+                assert not missing or instant in lost, f"{asked.text}: {missing} at {instant}, lost was {lost}"
+                gone += sum(missing.values())
+            return gone
+        assert isinstance(expected, RelationHistory) and isinstance(found, RelationHistory)
+        partial = 0
+        for instant in self._instants(asked, expected, found):
+            right, there = expected.snapshot(instant), found.snapshot(instant)
+            if not asked.counts:
+                assert not there - right, f"{asked.text}: pairs that there are not, at {instant}"
+            if right != there:
+                assert any(t <= instant < t + max(asked.windows) for t in lost), f"{asked.text}: not right at {instant}"
+                partial += 1
+        return partial
+
+    def exact_again(self, asked: Asked) -> bool:
+        """Whether there was a right answer after the largest window of the last lost row."""
+        lost, expected = self._lost(asked), self.expected(asked)
+        return bool(lost) and any(instant >= max(lost) + max(asked.windows) for instant in expected.instants)
+
+    def _lost(self, asked: Asked) -> set[int]:
+        shed = self.group.work.state.accounts[asked.member.name].shed
+        assert (shed.first == shed.last).all()
+        return set(shed.first.tolist())
+
+    def _instants(self, asked: Asked, *histories: History) -> set[int]:
+        """Where something may change."""
+        lost = self._lost(asked)
+        found = {t for history in histories for t in history.instants}
+        return found | lost | {t + window for t in lost for window in asked.windows if window < UNBOUNDED}
+
+
+def trial_of(random: Random, policy: str, overload: str) -> Trial:
+    generator: SharedJoins = SharedJoins(random, 0) if overload == "block" else PairsAlone(random)
+    generator.equal = ()
+    bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
+    catalogue = Catalogue()
+    tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
+    declared = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
+    budget, buffer = random.choice([1, 1, 300, 50_000]), random.choice([1, 2, 5, 5_000])
+    asks = f"""SET tick = '{tick}'; SET schedule = '{policy}'; SET overload = '{overload}'; SET buffer = {buffer};
+        SET step_budget = '{budget} MICROSECONDS';"""
+    parse_statements(declared + asks, catalogue)
+    rows = {name: some for name, some in inputs(random, bounds).items() if name in generator.streams}
+    if random.random() < 0.15:
+        catalogue.options["origin"] = from_datetime(random.choice(rows[generator.streams[0]])[0])
+    asked: list[Asked] = []
+    for i in range(random.randint(2, 6)):
+        asked.append(asked_of(generator, catalogue, i, asked))
+    schedule = schedule_of(asked[0].member.asked, catalogue)
+    assert isinstance(schedule, Schedule), schedule
+    clock = TickingClock(random.choice([100, 10_000, 200_000]))
+    return Trial(catalogue, rows, asked, schedule, clock, random)
+
+
+def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: list[Asked]) -> Asked:
+    """A query on the same join as the others: a selection that is pushed into the join may make it another one."""
+    while True:
+        text = generator.statement()
+        (statement,) = parse_statements(text, catalogue)
+        assert isinstance(statement, QueryStatement)
+        shape = sharable(statement.query, catalogue)
+        assert isinstance(shape, Sharable), f"{text}: {shape}"
+        if all(other.member.asked.join == shape.join for other in others):
+            emit = generator.pick(("changes", "changes", "lifetimes"))
+            answer = Answer(isinstance(statement.query, Stream), emit)
+            return Asked(text, Member(f"q{number}", shape, emit), statement.query, answer)
+
+
+class PairsAlone(SharedJoins):
+    """Queries whose answers are the pairs, each to be known by its times, or how many there are."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random, 0)
+        self.streams = ("s", "t")
+
+    def statement(self) -> str:
+        windows = [self.pick(("[RANGE 1 SECOND]", "[RANGE 3 SECONDS]", self.shared_window())) for _ in range(2)]
+        joined = f"FROM s {windows[0]} AS a, t {windows[1]} AS b WHERE a.k < b.k"
+        pairs = f"SELECT a.ts AS ats, b.ts AS bts, a.k AS ak, b.k AS bk {joined}"
+        return self.pick((f"ISTREAM({pairs});", f"{pairs};", f"SELECT COUNT(*) AS n {joined};"))

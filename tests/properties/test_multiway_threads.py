@@ -1,0 +1,65 @@
+"""The parallel tactics of joins of many inputs, while their threads are held up at random: the answer is the same.
+
+Everything that may go to another thread does, in parts of a few rows, between restarts; afterwards no thread is left.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.examples import lively_example
+from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
+from tests.properties.multiway_runs import in_buckets, locally
+from tests.properties.queries import Noted
+from transom.kernels.crew import Crew
+from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
+from transom.runtimes.reference.history import difference
+
+EXAMPLES = 150 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 10
+
+
+@pytest.mark.parametrize("tactic", ["parallel_mjoin", "parallel_tree"])
+def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: Counter[str] = Counter()
+    delays = Random(7)
+
+    def hold_up() -> None:
+        ran[threading.current_thread().name] += 1
+        time.sleep(delays.choice([0, 0, 1e-6, 5e-5, 3e-4]))
+
+    monkeypatch.setattr(Crew, "hook", hold_up)
+    monkeypatch.setattr(parallel_mjoin, "FEW", 0)
+    monkeypatch.setattr(pace, "sooner", lambda *of: True)
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"threads {tactic} {seed}")
+        family = random.choice(FAMILIES)
+
+        def statement() -> tuple[str, Noted]:
+            generator = MultiwayJoins(random, repeats=15)
+            return generator.statement(family), generator.noted
+
+        example = lively_example(random, statement)
+        example.catalogue.options["multiway"] = tactic
+        workers = random.choice([1, 2, 4])
+        monkeypatch.setattr("os.cpu_count", lambda: workers + 1)
+        for module in (mjoin, parallel_tree):
+            monkeypatch.setattr(module, "PART", random.choice([1, 4, 1 << 13]))
+            monkeypatch.setattr(module, "BLOCK", random.choice([8, 1 << 20]))
+        answer = (locally if random.random() < 0.7 else in_buckets)(example, random)
+        told = difference(example.expected, answer)
+        assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
+        assert not [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+
+    check()
+    assert ran["transom-crew"] > 50, ran

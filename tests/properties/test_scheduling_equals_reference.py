@@ -1,0 +1,117 @@
+"""Any queries on one join whose work is put in order: each equal to the reference of that query alone.
+
+With any policy, however little time a step has and however few rows may wait, coming, going and restarts included; and
+where rows are lost, every pair that is missing is one of theirs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.scheduling_trials import Trial, trial_of
+from tests.properties.streams import cut
+from tests.run_locally import Push
+from transom.core.time import FOREVER
+from transom.pipeline import scheduled_work
+
+EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 20
+
+
+@pytest.fixture(autouse=True)
+def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few rows, what is cut into parts only where there are many is cut as well."""
+    monkeypatch.setattr(scheduled_work, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(scheduled_work, "MOMENT", 2)
+
+
+SETTINGS = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+
+
+def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
+    """Queries come and go, and the process is another one."""
+    if trial.waiting and not trial.group.finished and random.random() < 0.1:
+        trial.come()
+        seen["came"] += 1
+    if len(trial.here) > 1 and random.random() < 0.05:
+        trial.go(random.choice(trial.here))
+        seen["went"] += 1
+    if random.random() < 0.15:
+        seen["with work waiting"] += not trial.group.at_rest
+        trial.restart()
+        seen["restarts"] += 1
+
+
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf"])
+def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> None:
+    seen: Counter[str] = Counter()
+
+    @SETTINGS
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"scheduling {policy} {seed}")
+        trial = trial_of(random, policy, "block")
+        for push in cut(random, trial.rows):
+            while trial.group.full:
+                seen["blocked"] += 1
+                trial.advance()
+            trial.push(push)
+            trial.check_ledgers()
+            seen["apart"] += len({trial.group.progress_of(asked.member.name) for asked in trial.here}) > 1
+            change(trial, random, seen)
+            if random.random() < 0.2:
+                asked = random.choice(trial.here)
+                reached = trial.group.progress_of(asked.member.name)
+                seen["punctual"] += reached is not None and bool(trial.check(asked, reached))
+        trial.finish()
+        assert all(not shed for *_, shed, _ in trial.ledgers())
+        lively = [trial.check(asked, None) for asked in trial.here]
+        lively += [trial.check(asked, asked.left) for asked in trial.gone if asked.left is not None]
+        seen["lively"] += max(lively) >= 3
+
+    check()
+    assert seen["lively"] >= EXAMPLES // 3, seen
+    assert all(seen[what] for what in ("came", "went", "restarts", "with work waiting", "blocked", "punctual")), seen
+    assert policy == "fifo" or seen["apart"], "no query was ahead of another"
+
+
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "admandf"])
+def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str) -> None:
+    seen: Counter[str] = Counter()
+
+    @SETTINGS
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"shedding {policy} {seed}")
+        trial = trial_of(random, policy, "shed")
+        pushes = cut(random, trial.rows)
+        for number, push in enumerate(pushes):
+            trial.push(push)
+            trial.check_ledgers()
+            change(trial, random, seen)
+            while number > len(pushes) // 3 and not trial.group.at_rest:  # the rush is over
+                trial.advance()
+        trial.finish()
+        for asked in trial.here:
+            lost = trial.check_partial(asked)
+            seen["partial"] += lost > 0
+            seen["whole"] += lost == 0
+            seen["exact again"] += trial.exact_again(asked)
+
+    check()
+    assert all(seen[what] for what in ("partial", "whole", "exact again", "restarts")), seen
+
+
+def test_all_that_waits_is_done_at_the_end() -> None:
+    random = Random(1)
+    trial = trial_of(random, "mqt", "block")
+    for name, rows in trial.rows.items():
+        trial.push(Push(name, rows, end=True))
+    trial.finish()
+    assert trial.group.finished and trial.group.at_rest
+    assert all(trial.group.progress_of(asked.member.name) == FOREVER for asked in trial.here)

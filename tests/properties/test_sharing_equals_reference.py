@@ -1,0 +1,224 @@
+"""Any queries on one join, coming and going, run as one: each equal to the reference of that query alone.
+
+With any cut into batches, any restarts, and punctual.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties import occurrences
+from tests.properties.queries import DECLARATIONS
+from tests.properties.sharing_queries import SharedJoins
+from tests.properties.streams import cut, cut_into_tasks, inputs
+from tests.run_in_buckets import Cluster
+from tests.run_locally import Answer, Push, Rows, batch_of
+from transom.core.time import from_datetime
+from transom.cql.statements import parse_statements
+from transom.pipeline.answer import output_schema
+from transom.pipeline.branch import Member
+from transom.pipeline.group import GroupPipeline
+from transom.pipeline.layout import Layout
+from transom.pipeline.outlet import divided
+from transom.plan.algebra import Node, Stream
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.planner.outlets import together
+from transom.planner.sharing import share
+from transom.planner.sharing_shape import Sharable, sharable
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import History, difference
+
+EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 16
+
+
+@dataclass
+class Asked:
+    """A query, what has come out of it, and from where to where it was there."""
+
+    text: str
+    member: Member
+    query: Node
+    answer: Answer
+    begin: int | None = None
+    left: int | None = None
+
+
+@dataclass
+class Trial:
+    catalogue: Catalogue
+    rows: dict[str, Rows]
+    waiting: list[Asked]
+    here: list[Asked] = field(default_factory=list)
+    gone: list[Asked] = field(default_factory=list)
+
+    def start(self, count: int) -> GroupPipeline:
+        self.here, self.waiting = self.waiting[:count], self.waiting[count:]
+        return GroupPipeline([asked.member for asked in self.here], self.catalogue)
+
+    def come(self, group: GroupPipeline) -> None:
+        asked = self.waiting.pop()
+        asked.begin = group.trunk.state.doors.upto
+        group.add(asked.member)
+        self.here.append(asked)
+
+    def go(self, group: GroupPipeline, which: Asked) -> None:
+        which.left = group.trunk.state.doors.upto
+        group.remove(which.member.name)
+        self.here.remove(which)
+        self.gone.append(which)
+
+    def restarted(self, group: GroupPipeline, random: Random) -> GroupPipeline:
+        """In another process, perhaps with other queries."""
+        saved = group.snapshot()
+        upto = group.trunk.state.doors.upto
+        group.close()
+        if len(self.here) > 1 and random.random() < 0.2:
+            self.here[0].left = upto
+            self.gone.append(self.here.pop(0))
+        if self.waiting and random.random() < 0.2:
+            self.waiting[-1].begin = upto
+            self.here.append(self.waiting.pop())
+        random.shuffle(self.here)
+        again = GroupPipeline([asked.member for asked in self.here], self.catalogue)
+        again.restore(saved)
+        return again
+
+    def push(self, group: GroupPipeline, push: Push) -> None:
+        definition = self.catalogue.relations[push.name]
+        assert isinstance(definition, StreamDefinition)
+        if push.rows:
+            group.trunk.push(push.name, batch_of(definition.columns, push.rows))
+        if push.end:
+            group.trunk.end(push.name)
+        output, _ = group.advance()
+        if output is not None:
+            for asked, rows in zip(self.here, output.answers, strict=True):
+                asked.answer.add(rows)
+
+    def expected(self, asked: Asked) -> History:
+        """The reference, of that query alone, whose time begins when it came."""
+        options = dict(self.catalogue.options)
+        if asked.begin is not None:
+            options["origin"] = asked.begin
+        return evaluate(asked.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
+
+    def check(self, asked: Asked, until: int | None) -> int:
+        if until is not None and asked.member.emit == "lifetimes" and not asked.answer.stream:
+            return 0  # a lifetime is not told before it is over
+        expected = self.expected(asked)
+        told = difference(expected, asked.answer.history(), until=until)
+        assert told is None, f"{asked.text} since {asked.begin}\n(first: reference, second: the group)\n{told}"
+        return len(expected.instants)
+
+
+def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
+    generator = SharedJoins(random, counting)
+    bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
+    catalogue = Catalogue()
+    tactic = random.choice(["auto", "auto", "auto", "lazy_hash" if generator.equal else "nested_loop", "nested_loop"])
+    tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
+    declared = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
+    parse_statements(f"{declared} SET tick = '{tick}'; SET join = '{tactic}';", catalogue)
+    rows = {name: some for name, some in inputs(random, bounds).items() if name in generator.streams}
+    if random.random() < 0.15:
+        catalogue.options["origin"] = from_datetime(random.choice(rows[generator.streams[0]])[0])
+    asked: list[Asked] = []
+    for i in range(random.randint(2, 6)):
+        asked.append(asked_of(generator, catalogue, i, asked))
+    return Trial(catalogue, rows, asked), generator
+
+
+def in_buckets(trial: Trial, random: Random) -> None:
+    """All queries from the beginning, laid out over buckets as one plan with an answer each."""
+    trial.start(len(trial.waiting))
+    shared = share([asked.member.asked for asked in trial.here], trial.catalogue, [None] * len(trial.here))
+    emits = [asked.member.emit for asked in trial.here]
+    outlets = together(shared.roots, emits)
+    told_as = [child.tactic.name for child in outlets.inputs]
+    schemas = [output_schema(emit, root.schema) for emit, root in zip(told_as, shared.roots, strict=True)]
+    layout = Layout(outlets, trial.catalogue, "changes", random.choice([1, 2, 5]))
+    batches = cut_into_tasks(random, cut(random, trial.rows))
+    batches += [[[Push(name, [], end=True)]] for name in trial.rows]
+    with closing(Cluster(layout, Random(random.random()))) as cluster:
+        for batch in batches:
+            for asked, rows in zip(trial.here, divided(cluster.batch(batch), told_as, schemas), strict=True):
+                asked.answer.add(rows)
+            if random.random() < 0.15:
+                cluster.restart()
+
+
+def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: list[Asked]) -> Asked:
+    """A query on the same join as the others: a selection that is pushed into the join may make it another one."""
+    while True:
+        text = generator.statement()
+        (statement,) = parse_statements(text, catalogue)
+        assert isinstance(statement, QueryStatement)
+        shape = sharable(statement.query, catalogue)
+        assert isinstance(shape, Sharable), f"{text}: {shape}"
+        if all(other.member.asked.join == shape.join for other in others):
+            emit = generator.pick(("changes", "changes", "lifetimes"))
+            answer = Answer(isinstance(statement.query, Stream), emit)
+            return Asked(text, Member(f"q{number}", shape, emit), statement.query, answer)
+
+
+@pytest.mark.parametrize("counting", [0, 40])
+def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) -> None:
+    lively = 0
+
+    @settings(max_examples=EXAMPLES // 2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        nonlocal lively
+        random = Random(f"sharing in buckets {counting} {seed}")
+        trial, generator = trial_of(random, counting)
+        in_buckets(trial, random)
+        most = max(trial.check(asked, None) for asked in trial.here)
+        lively += most >= 3
+        occurrences.note(generator.noted.pairs(), most)
+
+    check()
+    assert lively >= EXAMPLES // 4
+
+
+@pytest.mark.parametrize("counting", [0, 40])
+def test_each_query_of_a_group_equals_the_reference(counting: int) -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"sharing {counting} {seed}")
+        trial, generator = trial_of(random, counting)
+        group = trial.start(random.randint(1, len(trial.waiting)))
+        for push in cut(random, trial.rows):
+            trial.push(group, push)
+            if trial.waiting and not group.finished and random.random() < 0.15:
+                trial.come(group)
+                seen["came"] += 1
+            if len(trial.here) > 1 and random.random() < 0.05:
+                trial.go(group, random.choice(trial.here))
+                seen["went"] += 1
+            if random.random() < 0.15:
+                group = trial.restarted(group, random)
+                seen["restarts"] += 1
+            if random.random() < 0.1 and group.trunk.state.doors.upto is not None:
+                trial.check(random.choice(trial.here), group.trunk.state.doors.upto)
+        for name in trial.rows:
+            trial.push(group, Push(name, [], end=True))
+        assert group.finished
+        group.close()
+        lively = [trial.check(asked, None) for asked in trial.here]
+        lively += [trial.check(asked, asked.left) for asked in trial.gone if asked.left is not None]
+        seen["lively"] += max(lively) >= 3
+        occurrences.note(generator.noted.pairs(), max(lively))
+
+    check()
+    assert seen["lively"] >= EXAMPLES // 2 and all(seen[what] for what in ("came", "went", "restarts")), seen

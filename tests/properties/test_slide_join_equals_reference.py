@@ -1,0 +1,114 @@
+"""Any join of sliding windows told slide by slide, by every tactic: equal to the reference, and punctual.
+
+With any cut and restarts on the local engine, over buckets, and within any memory budget.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.properties import occurrences
+from tests.properties.examples import Example, lively_example
+from tests.properties.queries import Noted
+from tests.properties.slide_join_queries import SlideJoins
+from tests.properties.streams import cut, cut_into_tasks
+from tests.run_in_buckets import run_in_buckets
+from tests.run_locally import Answer, run_locally
+from tests.told_slides import ToldSlides, run_within_budget
+from transom.kernels.slide_join import combine, labour, piece
+from transom.kernels.slide_join.memory import SlideJoinState
+from transom.pipeline import bucket
+from transom.pipeline.driver import Pipeline
+from transom.planner import slide_join
+from transom.planner.plan import plan
+from transom.planner.slide_join import TACTICS
+from transom.runtimes.reference.history import History, difference
+
+EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
+BUDGETS = (300, 1_500, 4_000, 12_000, 60_000)
+
+
+def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    lively: Counter[str] = Counter()
+    ways: Counter[str] = Counter()
+    monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"slide join {seed}")
+
+        def statement() -> tuple[str, Noted]:
+            generator = SlideJoins(random, repeats=15)
+            return generator.statement(), generator.noted
+
+        example = lively_example(random, statement)
+        for tactic in TACTICS:
+            example.catalogue.options["slide_join"] = tactic
+            monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+            monkeypatch.setattr(combine, "MOST_TUPLES", random.choice([1, 4, 1 << 15]))
+            monkeypatch.setattr(labour, "UNIT_ROWS", random.choice([1, 6, 1 << 16]))
+            monkeypatch.setattr(piece, "SHARE_BYTES", random.choice([64, 1 << 15]))
+            assert plan(example.query, example.catalogue).kind == "SlideJoin", example.text
+            answer = (locally if random.random() < 0.6 else in_buckets)(example, random)
+            compare(example, tactic, answer)
+            assert answer.late == example.expected.late and answer.rejected == example.expected.rejected
+            example.catalogue.options["memory"] = budget = random.choice(BUDGETS)
+            answer = within_budget(example, random, ways)
+            compare(example, f"{tactic}, {budget} bytes", answer)
+            del example.catalogue.options["memory"]
+            lively[tactic] += len(example.expected.instants) >= 3
+        occurrences.note(example.noted.pairs(), len(example.expected.instants))
+
+    check()
+    assert all(lively[tactic] >= EXAMPLES // 4 for tactic in TACTICS), lively
+    assert len(ways) == 6, ways
+
+
+def compare(example: Example, how: str, answer: History) -> None:
+    told = difference(example.expected, answer)
+    assert told is None, f"{how}: {example.text}\n(first: reference, second: the engine)\n{told}"
+
+
+def locally(example: Example, random: Random) -> History:
+    pushes = cut(random, example.rows)
+    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+
+    def punctual(pipeline: Pipeline, answer: Answer) -> None:
+        example.check_so_far(pipeline.state.doors.upto, answer.history)
+
+    return run_locally(
+        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
+        restart=restarts.__contains__, watch=punctual,
+    )  # fmt: skip
+
+
+def in_buckets(example: Example, random: Random) -> History:
+    batches = cut_into_tasks(random, cut(random, example.rows))
+    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+    return run_in_buckets(
+        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
+        restart=restarts.__contains__, disorder=Random(random.random()),
+    )  # fmt: skip
+
+
+def within_budget(example: Example, random: Random, ways: Counter[str]) -> History:
+    pushes = cut(random, example.rows)
+    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+
+    def punctual(pipeline: Pipeline, slides: ToldSlides) -> None:
+        assert not slides.unfinished
+        example.check_so_far(pipeline.state.doors.upto, slides.history)
+
+    slides, pipeline = run_within_budget(example.query, example.catalogue, pushes, restarts.__contains__, punctual)
+    (state,) = pipeline.state.part.operators[-1]
+    assert isinstance(state, SlideJoinState)
+    assert not state.windows and not state.stored and state.report.complete == len(slides.complete)
+    ways.update(state.report.tactics)
+    return slides.history()

@@ -1,0 +1,157 @@
+"""Joins within any budget over streams that do not wait: what is called complete equals the reference.
+
+The clock is the test's: every look at it takes a while, so that slides come due while others are being made. Each
+slide is completed once, none that is not complete is called so, and in the end all are; also over restarts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.run_locally import batch_of
+from tests.told_slides import ToldSlides
+from transom.core.time import SECOND, to_datetime
+from transom.cql.statements import parse_statements
+from transom.kernels.slide_join import labour
+from transom.kernels.slide_join.memory import SlideJoinState
+from transom.pipeline.driver import Pipeline
+from transom.plan.algebra import Node
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.planner import slide_join
+from transom.planner.plan import plan
+from transom.planner.slide_join import TACTICS
+from transom.runtimes.reference.evaluate import evaluate
+from transom.runtimes.reference.history import difference
+
+EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 5
+START = 1_700_000_000 * SECOND
+ARRIVING = "CREATE STREAM {name} (k INTEGER, x INTEGER) WITH (time = 'arrival');"
+TIMED = "CREATE STREAM {name} (ts TIMESTAMP INVISIBLE, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts);"
+
+
+@dataclass
+class BusyClock:
+    """Whoever looks at it has worked for a while."""
+
+    now: int
+    takes: int
+
+    def __call__(self) -> int:
+        self.now += self.takes
+        return self.now
+
+
+def bound(declared: str, names: str, query: str) -> tuple[Node, Catalogue]:
+    catalogue = Catalogue()
+    declarations = "".join(declared.format(name=name) for name in names)
+    statement = parse_statements(f"{declarations} {query}", catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    return statement.query, catalogue
+
+
+def query_of(random: Random) -> tuple[str, str]:
+    names = "abc"[: random.choice([2, 2, 3])]
+    slide = random.choice([1, 2])
+    windows = [f"[RANGE {slide * random.choice([2, 3, 4])} SECONDS SLIDE {slide} SECONDS]" for _ in names]
+    sources = ", ".join(f"{name} {window}" for name, window in zip(names, windows, strict=True))
+    equal = " AND ".join(f"a.k = {name}.k" for name in names[1:])
+    return names, f"RSTREAM(SELECT {', '.join(f'{name}.x' for name in names)} FROM {sources} WHERE {equal});"
+
+
+class Trial:
+    """One run of a query, whose rows are noted with the times that they were stamped with."""
+
+    def __init__(self, random: Random, names: str, query: str, tactic: str) -> None:
+        self.random = random
+        self.names = names
+        self.query, self.catalogue = bound(ARRIVING, names, query)
+        self.catalogue.options.update(slide_join=tactic, memory=random.choice([500, 1_500, 4_000, 20_000]))
+        self.operator = plan(self.query, self.catalogue)
+        self.clock = BusyClock(START, random.choice([1_000, 100_000, 300_000, 700_000]))
+        self.told = ToldSlides()
+        self.stamped: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names}
+        self.open_ones = ExitStack()
+        self.pipeline = self._made()
+
+    def _made(self) -> Pipeline:
+        pipeline = self.open_ones.enter_context(closing(Pipeline(self.operator, self.catalogue)))
+        pipeline.clock = self.clock
+        return pipeline
+
+    def run(self) -> None:
+        with self.open_ones:
+            for _ in range(self.random.randint(10, 40)):
+                self.push(self.random.choice(self.names), self.random.choice([1, 1, 3, 12]))
+                self.clock.now += self.random.choice([0, 0, 200_000, 1_500_000])
+                for _ in range(self.random.choice([0, 0, 1, 5])):
+                    output = self.pipeline.idle()
+                    if output is not None:
+                        self.told.add(output.rows)
+                if self.random.random() < 0.1:
+                    self.restart()
+            for name in self.names:
+                self.pipeline.end(name)
+            self.advance()
+
+    def push(self, name: str, count: int) -> None:
+        definition = self.catalogue.relations[name]
+        assert isinstance(definition, StreamDefinition)
+        rows = [(None, self.random.choice([1, 1, 2, None]), self.random.randint(0, 9)) for _ in range(count)]
+        order = [column.name for column in definition.columns]
+        time = order.index(definition.time.column if definition.time else "")
+        placed = [(*row[1 : time + 1], row[0], *row[time + 1 :]) for row in rows]
+        self.pipeline.push(name, batch_of(definition.columns, placed), self.clock.now)
+        last = self.pipeline.state.doors.clock
+        for i, (_, *values) in enumerate(rows):
+            self.stamped[name].append((to_datetime(last - (count - 1 - i)), *values))
+        self.advance()
+
+    def advance(self) -> None:
+        output, _ = self.pipeline.advance()
+        if output is not None:
+            self.told.add(output.rows)
+
+    def restart(self) -> None:
+        saved = self.pipeline.snapshot()
+        self.open_ones.close()
+        self.pipeline = self._made()
+        self.pipeline.restore(saved)
+
+
+def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"put off {seed}")
+        names, query = query_of(random)
+        trial = Trial(random, names, query, random.choice(TACTICS))
+        monkeypatch.setattr(labour, "UNIT_ROWS", random.choice([1, 4, 1 << 16]))
+        trial.run()
+        expected = evaluate(*bound(TIMED, names, query), trial.stamped)
+        wrong = difference(expected, trial.told.history())
+        assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
+        assert not trial.told.unfinished
+        (state,) = trial.pipeline.state.part.operators[-1]
+        assert isinstance(state, SlideJoinState)
+        assert not state.works and not state.windows and not state.stored
+        report = state.report
+        assert report.put_off == len(trial.told.voided) == report.completed_later
+        assert report.complete == len(trial.told.complete)
+        seen["put off"] += bool(report.put_off)
+        seen["rows that were void"] += report.put_off
+        seen["lively"] += len(expected.instants) > 3
+
+    check()
+    assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] > EXAMPLES // 3, seen

@@ -1,0 +1,143 @@
+"""A local query over streams that do not wait: slides are put off under pressure, and made when nothing comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from tests.told_slides import ToldSlides
+from transom.cli.summary import summary
+from transom.connectors.source import Position, SourceBatch, rejected_batch
+from transom.core.time import SECOND
+from transom.kernels.slide_join import labour
+from transom.plan.catalogue import Catalogue
+from transom.planner import slide_join
+from transom.program.inputs import Definition
+from transom.program.planned import Planned, read_program
+from transom.runtimes.local.query import LocalQuery
+
+TEXT = """
+CREATE STREAM a (k INTEGER, x INTEGER) WITH (time = 'arrival', connector = 'memory');
+CREATE STREAM b (k INTEGER, x INTEGER) WITH (time = 'arrival', connector = 'memory');
+SET memory = '6000 B'; SET slide_join = 'full';
+RSTREAM(SELECT a.x, b.x FROM a [RANGE 4 SECONDS SLIDE 1 SECOND], b [RANGE 4 SECONDS SLIDE 1 SECOND] WHERE a.k = b.k)
+"""
+
+
+@dataclass
+class BusyClock:
+    """Whoever looks at it has worked for a while."""
+
+    at: int = 0
+    takes: int = 0
+
+    def now(self) -> int:
+        self.at += self.takes
+        return self.at
+
+    def sleep(self, micros: int) -> None:
+        self.at += micros
+
+
+@dataclass
+class Arriving:
+    """Batches that come at their times, and are over then."""
+
+    clock: BusyClock
+    batches: list[tuple[int, int]]
+
+    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+        done = position.get("done", 0)
+        came = done < len(self.batches) and self.batches[done][0] <= self.clock.at
+        size = self.batches[done][1] if came else 0
+        rows = pa.record_batch(
+            {
+                "k": pa.array([i % 5 for i in range(size)], pa.int32()),
+                "x": pa.array(range(size), pa.int32()),
+                "arrival_time": pa.nulls(size, pa.timestamp("us")),
+            }
+        )
+        over = done + came == len(self.batches)
+        return SourceBatch(rows, rejected_batch([]), {"done": done + came}, not came or over, over)
+
+
+class Heard:
+    """A sink that keeps what it hears, and when."""
+
+    def __init__(self, clock: BusyClock, told: ToldSlides) -> None:
+        self.clock, self.told = clock, told
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self.told.add(rows)
+
+    def replace(self, rows: pa.RecordBatch) -> None:
+        raise AssertionError
+
+    def prepare(self) -> int:
+        return 0
+
+    def commit(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class World:
+    """A burst of rows in seconds 1 to 6, then silence, then a last row in second 300."""
+
+    clock: BusyClock = field(default_factory=BusyClock)
+    told: ToldSlides = field(default_factory=ToldSlides)
+
+    def planned(self) -> Planned:
+        *_, planned = read_program(TEXT, Catalogue())
+        return planned
+
+    def source(self, definition: Definition) -> Arriving:
+        bursts = [(second * SECOND + (definition.name == "b") * 1000, 40) for second in range(1, 7)]
+        return Arriving(self.clock, [*bursts, (300 * SECOND, 1)])
+
+    def query(self) -> LocalQuery:
+        heard: Callable[..., Heard] = lambda schema, parts: Heard(self.clock, self.told)  # noqa: E731
+        return LocalQuery(self.planned(), self.source, heard, follow=True, clock=self.clock)
+
+
+def run(world: World, restart: bool) -> LocalQuery:
+    query = world.query()
+    for _ in range(5000):
+        if query.finished:
+            break
+        if not query.step():
+            world.clock.sleep(SECOND // 10)
+        elif restart and world.told.unfinished:
+            saved = query.snapshot()
+            query.abandon()
+            query = world.query()
+            query.restore(saved)
+            restart = False
+    query.close()
+    assert query.finished
+    return query
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_is_put_off_is_made_when_nothing_comes(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(labour, "UNIT_ROWS", 4)
+    calm, busy = World(), World(BusyClock(takes=SECOND // 30))
+    expected = run(calm, False)
+    status = run(busy, restart).status().operators[-1].slides
+    assert status is not None and not calm.told.voided
+    report = status.report
+    assert report.put_off == report.completed_later == len(busy.told.voided) > 1
+    assert not status.waiting and not busy.told.unfinished
+    assert 0 < report.delay_most < 250 * SECOND, "they were made before the next row came"
+    assert report.delay_total >= report.delay_most
+    assert len(busy.told.complete) == report.complete > 5
+    newest_first = [at for at in busy.told.complete if at in busy.told.voided]
+    assert newest_first == sorted(newest_first, reverse=True)
+    assert "completed later" in summary([expected.status()])

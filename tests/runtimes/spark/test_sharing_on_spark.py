@@ -1,0 +1,87 @@
+"""Queries on one join are one streaming query on Spark, with an answer each."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom import CheckpointError, OptionError, Session
+from transom.core.time import from_datetime
+from transom.program.run import Run
+from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.run import SparkRun
+
+NOON = datetime(2024, 5, 1, 12)
+QUERIES = (
+    "SELECT a.k, a.x, b.x AS y FROM a [RANGE 5 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k",
+    "SELECT a.k, COUNT(*) AS n FROM b [NOW], a [RANGE 9 SECONDS] WHERE b.k = a.k AND a.x > 2 GROUP BY a.k",
+    "ISTREAM(SELECT b.k, b.x FROM a [RANGE 2 SECONDS], b [RANGE 8 SECONDS] WHERE a.k = b.k)",
+)
+
+
+def rows(step: int) -> list[dict[str, Any]]:
+    return [{"t": NOON + timedelta(seconds=i), "k": i % 3, "x": i * step % 7} for i in range(30)]
+
+
+def session_of(spark: SparkSession | None, **options: Any) -> Session:
+    session = Session(spark=spark, **options)
+    session.stream("a", rows(2), time="t")
+    session.stream("b", rows(3), time="t")
+    return session
+
+
+def in_order(answer: list[Any]) -> list[str]:
+    return sorted(map(str, answer))
+
+
+def test_they_have_the_answers_of_queries_that_run_alone(spark: SparkSession) -> None:
+    session = session_of(spark, batch_rows=40)
+    run = session.assemble(session.prepare(";".join(QUERIES)))
+    assert isinstance(run, SparkRun)
+    (group,) = run.units
+    assert isinstance(group, SparkGroup) and [query.name for query in run.queries] == ["query-1", "query-2", "query-3"]
+    run.run()
+    alone = session_of(None, sharing="off").sql(";".join(QUERIES))
+    for query, expected in zip(run.queries, alone, strict=True):
+        assert in_order(query.table().to_pylist()) == in_order(expected.to_pylist())
+        status = query.status()
+        assert expected.status is not None and status.finished and status.rows_out == expected.status.rows_out
+        assert {each.name: each.used for each in status.inputs} == {"a": 30, "b": 30}
+        assert "SharedJoin" in [operator.operator for operator in status.operators]
+    assert len({status.operators[6].state_rows for status in run.status()}) == 1
+
+
+def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession, tmp_path: Path) -> None:
+    text = ""
+    for number, query in enumerate(QUERIES[:2]):
+        path = tmp_path / f"o{number}.csv"
+        text += f"CREATE SINK o{number} WITH (connector = 'files', path = '{path}', emit = 'changes');"
+        text += f"INSERT INTO o{number} {query};"
+    kept = str(tmp_path / "kept")
+    session = session_of(spark, batch_rows=20)
+    run = session.assemble(session.prepare(text), checkpoint=kept, follow=True)
+
+    def stop_in_the_middle(run: Run) -> None:
+        if run.status()[0].progress > from_datetime(NOON + timedelta(seconds=9)):
+            run.stop()
+
+    run.run(stop_in_the_middle)
+    assert run.status()[0].rows_out > 0
+    session = session_of(spark, batch_rows=20)
+    session.assemble(session.prepare(text), checkpoint=kept).run()
+    alone = session_of(None, sharing="off")
+    for number, query in enumerate(QUERIES[:2]):
+        told = (tmp_path / f"o{number}.csv").read_text().splitlines()[1:]
+        assert len(told) == len(alone.run(query))
+    other = session_of(spark)
+    with pytest.raises(CheckpointError, match="other queries"):
+        other.assemble(other.prepare(text + QUERIES[2]), checkpoint=kept)
+
+
+def test_what_runs_on_spark_does_not_come_and_go(spark: SparkSession) -> None:
+    with pytest.raises(OptionError, match="do not come and go"):
+        session_of(spark).add(QUERIES[0])

@@ -1,0 +1,88 @@
+"""What a join within a memory budget tells, slide by slide: rows of attempts, and markers that end these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pyarrow as pa
+
+from tests.run_locally import Push, batch_of
+from transom.core.time import from_datetime
+from transom.pipeline.driver import Pipeline
+from transom.plan.algebra import Node
+from transom.plan.catalogue import Catalogue, StreamDefinition
+from transom.planner.operator import Operator
+from transom.planner.plan import plan
+from transom.runtimes.reference.history import StreamHistory, value_order
+
+
+class ToldSlides:
+    """Rows count once their attempt is complete; every slide is completed once, and nothing follows that."""
+
+    def __init__(self) -> None:
+        self.complete: dict[int, list[tuple[Any, ...]]] = {}
+        self.voided: list[int] = []
+        self._open: dict[int, list[tuple[Any, ...]]] = {}
+        self._attempts: dict[int, int] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for at, attempt, status, *row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            instant = from_datetime(at)
+            assert instant not in self.complete, "a slide goes on after it was complete"
+            assert attempt == self._attempts.get(instant, 1), "an attempt of no number that was expected"
+            if status is None:
+                self._open.setdefault(instant, []).append(tuple(row))
+                continue
+            assert all(value is None for value in row)
+            rows = self._open.pop(instant, [])
+            if status == "complete":
+                self.complete[instant] = sorted(rows, key=value_order)
+            else:
+                assert status == "incomplete"
+                self.voided.append(instant)
+                self._attempts[instant] = attempt + 1
+
+    @property
+    def unfinished(self) -> set[int]:
+        """Slides that have begun or been put off, and are not complete."""
+        return (set(self._open) | set(self.voided)) - set(self.complete)
+
+    def history(self, until: int | None = None) -> StreamHistory:
+        """What is complete."""
+        told = [(at, rows) for at, rows in self.complete.items() if until is None or at < until]
+        return StreamHistory.of((at, row) for at, rows in told for row in rows)
+
+
+def run_within_budget(
+    query: Node,
+    catalogue: Catalogue,
+    pushes: Sequence[Push],
+    restart: Callable[[int], bool] = lambda i: False,
+    watch: Callable[[Pipeline, ToldSlides], None] = lambda pipeline, told: None,
+) -> tuple[ToldSlides, Pipeline]:
+    """As `run_locally`, of a query with SET memory; the pipeline is closed."""
+    told = ToldSlides()
+    with ExitStack() as open_ones:
+        operator: Operator = plan(query, catalogue)
+        pipeline = open_ones.enter_context(closing(Pipeline(operator, catalogue)))
+        for i, push in enumerate([*pushes, *(Push(name, [], end=True) for name in pipeline.inputs)]):
+            if push.name not in pipeline.inputs:
+                continue
+            definition = catalogue.relations[push.name]
+            assert isinstance(definition, StreamDefinition)
+            if push.rows:
+                pipeline.push(push.name, batch_of(definition.columns, push.rows))
+            if push.end:
+                pipeline.end(push.name)
+            output, _ = pipeline.advance()
+            if output is not None:
+                told.add(output.rows)
+            watch(pipeline, told)
+            if restart(i):
+                saved = pipeline.snapshot()
+                open_ones.close()
+                pipeline = open_ones.enter_context(closing(Pipeline(operator, catalogue)))
+                pipeline.restore(saved)
+    return told, pipeline
