@@ -33,8 +33,8 @@ def rows(first: int, last: int, step: int) -> list[dict[str, Any]]:
     return [{"t": NOON + timedelta(seconds=i), "k": i % 3, "x": i * step % 7} for i in range(first, last)]
 
 
-def session_of(**options: Any) -> Session:
-    session = Session(**options)
+def session_of(sharing: str = "on", **options: Any) -> Session:
+    session = Session(sharing=sharing, **options)
     session.stream("a", rows(0, 30, 2), time="t")
     session.stream("b", rows(0, 30, 3), time="t")
     return session
@@ -86,6 +86,15 @@ def test_explain_tells_who_shares_what() -> None:
     assert "narrow" not in session.explain(QUERIES[0])
 
 
+def test_an_aggregate_that_needs_no_pairs_is_shared_if_it_is_asked_for() -> None:
+    told = session_of("auto").explain(";".join(QUERIES)).split("\n\n")
+    assert "shared with query 3" in told[0]
+    assert "join not shared: join-aggregate factorised needs no pairs; SET sharing = 'on' makes them for all" in told[1]
+    assert "shared with query 1, query 3" in session_of("on").explain(";".join(QUERIES)).replace(
+        " (a [RANGE 5 SECOND], b [RANGE 3 SECOND])", ""
+    ).replace(" (a [RANGE 2 SECOND], b [RANGE 8 SECOND])", "")
+
+
 def written(folder: Path, number: int) -> str:
     return (
         f"CREATE SINK o{number} WITH (connector = 'files', path = '{folder}/o{number}.csv', emit = 'lifetimes');"
@@ -125,7 +134,7 @@ def feed(session: Session, first: int, last: int) -> None:
 
 
 def test_queries_come_and_go_while_others_run() -> None:
-    session = Session(batch_rows=5)
+    session = Session(batch_rows=5, sharing="on")
     session.stream("a", rows(0, 10, 2), time="t")
     session.stream("b", rows(0, 10, 3), time="t")
     seen: list[dict[str, Any]] = []

@@ -73,7 +73,7 @@ class Branch:
         narrow = self.operators[0]
         named = {id(shared.trunk): PAIRS, **{id(side): SIDES[i] for i, side in enumerate(shared.trunk.inputs)}}
         ports = {(id(narrow), place): named[id(child)] for place, child in enumerate(narrow.inputs)}
-        self.part = Part(self.operators, ports, catalogue, self.tick)
+        self.part = Part(self.operators, ports, catalogue, self.tick, whole=True)
         self._counted = [port for port in ports.values() if port != PAIRS]
         self.emit_name = "stream" if isinstance(self.root.node, Stream) else member.emit
         self.emit = answer_emit(self.emit_name, self.root)

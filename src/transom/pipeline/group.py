@@ -214,6 +214,20 @@ class GroupPipeline:
     def finished(self) -> bool:
         return self.trunk.state.doors.upto == FOREVER
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing waits to be done, or to be told."""
+        return True
+
+    @property
+    def full(self) -> bool:
+        """Whether no more rows are to be brought for now."""
+        return False
+
+    def progress_of(self, name: str) -> int | None:
+        """What is before it is final in the answer of a query; None before its time has begun."""
+        return self.trunk.progress
+
 
 def picked(pairs: Delta, columns: tuple[int, ...]) -> Delta:
     return replace(pairs, values=pairs.values.select(columns))

@@ -132,6 +132,8 @@ def _check_options(query: Node, catalogue: Catalogue) -> None:
         raise _NotShared("lifetimes are told by negative tuples")
     if asked("multiway") not in ("auto", "tree"):
         raise _NotShared(f"SET multiway asks for '{asked('multiway')}'")
+    if asked("memory") is not None or asked("slide_join") not in ("auto", "off"):
+        raise _NotShared("its join is made slide by slide")
     if asked("joinagg") not in ("auto", "pc"):
         node = query
         while node.inputs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transom.plan.catalogue import ExplainStatement, InsertStatement, QueryStatement
+from transom.plan.joinagg import JoinAggregate
 from transom.plan.options import OPTIONS
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.program.planned import Planned
@@ -26,10 +27,23 @@ class Sharing:
 
 def asked_of(planned: Planned) -> Sharable | str:
     """What a query asks of a shared join, or why it has none."""
-    if planned.catalogue.options.get("sharing", OPTIONS["sharing"].default) == "off":
+    sharing, schedule = (planned.catalogue.options.get(name, OPTIONS[name].default) for name in ("sharing", "schedule"))
+    if sharing == "off":
         return "SET sharing is 'off'"
     assert isinstance(planned.statement, QueryStatement | InsertStatement | ExplainStatement)
-    return sharable(planned.statement.query, planned.catalogue)
+    found = sharable(planned.statement.query, planned.catalogue)
+    if isinstance(found, Sharable) and sharing == "auto" and schedule == "off":
+        tactic = _without_the_join(planned)
+        if tactic is not None:
+            # A row with many matches costs it no more than one with few: with a join it would.
+            return f"join-aggregate {tactic} needs no pairs; SET sharing = 'on' makes them for all"
+    return found
+
+
+def _without_the_join(planned: Planned) -> str | None:
+    """The tactic by which the query, alone, makes an aggregate over its join without the join."""
+    operators = () if planned.root is None else planned.root.walk()
+    return next((each.tactic.name for each in operators if isinstance(each.node, JoinAggregate)), None)
 
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:

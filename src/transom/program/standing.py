@@ -172,7 +172,8 @@ class StandingQueries(ABC):
         If one of them has the same join, the two share it (SET sharing): the new query begins at the progress that the
         others have reached, and its answer is that of the query alone with its origin set to there. Otherwise it reads
         its inputs from their beginning. Its rows are handed to `on_rows`, in the thread of the queries, or kept in
-        memory. With the first query `follow` is decided for all: whether they wait for more rows at the end of an input.
+        memory. With the first query `follow` is decided for all: whether they wait for more rows at the end of an
+        input. An input that is a Python iterable may keep whoever adds a query waiting for the next row.
 
         >>> from transom import Session
         >>> session = Session()

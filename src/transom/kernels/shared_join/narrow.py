@@ -19,16 +19,21 @@ Costs: two comparisons a pair of the shared join; the pairs that are taken stay 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transom.core.delta import Delta, no_holders, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
+from transom.kernels.jit import jit
 from transom.kernels.kernel import Step
-from transom.kernels.window.range import end_after
+
+_ALWAYS: Final = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True)
@@ -47,27 +52,48 @@ class NarrowKernel:
     def due(self, state: None) -> int:
         return FOREVER
 
+    def picking(self, picks: Sequence[int], schema: pa.Schema) -> NarrowKernel:
+        """The same, giving only some of its columns, in this order and under these names."""
+        return replace(self, columns=tuple(self.columns[i] for i in picks), schema=schema)
+
     def step(self, state: None, inputs: tuple[Delta], step: Step) -> Delta:
         (pairs,) = inputs
         left, right = self.lengths
         age = pairs.values.column(self.age).to_numpy()
-        mine = age < left
-        mine &= age > -right
-        if self.begin is not None and step.before - self.begin < max(self.lengths):
-            mine &= pairs.ta - np.abs(age) >= self.begin
-        rows = np.flatnonzero(mine)
-        if not len(rows):
+        rows = np.empty(len(age), dtype=np.int64)
+        begin = _ALWAYS if self.begin is None else self.begin
+        count = seen(pairs.ta, age, left, right, begin, rows)
+        if not count:
             none = no_int64s()
             return Delta(empty_batch(self.schema), none, none, none, step.upto)
-        ta = pairs.ta
         columns = [pairs.values.column(i) for i in self.columns]
-        if len(rows) < len(age):
-            ta, age = ta[rows], age[rows]
+        if count < len(age):
+            rows = rows[:count]
             taken = pa.array(rows)
-            columns = [column.take(taken) for column in columns]
-        if left == right:
-            te = end_after(ta - np.abs(age), left)
-        else:
-            te = np.minimum(end_after(ta - np.maximum(age, 0), left), end_after(ta + np.minimum(age, 0), right))
+            columns = [pc.take(column, taken, boundscheck=False) for column in columns]
+        ta, te = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        lifetimes(pairs.ta, age, left, right, rows, ta, te)
         values = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return Delta(values, ta, te, no_holders(len(ta)), step.upto)
+        return Delta(values, ta, te, no_holders(count), step.upto)
+
+
+@jit
+def seen(ta, age, left, right, begin, rows):  # type: ignore[no-untyped-def]
+    """The pairs that are the query's, written to `rows`; how many."""
+    count = 0
+    for i in range(len(ta)):
+        rows[count] = i
+        younger = age[i]
+        count += (younger < left) & (younger > -right) & (ta[i] - abs(younger) >= begin)
+    return count
+
+
+@jit
+def lifetimes(ta, age, left, right, rows, begins, ends):  # type: ignore[no-untyped-def]
+    """When the pairs `rows` begin, and when the first row of each ends; forever beyond the time domain."""
+    for i in range(len(rows)):
+        at, younger = ta[rows[i]], age[rows[i]]
+        of_left = min(at - max(younger, 0), FOREVER - left) + left
+        of_right = min(at + min(younger, 0), FOREVER - right) + right
+        begins[i] = at
+        ends[i] = min(of_left, of_right)

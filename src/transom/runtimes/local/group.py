@@ -15,13 +15,16 @@ import pyarrow as pa
 
 from transom.connectors.source import Source
 from transom.core.errors import CheckpointError
+from transom.core.time import BEGINNING
 from transom.pipeline.branch import Member
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.part import Part, PartState
+from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import StreamDefinition
 from transom.plan.options import OPTIONS
 from transom.planner.operator import Operator
+from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing_shape import Sharable
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
@@ -30,6 +33,7 @@ from transom.program.run import Order
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.local.intake import Intake
 from transom.runtimes.local.member import LocalMember
+from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import Reading
 from transom.state import codec
 
@@ -48,16 +52,23 @@ class LocalGroup:
         first, asked = orders[0]
         catalogue = first.planned.catalogue
         self.join = asked.join
-        self.pipeline = GroupPipeline([_member(order, asked) for order, asked in orders], catalogue)
+        clock = clock or RealClock()
+        members = [_member(order, asked) for order, asked in orders]
+        schedule = schedule_of(asked, catalogue)
+        self.pipeline: GroupPipeline
+        if isinstance(schedule, Schedule):
+            self.pipeline = ScheduledGroup(members, catalogue, schedule, clock.now)
+        else:
+            self.pipeline = GroupPipeline(members, catalogue)
         definitions: dict[str, Definition] = {}
         for name in self.pipeline.trunk.inputs:
             definition = catalogue.relations[name]
             assert isinstance(definition, StreamDefinition)
             definitions[name] = definition
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
-        self._intake = Intake(
-            definitions, open_source, self._refuse, rows=rows, follow=follow, clock=clock or RealClock()
-        )
+        if isinstance(schedule, Schedule):
+            rows = min(rows, schedule.buffer)
+        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, follow=follow, clock=clock)
         self.members = [self._made(order) for order, _ in orders]
         self._steps = 0
         self._stepping = threading.RLock()
@@ -69,7 +80,7 @@ class LocalGroup:
     @property
     def finished(self) -> bool:
         """All input has been read to its end, and everything that follows from it is out."""
-        return self.pipeline.finished or self._intake.complete
+        return self.pipeline.finished or (self._intake.complete and self.pipeline.at_rest)
 
     def step(self) -> bool:
         """Read one batch and go on; False when there is nothing to do: for good, or for now when following."""
@@ -77,7 +88,7 @@ class LocalGroup:
             return False
         for member in self.members:
             member.open()
-        read = False
+        read = self.pipeline.full  # then there is work enough
         while not read and (name := self._intake.next_input(self.pipeline.trunk)) is not None:
             batch = self._intake.read(name)
             with self._stepping:
@@ -92,9 +103,10 @@ class LocalGroup:
             output, _ = self.pipeline.advance()
         if output is None:
             return False
-        for member, rows in zip(self.members, output.answers, strict=True):
-            member.write(rows)
-        if self._stopwatch is not None:
+        for place, (member, rows) in enumerate(zip(self.members, output.answers, strict=True)):
+            if place not in output.silent:
+                member.write(rows)
+        if self._stopwatch is not None and self.pipeline.at_rest:
             self._stopwatch.leave()
         return True
 
@@ -156,12 +168,13 @@ class LocalGroup:
                 name=member.name,
                 inputs=tuple(self._input_status(name, member) for name in trunk.names),
                 operators=tuple(OperatorStatus(number, *each) for number, each in enumerate(operators, 1)),
-                progress=trunk.progress,
+                progress=BEGINNING if (upto := self.pipeline.progress_of(member.name)) is None else upto,
                 held_back_by=None if self.finished else trunk.held_back_by,
                 rows_out=branch.state.rows_out,
                 steps=self._steps,
                 finished=self.finished,
                 latency=None if self._stopwatch is None else self._stopwatch.latency,
+                overload=overload_of(self.pipeline, member.name),
             )
 
     def _input_status(self, name: str, member: LocalMember) -> InputStatus:
