@@ -20,7 +20,7 @@ from tests.run_locally import Push
 from transom.core.time import FOREVER
 from transom.pipeline import scheduled_work
 
-EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 20
+EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 14
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
         seen["restarts"] += 1
 
 
-@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf"])
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf", "slack"])
 def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> None:
     seen: Counter[str] = Counter()
 
@@ -80,7 +80,7 @@ def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> 
     assert policy == "fifo" or seen["apart"], "no query was ahead of another"
 
 
-@pytest.mark.parametrize("policy", ["fifo", "mqt", "admandf"])
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "admandf", "slack"])
 def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str) -> None:
     seen: Counter[str] = Counter()
 

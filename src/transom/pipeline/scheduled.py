@@ -56,6 +56,7 @@ class ScheduledGroup(GroupPipeline):
         """Take in what progress has passed, and do as much of what waits as there is time for."""
         came = self._take_in()
         worked = self._do(self._now() + self.schedule.budget)
+        self.work.make_room()
         self.measurements.measure(self.work.scheduler, self.schedule.buffer)
         answers = self._tell()
         upto = self.trunk.state.doors.upto
@@ -74,7 +75,6 @@ class ScheduledGroup(GroupPipeline):
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing waits to be done, or to be told."""
         doors = self.trunk.state.doors
         reached = [doors.origin if each.upto is None else each.upto for each in self.work.state.accounts.values()]
         told = doors.upto is None or all(upto == doors.upto for upto in reached)
@@ -82,11 +82,9 @@ class ScheduledGroup(GroupPipeline):
 
     @property
     def full(self) -> bool:
-        """Whether no more rows are to be brought for now."""
         return self.schedule.overload == "block" and self.work.waiting >= self.schedule.buffer
 
     def progress_of(self, name: str) -> int | None:
-        """What is before it is final in the answer of a query; None before its time has begun."""
         return self.work.state.accounts[name].upto
 
     def _take_in(self) -> bool:

@@ -46,6 +46,13 @@ class Measurements:
         self.now = now
         self.trace = Trace()
         self._started = self._last = now()
+        self._done, self._busy = 0, 0
+        self.capacity = float("inf")  # as long as nobody knows
+
+    def note(self, units: int, since: int) -> None:
+        """So much work was done since then, in units of window."""
+        self._done += units
+        self._busy += self.now() - since
 
     def measure(self, scheduler: Scheduler, buffer: int) -> None:
         """If an interval is over."""
@@ -53,11 +60,13 @@ class Measurements:
         if now - self._last < INTERVAL:
             return
         self._last = now
+        if self._busy > 0:  # what could be done in an interval with nothing else to do
+            self.capacity, self._done, self._busy = INTERVAL * self._done / self._busy, 0, 0
         backlog = scheduler.backlog
         sides = zip(backlog.sides, backlog.recent, strict=True)
         leaving = [max(0, side.arrived - side.left + recent - buffer) for side, recent in sides]
         before = scheduler.state.beta
-        load = scheduler.measure(leaving)
+        load = scheduler.measure(leaving, self.capacity)
         after = scheduler.policy.readings.decide == "after"
         alpha = load.threshold(scheduler.state.beta if after else before)
         self.trace.note((now - self._started) / 1_000_000, load, alpha, scheduler.state)
@@ -102,15 +111,14 @@ class ScheduledWork:
             account.due += sum(map(len, came))
         for moment in _moments([delta.ta for delta in came]):
             self.scheduler.arrive(moment)
-        self._make_room()
 
     @property
     def waiting(self) -> int:
         """Rows of the side that has more of them."""
         return max(side.arrived - side.waiting[-1] for side in self.state.backlog.sides)
 
-    def _make_room(self) -> None:
-        """The oldest rows leave where more wait than may."""
+    def make_room(self) -> None:
+        """The oldest rows leave where more wait than may, after there was time for what came."""
         lost: dict[tuple[int, int], list[Int64s]] = {}
         for number, side in enumerate(self.state.backlog.sides):
             upto = side.arrived - self.schedule.buffer
@@ -145,15 +153,17 @@ class ScheduledWork:
         """Until the time is over, but something; whether there was anything."""
         worked = False
         while (run := self.scheduler.next()) is not None:
-            self._do(run.cut(_ROWS_AT_ONCE))
+            since = self._measurements.now()
+            rows = self._do(run.cut(_ROWS_AT_ONCE))
+            self._measurements.note(rows * self.scheduler.groups.work(run.done, run.upto), since)
             worked = True
             self._measurements.measure(self.scheduler, self.schedule.buffer)
             if deadline is not None and self._measurements.now() >= deadline:
                 break
         return worked
 
-    def _do(self, run: Run) -> None:
-        """The first rows of a run, with their part of the rows of the other side."""
+    def _do(self, run: Run) -> int:
+        """The first rows of a run, with their part of the rows of the other side; how many rows that were."""
         mine, others = self.state.sides[run.side], self.state.sides[1 - run.side]
         lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.upto))
         if lo < hi and len(others):
@@ -164,6 +174,7 @@ class ScheduledWork:
             self._find(run, begin[: run.rows], end[: run.rows])
         self.scheduler.did(run)
         self._processed[self.levels.span(run.done, run.upto)] += run.rows
+        return run.rows
 
     def _find(self, run: Run, begin: Int64s, end: Int64s) -> None:
         pair = spread(run.first, begin, end)

@@ -39,14 +39,14 @@ class Levels:
 
 
 def levels_of(windows: Mapping[str, Windows]) -> Levels:
-    """Queries that reach no farther than those before them are of the same level."""
-    names = sorted(windows, key=lambda name: (sum(windows[name]), windows[name]))
+    """A query is of the first level that reaches as far as both of its windows."""
     reach: list[Windows] = [(0, 0)]
-    level: list[int] = []
-    for name in names:
-        (left, right), (before_left, before_right) = windows[name], reach[-1]
-        now = max(left, before_left), max(right, before_right)
-        if now != reach[-1]:
-            reach.append(now)
-        level.append(len(reach) - 1)
-    return Levels(tuple(names), tuple(level), tuple(reach))
+    found: dict[str, int] = {}
+    for name in sorted(windows, key=lambda name: (sum(windows[name]), windows[name])):
+        left, right = windows[name]
+        level = next((at for at, known in enumerate(reach) if left <= known[0] and right <= known[1]), len(reach))
+        if level == len(reach):
+            reach.append((max(left, reach[-1][0]), max(right, reach[-1][1])))
+        found[name] = level
+    names = tuple(sorted(found, key=lambda name: found[name]))
+    return Levels(names, tuple(found[name] for name in names), tuple(reach))

@@ -1,0 +1,187 @@
+"""SET schedule and SET overload in a session: the same answers, what is told, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transom import CheckpointError, Result, Session
+from transom.cli.summary import summary
+from transom.core.errors import OverloadError
+from transom.program.clock import HeldClock
+from transom.program.overload import OverloadStatus
+from transom.runtimes.local.group import LocalGroup
+from transom.runtimes.local.run import LocalRun
+
+NOON = datetime(2024, 5, 1, 12)
+JOIN = "ISTREAM(SELECT a.n AS i, b.n AS j FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k - 60)"
+WINDOWS = (2, 5, 6, 20)
+QUERIES = ";".join(JOIN.format(window) for window in WINDOWS)
+EQUAL = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
+
+
+class HurriedClock(HeldClock):
+    """Every look takes so long that a step has no time for more."""
+
+    def now(self) -> int:
+        self.sleep(100_000)
+        return super().now()
+
+
+def rows(seed: int, count: int = 300) -> list[dict[str, Any]]:
+    drawn, t = random.Random(seed), NOON
+    found = []
+    for n in range(count):
+        t += timedelta(milliseconds=drawn.choice((0, 50, 200)))
+        found.append({"t": t, "k": drawn.randrange(100), "n": n})
+    return found
+
+
+def session_of(**options: Any) -> Session:
+    session = Session(**options)
+    session.stream("a", rows(1), time="t")
+    session.stream("b", rows(2), time="t")
+    return session
+
+
+def run_of(text: str = QUERIES, checkpoint: Path | None = None, **options: Any) -> LocalRun:
+    """By a clock that leaves no time."""
+    session = session_of(**options)
+    folder = None if checkpoint is None else str(checkpoint)
+    run = session.assemble(session.prepare(text), checkpoint=folder, every=1, clock=HurriedClock())
+    assert isinstance(run, LocalRun)
+    return run
+
+
+def pairs(answer: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+    return {tuple(row.values()) for row in answer}
+
+
+def told_of(result: Result) -> OverloadStatus | None:
+    assert result.status is not None
+    return result.status.overload
+
+
+@pytest.fixture(scope="module")
+def at_once() -> list[set[tuple[Any, ...]]]:
+    return [pairs(result.to_pylist()) for result in session_of().sql(QUERIES)]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf", "slack"])
+def test_whatever_is_done_first_the_answers_are_the_same(policy: str, at_once: list[set[tuple[Any, ...]]]) -> None:
+    run = run_of(schedule=policy, buffer=20)
+    run.run()
+    assert [pairs(query.table().to_pylist()) for query in run.queries] == at_once
+    for status in run.status():
+        told = status.overload
+        assert told is not None and status.finished
+        assert (told.policy, told.due, told.processed, told.shed, told.pending) == (policy, 600, 600, 0, 0)
+        assert told.partial is None and told.shed_rows.num_rows == 0 and told.loads.num_rows > 1
+
+
+def test_what_is_shed_is_told_and_the_rest_is_right(at_once: list[set[tuple[Any, ...]]]) -> None:
+    run = run_of(schedule="mqt", overload="shed", buffer=5)
+    run.run()
+    assert any(len(query.table()) < len(whole) for query, whole in zip(run.queries, at_once, strict=True))
+    for query, whole, window in zip(run.queries, at_once, WINDOWS, strict=True):
+        found, told = pairs(query.table().to_pylist()), query.status().overload
+        assert told is not None and found <= whole
+        assert told.due == 600 == told.processed + told.shed and told.pending == 0
+        shed = told.shed_rows.to_pylist()
+        assert sum(one["rows"] for one in shed) == told.shed > 0
+        assert {pair[0] for pair in whole - found} <= {one["first"] for one in shed}
+        assert told.partial is not None
+        assert told.partial[1] - told.partial[0] >= window * 1_000_000
+        assert f"{told.shed:,} shed + 0 pending; partial from 2024-05-01 12:00:" in summary([query.status()])
+
+
+def test_an_overload_that_is_an_error_says_of_what() -> None:
+    with pytest.raises(OverloadError, match="query 'query-4' has not come to a row of 2024-05-01 12:00:") as raised:
+        run_of(schedule="fifo", overload="fail", buffer=5).run()
+    assert raised.value.remedy is not None and "SET overload = 'block'" in raised.value.remedy
+
+
+def test_explain_says_what_is_scheduled_and_what_has_nothing_to_schedule() -> None:
+    session = session_of(schedule="admandf", overload="shed")
+    plans = session.explain(QUERIES).split("\n\n")
+    assert all(
+        "scheduled by admandf, a step of 50 ms; when more than 5,000 rows of a side wait: shed" in plan
+        for plan in plans
+    )
+    told = session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
+    assert (
+        told.count("not scheduled: rows find their partners by a key, at once; there is nothing to put in order") == 4
+    )
+    results = session.sql(";".join(EQUAL.format(window) for window in WINDOWS))
+    assert [told_of(result) is None for result in results] == [True] * 4
+    session.sql("SET join = 'nested_loop'")
+    assert "scheduled by admandf" in session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
+    alone = session.explain(f"{JOIN.format(2)}; SELECT a.k FROM a")
+    assert "join not scheduled: a join that is not shared is made at once" in alone
+    assert "scheduled" not in session_of().explain(QUERIES)
+
+
+def test_queries_that_count_rows_are_not_scheduled_with_others() -> None:
+    counting = QUERIES.replace("b [RANGE 2 SECONDS]", "b [ROWS 3]").replace("b [RANGE 5 SECONDS]", "b [ROWS 7]")
+    plans = session_of(schedule="mqt").explain(counting).split("\n\n")
+    assert ["a window counts rows" in plan for plan in plans] == [True, True, False, False]
+    results = session_of(schedule="mqt").sql(counting)
+    assert [told_of(result) is None for result in results] == [True, True, False, False]
+    for result, apart in zip(results, session_of(sharing="off").sql(counting), strict=True):
+        assert pairs(result.to_pylist()) == pairs(apart.to_pylist())
+
+
+def test_a_run_goes_on_from_a_checkpoint_with_work_that_waits(
+    tmp_path: Path, at_once: list[set[tuple[Any, ...]]]
+) -> None:
+    text = "".join(
+        f"CREATE SINK o{i} WITH (connector = 'files', path = '{tmp_path}/o{i}.csv'); INSERT INTO o{i} {query};"
+        for i, query in enumerate(QUERIES.split(";"))
+    )
+    waited, finished = 0, False
+    while not finished:
+        run = run_of(text, tmp_path / "kept", schedule="mqt", buffer=30)
+        (group,) = run.units
+        assert isinstance(group, LocalGroup)
+        for _ in range(15):
+            run.step()
+        waited += not group.pipeline.at_rest
+        finished = run.finished
+        if finished:
+            run.close()
+        else:
+            run.abandon()
+    for i, whole in enumerate(at_once):
+        lines = (tmp_path / f"o{i}.csv").read_text().splitlines()[1:]
+        assert len(lines) == len(whole)
+    assert waited > 1
+
+
+def test_a_checkpoint_is_of_one_way_to_work(tmp_path: Path) -> None:
+    run = run_of(checkpoint=tmp_path, schedule="mqt")
+    run.step()
+    run.abandon()
+    with pytest.raises(CheckpointError, match="another query"):
+        run_of(checkpoint=tmp_path)
+
+
+def test_a_standing_query_has_its_own_progress_and_comes_and_goes() -> None:
+    session = session_of(schedule="mqt", buffer=50)
+    first = session.add(JOIN.format(9), follow=True)
+    assert first.await_progress("2024-05-01 12:00:20", timeout=60)
+    second = session.add(JOIN.format(2), name="narrow", follow=True)
+    for name in "ab":
+        session.append(name, [{"t": NOON + timedelta(hours=1), "k": 90 * (name == "b"), "n": 999}])
+        session.append(name, [{"t": NOON + timedelta(hours=2), "k": 0, "n": 1000}])
+    for query in (first, second):
+        assert query.await_progress(NOON + timedelta(hours=1, seconds=1), timeout=60)
+        assert [row["i"] for row in query.result.to_pylist()][-1] == 999
+        told = query.status.overload
+        assert told is not None and told.due == told.processed + told.shed + told.pending
+    assert second.status.overload is not None and second.status.overload.due < 600
+    session.remove("narrow")
+    session.close()
