@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from tests.run_locally import Push, batch_of
 from transom.core.time import from_datetime
+from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue, StreamDefinition
 from transom.planner.operator import Operator
 from transom.planner.plan import plan
-from transom.runtimes.reference.history import StreamHistory, value_order
+from transom.runtimes.reference.history import History, StreamHistory, value_order
 
 
 class ToldSlides:
@@ -28,21 +29,34 @@ class ToldSlides:
         self._attempts: dict[int, int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for at, attempt, status, *row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            instant = from_datetime(at)
-            assert instant not in self.complete, "a slide goes on after it was complete"
-            assert attempt == self._attempts.get(instant, 1), "an attempt of no number that was expected"
-            if status is None:
-                self._open.setdefault(instant, []).append(tuple(row))
-                continue
-            assert all(value is None for value in row)
-            rows = self._open.pop(instant, [])
-            if status == "complete":
-                self.complete[instant] = sorted(rows, key=value_order)
-            else:
-                assert status == "incomplete"
-                self.voided.append(instant)
-                self._attempts[instant] = attempt + 1
+        for at, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            self.add_row(from_datetime(at), tuple(rest))
+
+    @staticmethod
+    def of(answer: History) -> ToldSlides:
+        """Of an answer that was read back as the rows of a stream."""
+        assert isinstance(answer, StreamHistory)
+        told = ToldSlides()
+        for instant, rows in answer.points:
+            for row in rows:
+                told.add_row(instant, row)
+        return told
+
+    def add_row(self, instant: int, told: tuple[Any, ...]) -> None:
+        attempt, status, *row = told
+        assert instant not in self.complete, "a slide goes on after it was complete"
+        assert attempt == self._attempts.get(instant, 1), "an attempt of no number that was expected"
+        if status is None:
+            self._open.setdefault(instant, []).append(tuple(row))
+            return
+        assert all(value is None for value in row)
+        rows = self._open.pop(instant, [])
+        if status == "complete":
+            self.complete[instant] = sorted(rows, key=value_order)
+        else:
+            assert status == "incomplete"
+            self.voided.append(instant)
+            self._attempts[instant] = attempt + 1
 
     @property
     def unfinished(self) -> set[int]:
@@ -86,3 +100,11 @@ def run_within_budget(
                 pipeline = open_ones.enter_context(closing(Pipeline(operator, catalogue)))
                 pipeline.restore(saved)
     return told, pipeline
+
+
+def slide_state(pipeline: Pipeline) -> SlideJoinState:
+    """What the join of a pipeline remembers."""
+    (state,) = (
+        state for of_one in pipeline.state.part.operators for state in of_one if isinstance(state, SlideJoinState)
+    )
+    return state

@@ -77,7 +77,8 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
         tactics = cell["tactics"]
         assert {name: tactics[name]["chosen"] for name in TACTICS} == {name: name for name in TACTICS}
         assert tactics[AUTO]["chosen"] in TACTICS
-        assert tactics[TREE]["state_rows"] > tactics[MJOIN]["state_rows"] == tactics[PARALLEL_MJOIN]["state_rows"]
+        kept = {name: tactics[name]["state_rows"] for name in TACTICS}
+        assert kept[PARALLEL_TREE] > kept[TREE] > kept[MJOIN] == kept[PARALLEL_MJOIN]
     twenty = by_x["streams", 20]["tactics"]
     paths = {name: twenty[name]["path"] for name in TACTICS}
     assert paths == {TREE: (19 + sum(range(1, 20))) / 20, PARALLEL_TREE: 1, MJOIN: 19, PARALLEL_MJOIN: 1}
@@ -267,13 +268,13 @@ def test_tables_are_for_people() -> None:
     assert "| mjoin | 100, 50, 50 | 1.5 | 1 | 20 | 12.5% |".replace(", ", " | ") in lines
     assert "| streams 20 | tree | mjoin | 2.1 | 0.1 |" in lines
     assert "| tree_over_probe_floor | - |" in lines
-    assert panels(cells)["mean µs, rows with a result, by streams"][MJOIN] == [(20, 101.0)]
+    assert panels(cells)["mean µs to a result, by streams"][MJOIN] == [(20, 101.0)]
 
 
 def test_the_machine_has_a_kind_and_no_name() -> None:
     told = machine()
     assert told["cores"] >= 1 and told["processor"]
-    assert {"python", "numpy", "numba", "pyarrow", "sqlglot"} < told["versions"].keys()
+    assert {"python", "numpy", "numba", "pyarrow", "sqlglot"} <= told["versions"].keys()
     assert "node" not in told and "host" not in told
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from transom.benchmarks import shared, shared_plan_search, shared_throughput
+from transom.benchmarks import shared, shared_plan_search, shared_throughput, shared_throughput_report
 from transom.benchmarks.shared_cases import CASES, GREATEST, GROUPS, PLAN, QUERIES
 from transom.benchmarks.shared_fingerprint import IMPLIED
+from transom.benchmarks.shared_overload import Rush
 from transom.benchmarks.shared_scheduling import Case, Seed, run_case, run_seeds
 from transom.benchmarks.shared_scheduling_report import Findings, panels, summary
-from transom.benchmarks.shared_throughput import Cell, Effort, Separate, Shared, batches, measure
+from transom.benchmarks.shared_throughput import Cell, Effort, Separate, Shared, batches, crowds_of, measure
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.simulation import Plan
 
@@ -112,6 +113,7 @@ def test_it_runs_and_ends_in_a_summary(
 def test_a_quick_run_is_for_people_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(shared, "PLAN", SMALL)
     monkeypatch.setattr(shared, "QUICK_CELLS", (Cell(2, 1.0, largest=300),))
+    monkeypatch.setattr(shared, "QUICK_RUSH", Rush(0.1, 0.2, 0.2, buffer=100, windows=(10, 30)))
     asked = argparse.Namespace(json=False, quick=True, plot=None, part=None)
     assert shared.main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -119,6 +121,7 @@ def test_a_quick_run_is_for_people_too(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert sum(line.startswith("| the default |") for line in lines) == 1
     assert not any("plans" in line for line in lines)
     assert sum(line.startswith("| 1 | 2 | 65,536 |") for line in lines) == 1
+    assert sum(line.startswith("| admandf | ") for line in lines) == 1
 
 
 def test_seeds_that_drop_more_are_named() -> None:
@@ -164,7 +167,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "matches", "emit"), [(3, 0.5, "lifetimes"), (1, 4.0, "lifetimes"), (3, 2.0, "changes")]
+    ("queries", "matches", "emit"), [(3, 0.5, "lifetimes"), (1, 4.0, "lifetimes"), (2, 2.0, "changes")]
 )
 def test_shared_queries_keep_what_the_largest_keeps(
     queries: int, matches: float, emit: str, small_batches: None
@@ -182,6 +185,7 @@ def test_separate_queries_take_turns_in_crowds(small_batches: None, monkeypatch:
     whole = measure(Cell(5, 1.0, largest=500), TINY_EFFORT)
     monkeypatch.setattr(shared_throughput, "TOGETHER", 2)
     parts = measure(Cell(5, 1.0, largest=500), TINY_EFFORT)
+    assert [list(crowd) for crowd in crowds_of(5)] == [[1, 4], [0, 3], [2]]
     assert parts.separate.state == whole.separate.state
     assert (parts.alone, parts.shared.state, parts.matches) == (whole.alone, whole.shared.state, whole.matches)
 
@@ -207,15 +211,18 @@ def test_narrow_windows_see_less_of_the_same_join(small_batches: None) -> None:
 def test_part_b_runs_and_ends_in_a_summary(
     tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells = [Cell(queries, 0.04, largest=1_000) for queries in (1, 100)]
+    monkeypatch.setattr(shared_throughput_report, "QUERIES", 5)
+    cells = [Cell(queries, 0.04, largest=1_000) for queries in (1, 5)]
     monkeypatch.setattr(shared, "CELLS", (*cells, Cell(2, 1.0, "changes", largest=300)))
     monkeypatch.setattr(shared, "EFFORT", TINY_EFFORT)
     chart = tmp_path / "throughput.svg"
     asked = argparse.Namespace(json=True, quick=False, plot=str(chart), part=["b"])
     assert shared.main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
     assert list(told) == ["cells", "settings", "summary"]
-    assert [(cell["part"], cell["queries"]) for cell in told["cells"]] == [("b", 1), ("b", 100), ("b", 2)]
+    assert printed.err.count(" of the largest") == 3
+    assert [(cell["part"], cell["queries"]) for cell in told["cells"]] == [("b", 1), ("b", 5), ("b", 2)]
     found = told["summary"]
     assert found["state_ratio_100"] <= 1.2
     assert found["throughput_ratio_100"] == pytest.approx(told["cells"][1]["throughput_ratio"], abs=0.1)

@@ -9,9 +9,8 @@ import pytest
 from tests.conformance.conformance import Case, disagreement, inputs, load
 from tests.run_locally import row_by_row
 from tests.runtimes_under_test import RUNTIMES
-from tests.told_slides import run_within_budget
+from tests.told_slides import run_within_budget, slide_state
 from transom.cql.statements import parse_statements
-from transom.kernels.slide_join.memory import SlideJoinState
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner import slide_join
 from transom.planner.plan import plan
@@ -61,7 +60,7 @@ def test_conformance_within_a_budget(case: Case, monkeypatch: pytest.MonkeyPatch
             assert not slides.unfinished and not slides.voided
             told = disagreement(case, statement.query.schema, slides.history())
             assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {budget} bytes)\n{told}"
-            (state,) = pipeline.state.part.operators[-1]
-            assert isinstance(state, SlideJoinState) and not state.windows and not state.stored
+            state = slide_state(pipeline)
+            assert not state.windows and not state.stored
             ways.update(state.report.tactics)
     assert any("two-pass" in way for way in ways), ways

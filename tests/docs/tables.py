@@ -160,6 +160,7 @@ def options() -> str:
     for option in OPTIONS.values():
         default = {
             "tick": format_duration(OPTIONS["tick"].default),
+            "step_budget": format_duration(OPTIONS["step_budget"].default),
             "origin": "the first row that is admitted",
             "batch_files": "as many as there are",
         }

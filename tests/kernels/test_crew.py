@@ -100,6 +100,8 @@ def test_later_tasks_run_one_after_the_other_in_order(crew: Crew, shuffled: None
 
     for i in range(30):
         crew.later(task(i))
+        if i % 3:
+            crew.go()
         if i % 7 == 6:
             crew.settle()
             assert done == list(range(i + 1))
@@ -111,6 +113,7 @@ def test_later_returns_before_the_task_is_done(crew: Crew) -> None:
     gate = threading.Lock()
     gate.acquire()
     crew.later(gate.acquire)
+    crew.go()
     gate.release()
     crew.settle()
     assert gate.locked()
@@ -120,6 +123,8 @@ def test_a_later_task_runs_though_nobody_waits_for_it() -> None:
     crew = Crew(1)
     done = threading.Event()
     crew.later(done.set)
+    assert not its_threads()
+    crew.go()
     assert done.wait(60)
     crew.close()
     assert crew.handed_over == 1
@@ -133,6 +138,7 @@ def test_tasks_use_the_crew_themselves(crew: Crew, shuffled: None) -> None:
 
     for _ in range(3):
         crew.later(lambda: found.append(crew.each([number(1), number(2), lambda: deep(2)])))
+        crew.go()
         assert crew.each([lambda: deep(3), number(5)]) == [27, 5]
     crew.settle()
     assert found == [[1, 2, 9]] * 3
@@ -145,6 +151,7 @@ def test_settle_raises_what_a_task_raised_and_nothing_behind_it_is_done(crew: Cr
     crew.later(lambda: done.append(int(hold.acquire())))
     crew.later(lambda: done.append(failing("later")()))
     crew.later(lambda: done.append(3))
+    crew.go()
     hold.release()
     with pytest.raises(ValueError, match="later"):
         crew.settle()
@@ -156,6 +163,7 @@ def test_settle_raises_what_a_task_raised_and_nothing_behind_it_is_done(crew: Cr
 
 def test_close_is_quiet_and_a_closed_crew_starts_again(crew: Crew) -> None:
     crew.later(failing("nobody asks"))
+    crew.go()
     crew.close()
     assert not its_threads()
     crew.settle()
@@ -167,6 +175,7 @@ def test_close_is_quiet_and_a_closed_crew_starts_again(crew: Crew) -> None:
 def test_close_waits_for_what_is_under_way(crew: Crew) -> None:
     done: list[int] = []
     crew.later(lambda: time.sleep(0.02))
+    crew.go()
     crew.later(lambda: done.append(1))
     crew.close()
     assert done == [1]

@@ -79,11 +79,12 @@ def test_what_only_a_query_that_has_gone_wanted_is_let_go() -> None:
     assert kept(group) < 40
 
 
-def test_a_query_that_comes_sees_its_columns_from_there_on() -> None:
-    group = GroupPipeline([member("first", by_time(4))], CATALOGUE)
+@pytest.mark.parametrize("window", ["RANGE 50 SECONDS", "ROWS 30", "ROWS 30 RANGE 50 SECONDS"])
+def test_a_query_that_comes_sees_its_columns_from_there_on(window: str) -> None:
+    group = GroupPipeline([member("first", by_time(12))], CATALOGUE)
     feed(group.trunk, 0, 20)
     group.advance()
-    group.add(member("second", by_time(50, ", s.g, t.g AS h")))
+    group.add(member("second", JOIN.format(window, window, ", s.g, t.g AS h")))
     feed(group.trunk, 20, 40)
     output, _ = group.advance()
     assert output is not None
@@ -123,3 +124,17 @@ def test_a_checkpoint_knows_its_queries_by_name() -> None:
         GroupPipeline([member("a", by_time(6))], CATALOGUE).restore(saved)
     with pytest.raises(CheckpointError):
         GroupPipeline([member("a", by_time(5))], CATALOGUE).restore(saved[:-1])
+
+
+def test_columns_that_a_query_only_picks_are_picked_where_it_narrows_the_join() -> None:
+    picked, computed = member("picked", by_time(5, ", t.g AS h")), member("computed", by_time(5, " + 1 AS m, t.g AS h"))
+    group = GroupPipeline([picked, computed], CATALOGUE)
+    of_picked, of_computed = (branch.part._kernels for branch in group.branches)
+    assert of_picked[1] == () and of_picked[0][0].schema.names == ["k", "h"]  # type: ignore[attr-defined]
+    assert len(of_computed[1]) == 1
+    feed(group.trunk, 0, 20)
+    output, _ = group.advance()
+    assert output is not None
+    first, second = (rows.column("h").to_pylist() for rows in output.answers)
+    assert first == second and len(first) > 20
+    assert group.branches[0].state.part.counters[1].rows_out == group.branches[0].state.part.counters[0].rows_out > 0

@@ -9,6 +9,10 @@ import pytest
 from transom import Session
 
 NOON = datetime(2024, 5, 1, 12)
+THREE = (
+    "SELECT x.a FROM s [RANGE 3 SECONDS] AS x, t [RANGE 2 SECONDS] AS y, s [RANGE 1 SECOND] AS z"
+    " WHERE x.k = y.k AND y.k = z.k"
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,8 @@ NOON = datetime(2024, 5, 1, 12)
         ("SELECT a FROM s [PARTITION BY k ROWS 2]", "partition_rows", 4),
         ("SELECT DISTINCT k FROM s [RANGE 3 SECONDS]", "counting", 3),
         ("SELECT x.a FROM s [RANGE 3 SECONDS] AS x JOIN t [RANGE 2 SECONDS] AS y USING (k)", "ring_hash", 5),
+        (f"SET multiway = 'mjoin'; {THREE}", "mjoin", 6),
+        (f"SET multiway = 'parallel_mjoin'; {THREE}", "parallel_mjoin", 6),
         ("SELECT a FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]", "slide_range", 8),
         ("SELECT a FROM s [RANGE 3 SECONDS]", "range", 0),
     ],

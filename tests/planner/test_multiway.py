@@ -96,6 +96,13 @@ def test_what_is_no_key_is_a_predicate_and_what_can_fail_comes_last() -> None:
     assert str(node.last) == "(((x + 1) > x) AND ((x + x) = x))"
 
 
+def test_a_decimal_becomes_a_double_without_fail() -> None:
+    """0.5 is a DECIMAL, and a band over doubles is asked as soon as both sides are there."""
+    band = "ABS(CAST(A.x AS DOUBLE) - CAST(B.x AS DOUBLE)) < 0.5"
+    _, node = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = B.k AND B.k = C.k AND {band}")
+    assert len(node.residual) == 1 and node.last is None
+
+
 def test_several_columns_of_one_input_in_a_class_are_compared() -> None:
     _, node = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = B.k AND C.k = B.k AND A.x = C.k")
     assert keys(node) == [["k"], ["k"], ["k"]]

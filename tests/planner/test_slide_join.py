@@ -6,6 +6,7 @@ import pytest
 
 from transom.core.errors import OptionError, RefusedError
 from transom.cql.statements import parse_statements
+from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.options import read_option
 from transom.plan.slide_join import SlideJoin
@@ -29,11 +30,13 @@ def planned(query: str, **options: str) -> Operator:
 
 def test_auto_runs_slide_by_slide_where_there_is_a_budget() -> None:
     assert planned(JOIN).kind == "ToStream"
-    root = planned(JOIN, memory="64 MB")
+    markers = planned(JOIN, memory="64 MB")
+    (root,) = markers.inputs
+    assert markers.kind == "SlideMarks" and [need.kind for need in markers.needs] == ["single"]
     assert (root.kind, root.tactic.name) == ("SlideJoin", "hybrid")
     assert isinstance(root.node, SlideJoin) and root.node.memory == 64 << 20
     assert root.schema.names == ["attempt", "status", "x"]
-    assert [need.kind for need in root.needs] == ["single", "single"]
+    assert [need.kind for need in root.needs] == ["keys", "keys"]
 
 
 @pytest.mark.parametrize("tactic", ["incremental", "full", "hybrid"])
@@ -91,8 +94,18 @@ def test_budgets_that_cannot_be() -> None:
             read_option("memory", wrong)
 
 
+def test_a_budget_is_divided_among_buckets() -> None:
+    root = planned(JOIN, memory="64 MB")
+    catalogue = Catalogue()
+    assert Layout(root, catalogue, "changes", 16).buckets == 16
+    with pytest.raises(RefusedError, match="divided among 17 buckets") as refused:
+        Layout(root, catalogue, "changes", 17)
+    assert "68 MB" in str(refused.value)
+
+
 def test_explain_tells_the_tactic_and_why_not_the_others() -> None:
     text = explain_text(planned(JOIN, memory="64 MB"))
-    assert text.startswith("#5 slide join hybrid: a.k = b.k over [RANGE 4 SECOND SLIDE 1 SECOND]")
+    assert text.startswith("#6 slide markers: a marker a slide, attempt, status, x")
+    assert "#5 slide join hybrid: a.k = b.k over [RANGE 4 SECOND SLIDE 1 SECOND]" in text
     assert "within 67,108,864 bytes, the rest on disk" in text
     assert "not incremental: results that do not fit" in text and "not full: joins what it has joined before" in text

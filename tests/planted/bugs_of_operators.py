@@ -31,8 +31,8 @@ COUNTING: Final = (
     Bug(
         "value_forgotten_too_early",
         "kernels/tally.py",
-        "(self.counts[:, touched] == 0).all(axis=0)",
-        "(self.counts[:, touched] == 0).any(axis=0)",
+        "counts[0, k] == 0 and counts[1, k] == 0 and entry_of[k] < 0",
+        "(counts[0, k] == 0 or counts[1, k] == 0) and entry_of[k] < 0",
         "a value that is in one input of a set operation only is forgotten while it is there",
     ),
     Bug(

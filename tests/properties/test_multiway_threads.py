@@ -52,7 +52,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         example = lively_example(random, statement)
         example.catalogue.options["multiway"] = tactic
         workers = random.choice([1, 2, 4])
-        monkeypatch.setattr("os.cpu_count", lambda: workers + 1)
+        monkeypatch.setattr("transom.kernels.crew.processors", lambda: workers + 1)
         for module in (mjoin, parallel_tree):
             monkeypatch.setattr(module, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(module, "BLOCK", random.choice([8, 1 << 20]))

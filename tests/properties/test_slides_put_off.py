@@ -18,11 +18,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.run_locally import batch_of
-from tests.told_slides import ToldSlides
+from tests.told_slides import ToldSlides, slide_state
 from transom.core.time import SECOND, to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.slide_join import labour
-from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
@@ -32,7 +31,7 @@ from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 5
+EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 8
 START = 1_700_000_000 * SECOND
 ARRIVING = "CREATE STREAM {name} (k INTEGER, x INTEGER) WITH (time = 'arrival');"
 TIMED = "CREATE STREAM {name} (ts TIMESTAMP INVISIBLE, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts);"
@@ -89,7 +88,7 @@ class Trial:
 
     def run(self) -> None:
         with self.open_ones:
-            for _ in range(self.random.randint(10, 40)):
+            for _ in range(self.random.randint(10, 30)):
                 self.push(self.random.choice(self.names), self.random.choice([1, 1, 3, 12]))
                 self.clock.now += self.random.choice([0, 0, 200_000, 1_500_000])
                 for _ in range(self.random.choice([0, 0, 1, 5])):
@@ -143,8 +142,7 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         wrong = difference(expected, trial.told.history())
         assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
         assert not trial.told.unfinished
-        (state,) = trial.pipeline.state.part.operators[-1]
-        assert isinstance(state, SlideJoinState)
+        state = slide_state(trial.pipeline)
         assert not state.works and not state.windows and not state.stored
         report = state.report
         assert report.put_off == len(trial.told.voided) == report.completed_later
@@ -154,4 +152,4 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         seen["lively"] += len(expected.instants) > 3
 
     check()
-    assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] > EXAMPLES // 3, seen
+    assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] >= EXAMPLES // 5, seen

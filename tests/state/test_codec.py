@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.run_locally import Rows, batch_of
+from tests.told_slides import slide_state
 from transom.core.errors import CheckpointError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.lifetimes import Run
 from transom.kernels.row_store import FixedColumn
-from transom.kernels.slide_join.memory import SlideJoinState, SlideWork
+from transom.kernels.slide_join.memory import SlideWork
 from transom.pipeline.branch import BranchState, Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GROUP_CLASSES, GroupPipeline
@@ -84,8 +85,8 @@ def running_slides() -> Pipeline:
     windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
     text = f"RSTREAM(SELECT a.k FROM {windows} AS a, {windows} AS b WHERE a.k = b.k)"
     pipeline = running(f"SET slide_join = 'incremental'; SET memory = '4 MB'; {text}", "changes", 14)
-    (state,) = pipeline.state.part.operators[-1]
-    assert isinstance(state, SlideJoinState) and state.reader is not None
+    state = slide_state(pipeline)
+    assert state.reader is not None
     next(state.pieces).spill(state.reader)
     state.works.append(SlideWork(state.at, put_off=True))
     return pipeline

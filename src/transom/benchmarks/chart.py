@@ -22,11 +22,17 @@ def write_chart(path: str, title: str, x: str, y: str, lines: Mapping[str, Point
 
 
 def write_panels(
-    path: str, title: str, x: str, y: str, panels: Mapping[str, Mapping[str, Points]], logarithmic: bool = False
+    path: str,
+    title: str,
+    x: str,
+    y: str,
+    panels: Mapping[str, Mapping[str, Points]],
+    logarithmic: bool = False,
+    ticks_at_points: bool = False,
 ) -> None:
     """Charts like `write_chart` side by side, four in a row. A line looks the same wherever its name stands.
 
-    `logarithmic` is for the y axis; the x axis always is.
+    `logarithmic` is for the y axis; the x axis always is. `ticks_at_points` has ticks where the points are, for few.
     """
     figure = _empty_figure((16, 4.2 * -(-len(panels) // 4)))
     figure.suptitle(title)
@@ -40,6 +46,10 @@ def write_panels(
             (drawn[name],) = axes.plot([point[0] for point in points], [point[1] for point in points], **look)
         axes.set_title(head)
         axes.set_xscale("log")
+        if ticks_at_points:
+            places = sorted({point[0] for points in lines.values() for point in points})
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+            axes.set_xticks([], minor=True)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         if logarithmic:
@@ -74,7 +84,7 @@ def write_grid(path: str, title: str, panels: Sequence[Panel]) -> None:
         for at, (name, (xs, ys)) in enumerate(panel.lines.items()):
             paired = len(panel.lines) > 3
             look = {"color": f"C{at // 2}", "linestyle": ("-", "--")[at % 2]} if paired else {"color": f"C{at}"}
-            axes.plot(xs, ys, label=name, **look)
+            axes.plot(xs, ys, label=name, marker="." if panel.logarithmic else "", **look)
         for begin, end in panel.shaded:
             axes.axvspan(begin, end, color="0.85", linewidth=0)
         axes.set_title(panel.title, fontsize=10)

@@ -112,7 +112,8 @@ def main(arguments: argparse.Namespace) -> int:
             "summary": summary(cells),
         }
     if arguments.plot:
-        write_panels(arguments.plot, "Joins of many inputs", "", "", panels(told["cells"]), logarithmic=True)
+        drawn = panels(told["cells"])
+        write_panels(arguments.plot, "Joins of many inputs", "", "", drawn, logarithmic=True, ticks_at_points=True)
     print(json.dumps(told, indent=2) if arguments.json else tables(told))
     return 0
 

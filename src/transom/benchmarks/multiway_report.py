@@ -19,7 +19,7 @@ _TABLES: Final = (
     (("probes",), "Streams, where a probe meets {candidates:,.0f} candidates"),
 )
 _HEADS: Final = {"columns": "all 10 columns of each", "changes": "as changes, told again at the end"}
-_AXES: Final = {"streams": "streams", "window": "seconds of window", "probes": "streams", "rate": "matches a probe"}
+_AXES: Final = {"streams": "streams", "window": "seconds", "probes": "streams", "rate": "matches"}
 
 
 # --- summary ---------------------------------------------------------------------------------------------------------
@@ -210,14 +210,14 @@ def markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 def panels(cells: Sequence[Told]) -> dict[str, dict[str, Points]]:
     """Latency of rows with a result and state, by what each experiment changes."""
     wanted: list[tuple[str, str, Callable[[Told], float]]] = [
-        ("streams", "mean µs, rows with a result", lambda one: one["with_result"]["mean_us"]),
-        ("streams", "p99 µs, rows with a result", lambda one: one["with_result"]["p99_us"]),
+        ("streams", "mean µs to a result", lambda one: one["with_result"]["mean_us"]),
+        ("streams", "p99 µs to a result", lambda one: one["with_result"]["p99_us"]),
         ("streams", "rows of state", lambda one: one["state_rows"]),
-        ("window", "mean µs, rows with a result", lambda one: one["with_result"]["mean_us"]),
+        ("window", "mean µs to a result", lambda one: one["with_result"]["mean_us"]),
         ("probes", "p50 µs, costly probes", lambda one: one["with_result"]["p50_us"]),
         ("probes", "p99 µs, costly probes", lambda one: one["with_result"]["p99_us"]),
         ("rate", "rows/s in batches", lambda one: one["rows_per_s"]),
-        ("rate", "rows of state, batches", lambda one: one["state_rows"]),
+        ("rate", "rows of state", lambda one: one["state_rows"]),
     ]
     found: dict[str, dict[str, Points]] = {}
     for experiment, head, figure in wanted:

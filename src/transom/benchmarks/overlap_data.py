@@ -19,6 +19,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from transom.core.delta import Int64s
+
 STREAMS: Final = ("a", "b")
 BASIC_WINDOWS: Final = 4
 MB: Final = 1 << 20
@@ -100,7 +102,7 @@ def basic_windows(cell: Cell) -> Iterator[Slide]:
         number += 1
 
 
-def drawn(cell: Cell, random: np.random.Generator, t: np.ndarray, first: int) -> pa.RecordBatch:  # type: ignore[type-arg]
+def drawn(cell: Cell, random: np.random.Generator, t: Int64s, first: int) -> pa.RecordBatch:
     """Rows with these times and random keys, numbered from `first`."""
     columns = {
         "ts": pa.array(t).cast(pa.timestamp("us")),

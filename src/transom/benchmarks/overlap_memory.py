@@ -27,6 +27,9 @@ from transom.core.errors import SourceError
 LEAST_INPUT: Final = 10
 """What comes in is at least so many budgets."""
 
+BATCH_ROWS: Final = 4_096
+"""Rows on their way in are no part of the join, and beside its budget: they are read in small batches."""
+
 _EVERY: Final = 0.002
 _WARMING: Final = 2_000
 """Rows of a basic window in a first run, by which everything is loaded and compiled."""
@@ -75,10 +78,10 @@ def in_own_process(cell: Cell, tactic: str, slides: int) -> dict[str, Any]:
 def watched(cell: Cell, tactic: str, slides: int) -> dict[str, Any]:
     """In this process: the most anonymous memory above what it has when idle, and what the slides took."""
     small = replace(cell, rows=min(_WARMING, cell.rows), budget_mb=4, disk_mb_s=10_000)
-    Contestant(small, tactic, small.generated(8)).query.run()
+    _contestant(small, tactic, 8).query.run()
     gc.collect()
     idle = anonymous_bytes()
-    contestant = Contestant(cell, tactic, cell.generated(slides))
+    contestant = _contestant(cell, tactic, slides)
     started = time.perf_counter()
     with Watch() as watch:
         contestant.query.run()
@@ -89,6 +92,7 @@ def watched(cell: Cell, tactic: str, slides: int) -> dict[str, Any]:
     return {
         **described(cell),
         "tactic": tactic,
+        "batch_rows": BATCH_ROWS,
         "input_mb": digits(2 * slides * cell.rows * cell.row_bytes / MB),
         "peak_mb": digits((watch.peak - idle) / MB),
         "peak_over_budget_mb": digits((watch.peak - idle - budget) / MB),
@@ -102,6 +106,10 @@ def watched(cell: Cell, tactic: str, slides: int) -> dict[str, Any]:
         "ms": digits(1e3 * seconds / max(report.complete, 1)),
         "estimates": estimated(found.estimates),
     }
+
+
+def _contestant(cell: Cell, tactic: str, slides: int) -> Contestant:
+    return Contestant(cell, tactic, f"{cell.generated(slides)} SET batch_rows = {BATCH_ROWS};")
 
 
 def main(arguments: Sequence[str]) -> int:

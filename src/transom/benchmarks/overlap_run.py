@@ -3,7 +3,8 @@
 A query is planned and run as a user has it, with `SET slide_join`, `SET memory` and `SET disk_speed` in its text. A
 slide is what follows from the rows of a basic window: they are handed to the query, and all rows of the slide that is
 due then are handed to a function, which counts them. Time is that on the wall, because a disk is waited for. Every
-tactic takes a basic window before any takes the next one, so that whatever else the machine does hits all of them.
+tactic takes a basic window before any takes the next one, so that whatever else the machine does hits all of them; who
+is first changes.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Contestant:
     """The query by one tactic, ready to take basic windows."""
 
     def __init__(self, cell: Cell, tactic: str, declarations: str = "") -> None:
-        self.results, self._sums, self._checked = 0, [0, 0], True
+        self.tactic, self.results = tactic, 0
+        self._sums, self._checked = [0, 0], True
         session = Session()
         text = f"{declarations or cell.declarations()} SET slide_join = '{tactic}'; {cell.settings} {cell.query};"
         planned = session.prepare(text)[-1]
@@ -118,8 +120,9 @@ def _measured(cell: Cell, effort: Effort, contestants: Mapping[str, Contestant])
     spent = 0.0
     while (count := len(measured[FULL])) < effort.slides or (count < effort.most and spent < effort.seconds):
         rows = next(feed)
-        for tactic, each in contestants.items():
-            measured[tactic].append(each.take(rows, checked=False))
+        for place in range(len(TACTICS)):
+            tactic = TACTICS[(place + count) % len(TACTICS)]
+            measured[tactic].append(contestants[tactic].take(rows, checked=False))
             spent += measured[tactic][-1].seconds
     _check(contestants)
     tactics = {}

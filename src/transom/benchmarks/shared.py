@@ -2,7 +2,8 @@
 
 Part a: which work is done first when not all can be, the experiment of paper 2. It is a simulation: it has no noise and
 is the same on any machine. Part b: the rate and the state of queries that share their join, and of the same queries
-each by itself. `--part` chooses some parts; without it all are run.
+each by itself. Part c: rows that come at twice the rate that can be kept up with, for real. `--part` chooses some
+parts; without it all are run.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from transom.benchmarks import shared_overload as overloaded
 from transom.benchmarks import shared_throughput_report as throughput_report
 from transom.benchmarks.chart import Panel, write_grid
 from transom.benchmarks.machine import machine
 from transom.benchmarks.shared_cases import CASES, OTHER_PLANS, PLAN, WORLD
+from transom.benchmarks.shared_overload import Rush
 from transom.benchmarks.shared_scheduling import (
     VARIED,
     Case,
@@ -40,7 +43,9 @@ CELLS: Final = (
     *(Cell(queries, MATCHES[0], "changes") for queries in COUNTS[:3]),
 )
 QUICK_CELLS: Final = tuple(Cell(queries, matches, largest=20_000) for matches in MATCHES[:2] for queries in COUNTS[:3])
-EFFORT: Final = Effort(runs=5, seconds=0.5, most_seconds=30.0)
+EFFORT: Final = Effort(runs=5, seconds=0.5, most_seconds=20.0)
+RUSHED: Final = ("fifo", "mqt", "mandf", "admandf", "slack")
+QUICK_RUSH: Final = Rush(0.3, 1.0, 1.0, buffer=500, windows=(50, 100, 200))
 QUICK_EFFORT: Final = Effort(runs=2, seconds=0.2, most_seconds=4.0)
 
 
@@ -111,6 +116,7 @@ def throughput(quick: bool) -> Part:
     for cell in cells:
         _say(f"{cell.queries} queries, {cell.matches:g} matches a row and query, as {cell.emit} ..")
         found.append(measure(cell, effort))
+        _say(throughput_report.in_short(found[-1]))
     return Part(
         [throughput_report.told(outcome) for outcome in found],
         {"effort": asdict(effort), "machine": machine()},
@@ -121,7 +127,26 @@ def throughput(quick: bool) -> Part:
     )
 
 
-PARTS: Final = {"a": scheduling, "b": throughput}
+def overload(quick: bool) -> Part:
+    """Part c. A quick run has a short rush, and one policy."""
+    rush, policies = (QUICK_RUSH, ("admandf",)) if quick else (Rush(), RUSHED)
+    _say("the capacity ..")
+    rate = overloaded.capacity(rush)
+    found = []
+    for policy in policies:
+        _say(f"twice {rate:,.0f} rows a second of each stream, {policy} ..")
+        found.append(overloaded.measure(policy, rush, rate))
+    return Part(
+        [overloaded.told(outcome) for outcome in found],
+        {"rush": asdict(rush), "machine": machine()},
+        overloaded.summary(found),
+        overloaded.tables(found),
+        "More rows than can be joined",
+        overloaded.panels(found),
+    )
+
+
+PARTS: Final = {"a": scheduling, "b": throughput, "c": overload}
 
 
 def _say(what: str) -> None:

@@ -198,35 +198,37 @@ class Separate:
 
 def measure(cell: Cell, effort: Effort) -> Outcome:
     """Fill the windows, then let both take turns."""
-    crowds = -(-cell.queries // TOGETHER)
-    shared, separate = Shared(cell), Separate(cell, range(crowds - 1, cell.queries, crowds))
+    first, *others = crowds = crowds_of(cell.queries)
+    shared, separate = Shared(cell), Separate(cell, first)
     brought = batches(cell)
     filling = list(islice(brought, -(-cell.largest // cell.batch)))
     for pair in filling:
         _timed(shared, [pair])
-        spent = crowds * _timed(separate, [pair])
+        spent = len(crowds) * _timed(separate, [pair])
     filled = sum(shared.counts)
     at_most = max(1, int(effort.most_seconds / effort.runs / spent))  # batches in a turn
     turns: list[list[Pair]] = []
     took: list[float] = []
     took_apart: list[float] = []
-    while len(turns) < effort.runs and crowds * sum(took_apart) < effort.most_seconds:
-        turns.append([])
-        took.append(0.0)
-        while len(turns[-1]) < at_most and took[-1] < effort.seconds:
-            turns[-1].append(next(brought))
-            took[-1] += _timed(shared, turns[-1][-1:])
-        took_apart.append(_timed(separate, turns[-1]))
-    alone = Kept.of(separate.states()[-1])  # the largest window is the last of the first crowd
-    _check(shared.counts[crowds - 1 :: crowds], separate.counts)
+    while len(turns) < effort.runs and len(crowds) * sum(took_apart) < effort.most_seconds:
+        turn = [next(brought)]
+        seconds = _timed(shared, turn)
+        while len(turn) < at_most and seconds < effort.seconds:
+            turn.append(next(brought))
+            seconds += _timed(shared, turn[-1:])
+        turns.append(turn)
+        took.append(seconds)
+        took_apart.append(_timed(separate, turn))
+    alone = Kept.of(separate.states()[-1])
+    _check(shared.counts[first.start :: first.step], separate.counts)
     kept_apart = Kept.of(separate.states())
-    for crowd in range(crowds - 1):
+    for crowd in others:
         del separate
-        separate = Separate(cell, range(crowd, cell.queries, crowds))
+        separate = Separate(cell, crowd)
         _timed(separate, filling)
         for number, turn in enumerate(turns):
             took_apart[number] += _timed(separate, turn)
-        _check(shared.counts[crowd::crowds], separate.counts)
+        _check(shared.counts[crowd.start :: crowd.step], separate.counts)
         kept_apart += Kept.of(separate.states())
     rows = [sum(len(batch) for pair in turn for batch in pair) for turn in turns]
     told = sum(shared.counts) - filled
@@ -239,6 +241,16 @@ def measure(cell: Cell, effort: Effort) -> Outcome:
         rows=sum(rows),
         matches=told / sum(rows) / cell.queries,
     )
+
+
+def crowds_of(queries: int) -> list[range]:
+    """The numbers of those that are in memory together; the first crowd ends with the largest window.
+
+    >>> [list(crowd) for crowd in crowds_of(4)]
+    [[0, 1, 2, 3]]
+    """
+    count = -(-queries // TOGETHER)
+    return [range((queries - 1 - crowd) % count, queries, count) for crowd in range(count)]
 
 
 def batches(cell: Cell) -> Iterator[Pair]:

@@ -53,6 +53,12 @@ def _told(one: Measured) -> dict[str, int]:
     return {"rows_per_s": round(one.rows_per_s), "state_bytes": one.state.bytes, "state_rows": one.state.rows}
 
 
+def in_short(outcome: Outcome) -> str:
+    shared, separate = outcome.shared.rows_per_s, outcome.separate.rows_per_s
+    ratio, state = outcome.throughput_ratio, outcome.state_ratio
+    return f"{_short(shared)} rows/s, separate {_short(separate)}: {ratio:.3g} times; state {state:.3g} of the largest"
+
+
 def tables(outcomes: Sequence[Outcome]) -> str:
     """All figures, for people."""
     heads = [
@@ -75,9 +81,8 @@ def tables(outcomes: Sequence[Outcome]) -> str:
 
 def _line(outcome: Outcome) -> list[str]:
     cell, shared, separate = outcome.cell, outcome.shared, outcome.separate
-    form = "" if cell.emit == "lifetimes" else f", as {cell.emit}"
     return [
-        f"{cell.matches:g}{form}",
+        f"{cell.matches:g}{_form(outcome)}",
         f"{cell.queries}",
         f"{cell.batch:,}",
         _short(shared.rows_per_s),
@@ -89,6 +94,10 @@ def _line(outcome: Outcome) -> list[str]:
     ]
 
 
+def _form(outcome: Outcome) -> str:
+    return "" if outcome.cell.emit == "lifetimes" else f", as {outcome.cell.emit}"
+
+
 def _short(value: float) -> str:
     """Three digits that count."""
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
@@ -98,9 +107,7 @@ def panels(outcomes: Sequence[Outcome]) -> list[Panel]:
     """Rates by the number of queries, a panel for each number of matches; then how they compare, and the state."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        cell = outcome.cell
-        form = "" if cell.emit == "lifetimes" else f", as {cell.emit}"
-        groups.setdefault(f"{cell.matches:g} matches{form}", []).append(outcome)
+        groups.setdefault(f"{outcome.cell.matches:g} matches a row and query{_form(outcome)}", []).append(outcome)
 
     def line(of: Sequence[Outcome], figure: Callable[[Outcome], float]) -> tuple[list[float], list[float]]:
         return [float(o.cell.queries) for o in of], [figure(o) for o in of]
@@ -111,7 +118,7 @@ def panels(outcomes: Sequence[Outcome]) -> list[Panel]:
             "shared": line(some, lambda o: o.shared.rows_per_s),
             "separate": line(some, lambda o: o.separate.rows_per_s),
         }
-        found.append(Panel(f"{name} a row and query", "queries", "rows a second", rates, logarithmic=True))
+        found.append(Panel(name, "queries", "rows a second", rates, logarithmic=True))
     ratios = {name: line(some, lambda o: o.throughput_ratio) for name, some in groups.items()}
     found.append(Panel("rate, shared over separate", "queries", "times", ratios, logarithmic=True))
     first = next(iter(groups.values()))

@@ -21,9 +21,13 @@ BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
         "transom.benchmarks.multiway",
         "joins of many streams: latency, state and rate of tree, mjoin, their parallel forms and auto, in three parts",
     ),
+    "overlap": (
+        "transom.benchmarks.overlap",
+        "joins of sliding windows within a memory budget: a slide by incremental, full and hybrid, memory, and a burst",
+    ),
     "shared": (
         "transom.benchmarks.shared",
-        "many queries on one join: which work goes first when not all can be done; rate and state, shared or not",
+        "many queries on one join: which work goes first when not all can be; rate and state, shared or not; overload",
     ),
     "spark-join": (
         "transom.benchmarks.spark_join",

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
     bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
     bench.add_argument(
-        "--part", type=_part, choices=(1, 2, 3, "a", "b"), nargs="+", help="multiway, shared: these alone"
+        "--part", type=_part, choices=(1, 2, 3, "a", "b", "c"), nargs="+", help="multiway, shared: these alone"
     )
     bench.add_argument("--read", metavar="FILE", nargs="+", help="multiway: show what --json wrote to these files")
     bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")

@@ -23,7 +23,8 @@ from transom.plan.catalogue import (
     TableDefinition,
 )
 from transom.program.planned import Planned
-from transom.session import Emit, Session
+from transom.program.standing import Emit
+from transom.session import Session
 
 HELP: Final = """\
 A statement may have several lines, and ends with a ;

@@ -103,7 +103,13 @@ def _value(name: str, value: Any) -> str:
     """
     if value is None:
         return "none"
-    return format_duration(value) if name == "tick" else instant_text(value) if name == "origin" else str(value)
+    return (
+        format_duration(value)
+        if name in ("tick", "step_budget")
+        else instant_text(value)
+        if name == "origin"
+        else str(value)
+    )
 
 
 def _columns(columns: Schema, invisible: frozenset[str] = frozenset()) -> str:

@@ -20,6 +20,8 @@ def summary(statuses: Iterable[Status]) -> str:
         lines += [f"  {line}" for one in status.operators if one.slides is not None for line in one.slides.lines()]
         if status.latency is not None:
             lines.append(f"  {status.latency}")
+        if status.overload is not None:
+            lines.append(f"  {status.overload}")
     return "\n".join(lines)
 
 

@@ -19,12 +19,12 @@ def address_of(array: Any) -> int:
     return address
 
 
-def _reader(bits: int, gives: Any) -> Any:
-    """A function (address, index) that reads the element of so many bits."""
+def _reader(element: Any, gives: Any) -> Any:
+    """A function (address, index) that reads an element of this kind."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         address, index = arguments
-        pointer = builder.inttoptr(address, ir.IntType(bits).as_pointer())
+        pointer = builder.inttoptr(address, element.as_pointer())
         return builder.load(builder.gep(pointer, [index]))
 
     def typed(context, address, index):  # type: ignore[no-untyped-def]
@@ -33,5 +33,6 @@ def _reader(bits: int, gives: Any) -> Any:
     return intrinsic(typed)
 
 
-word_at: Final = _reader(64, types.int64)
-byte_at: Final = _reader(8, types.uint8)
+word_at: Final = _reader(ir.IntType(64), types.int64)
+byte_at: Final = _reader(ir.IntType(8), types.uint8)
+number_at: Final = _reader(ir.DoubleType(), types.float64)

@@ -27,12 +27,13 @@ _Inbox = SimpleQueue[_Job | None]
 
 
 class Crew:
-    """At most `workers` threads; without a number, one for each processor but the caller's.
+    """At most `workers` threads; without a number, one for each processor that there is for us, but the caller's.
 
     >>> crew = Crew()
     >>> crew.each([lambda: 1, lambda: 2, lambda: 3])
     [1, 2, 3]
     >>> crew.later(lambda: print("meanwhile"))
+    >>> crew.go()
     >>> crew.settle()
     meanwhile
     >>> crew.close()
@@ -42,7 +43,7 @@ class Crew:
     """Called before and after every task, in its thread: tests shuffle here who comes first."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = max(1, (os.cpu_count() or 1) - 1) if workers is None else workers
+        self.workers = max(1, processors() - 1) if workers is None else workers
         assert self.workers >= 1
         self._inbox: _Inbox = SimpleQueue()
         self._threads: list[Thread] = []
@@ -71,8 +72,15 @@ class Crew:
         return group.results
 
     def later(self, task: _Job) -> None:
-        """Do it in another thread, after all tasks handed over before it, and without waiting for it."""
-        if self._line.add(task):
+        """To be done after all tasks that were left before it: by another thread once `go` says so, or by `settle`.
+
+        Until then nobody is woken: he would want the interpreter while the caller still needs it for something urgent.
+        """
+        self._line.add(task)
+
+    def go(self) -> None:
+        """Let another thread do what was left for later, without waiting for it."""
+        if self._line.somebody_is_needed():
             self._call(self._line.work, 1)
 
     def settle(self) -> None:
@@ -167,10 +175,14 @@ class _Line:
         self._busy = False
         self._resting = Condition()
 
-    def add(self, task: _Job) -> bool:
-        """Whether somebody has to be called to do it."""
+    def add(self, task: _Job) -> None:
+        self._tasks.append(task)
+
+    def somebody_is_needed(self) -> bool:
+        """Whether there are tasks that nobody was called for yet; whoever asks calls him."""
+        if not self._tasks:
+            return False
         with self._resting:
-            self._tasks.append(task)
             needed = not (self._called or self._busy)
             self._called = self._called or needed
             return needed
@@ -245,6 +257,14 @@ def _dismiss(inbox: _Inbox, threads: list[Thread]) -> None:
     for _ in threads:
         inbox.put(None)
     threads.clear()
+
+
+def processors() -> int:
+    """How many this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # systems that do not tell
+        return os.cpu_count() or 1
 
 
 @cache

@@ -23,8 +23,8 @@ class Step:
 
     `horizon` is the last instant at which something can happen when all input has ended; RSTREAM over slides stops
     there. `crew` are threads for kernels that say `uses_crew`; without one, everything is done by the caller.
-    `spill` is room on disk for those that say `uses_spill`. `tell` takes rows of the answer before the step is over,
-    where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not wait.
+    `spill` is room on disk for those that keep to a memory budget. `tell` takes rows of the answer before the step is
+    over, where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not wait.
     """
 
     before: int

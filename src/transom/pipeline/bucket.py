@@ -35,6 +35,7 @@ from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing
 from transom.pipeline.part import Part
 from transom.pipeline.side import count_reasons, refused_rows
+from transom.pipeline.spilling import store_of
 from transom.pipeline.way import pass_way
 from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
@@ -49,16 +50,18 @@ SLICE_ROWS: Final = 1 << 15
 
 
 class Bucket:
-    """Logic of a bucket; `state` is replaced as a whole by whoever keeps it."""
+    """Logic of a bucket; `state` is replaced as a whole by whoever keeps it. `home` is its room on disk."""
 
-    def __init__(self, layout: Layout, fragment: int, bucket: int) -> None:
+    def __init__(self, layout: Layout, fragment: int, bucket: int, home: str | None = None) -> None:
         self.layout = layout
         self.fragment = layout.fragments[fragment - 1]
         self.bucket = bucket
         self.level = layout.level[fragment]
         self.ports = {port.name: port for port in layout.ports_into(fragment)}
         ports = {(id(p.exchange.into), p.exchange.place): name for name, p in self.ports.items()}
-        self.part = Part(self.fragment.operators, ports, layout.catalogue, layout.tick)
+        store, places = store_of(layout.catalogue, home, referred=False), layout.buckets_of(fragment)
+        operators = self.fragment.operators
+        self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places)
         self.numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
         self._tells = any(o is layout.root for o in self.fragment.operators) and not layout.ports_from(fragment)
         self._tells = self._tells or any(p.exchange.place == ANSWER for p in self.ports.values())
@@ -89,6 +92,7 @@ class Bucket:
         """Everything that came for this bucket in a batch; what goes on from here."""
         parts = sorted((part for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
+        self.part.attach(self.state.part)
         self.state.steps += 1
         out = Outgoing(self.layout, self.bucket, self.level)
         self._admit(parts, out)

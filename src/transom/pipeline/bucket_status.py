@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.memory import state_bytes, state_rows
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
             ledger = state.doors.inputs[name].ledger
             inputs[bucket.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
     operators: dict[int, list[float]] = {}
+    slides: dict[int, dict[str, Any]] = {}
     for number, (came, went) in state.on_the_way.items():
         operators[int(number)] = [came, went, 0, 0.0, 0]
     for operator, counters, memory in zip(
@@ -32,6 +34,9 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
             state_bytes(memory),
             state_rows(memory),
         ]
+        for known in memory:
+            if isinstance(known, SlideJoinState):
+                slides[bucket.numbers[id(operator)]] = known.report.totals()
     return {
         "fragment": bucket.fragment.number,
         "bucket": bucket.bucket,
@@ -39,6 +44,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "seen": state.doors.seen,
         "reasons": state.reasons,
         "operators": operators,
+        "slides": slides,
         "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,

@@ -32,6 +32,7 @@ from transom.kernels.shared_join.counted_window import CountedWindowKernel
 from transom.kernels.shared_join.join import SharedJoinKernel
 from transom.kernels.shared_join.narrow import NarrowKernel
 from transom.kernels.shared_join.narrow_rows import NarrowRowsKernel, SideWindow
+from transom.kernels.slide_join.marks import SlideMarksKernel
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.spec import Side, SlideSpec
 from transom.kernels.table import ChangesTable, StaticTable
@@ -62,7 +63,7 @@ from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
 from transom.plan.outlets import Outlet, Outlets
 from transom.plan.sharing import NUMBERS, CountedWindow, Narrow, SharedJoin
-from transom.plan.slide_join import SlideJoin
+from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.operator import Operator
 
 
@@ -99,8 +100,8 @@ def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable:
     return ChangesTable(definition.relation_columns.arrow(), identity, bool(definition.primary_key), has_change_column)
 
 
-def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
-    """The kernels of an operator that is not a scan, run one after the other."""
+def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Kernel, ...]:
+    """The kernels of an operator that is not a scan, run one after the other; in one of so many places."""
     node = operator.node
     schema = operator.schema.arrow()
     negative = operator.negative
@@ -130,7 +131,9 @@ def operator_kernel(operator: Operator, tick: int) -> tuple[Kernel, ...]:
     if isinstance(node, CountedWindow | SharedJoin | Narrow):
         return _shared(operator, node, tick)
     if isinstance(node, SlideJoin):
-        return (slide_join_kernel(node, operator.tactic.name),)
+        return (slide_join_kernel(node, operator.tactic.name, places),)
+    if isinstance(node, SlideMarks):
+        return (SlideMarksKernel(),)
     set_operation = NegativeSetOperationKernel if negative else SetOperationKernel
     if isinstance(node, Distinct):
         return (set_operation("distinct", False, schema),)
@@ -177,13 +180,10 @@ def _shared(operator: Operator, node: CountedWindow | SharedJoin | Narrow, tick:
     return (NarrowRowsKernel(columns, age, (left, right), node.begin, schema),)
 
 
-def slide_join_kernel(node: SlideJoin, tactic: str) -> SlideJoinKernel:
-    sides = tuple(
-        Side(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources
-    )
-    return SlideJoinKernel(
-        SlideSpec(sides, node.residual, node.expressions, node.names), tactic, node.memory, node.marked
-    )
+def slide_join_kernel(node: SlideJoin, tactic: str, places: int) -> SlideJoinKernel:
+    sides = tuple(Side(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
+    spec = SlideSpec(sides, node.residual, node.expressions, node.names)
+    return SlideJoinKernel(spec, tactic, None if node.memory is None else node.memory // places, node.marked)
 
 
 def _aggregate(

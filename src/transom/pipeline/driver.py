@@ -29,6 +29,7 @@ from transom.pipeline.doors import Doors
 from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Part
+from transom.pipeline.spilling import store_of
 from transom.plan.algebra import Stream, StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
@@ -62,9 +63,7 @@ class _Brought(dict[str, StreamDelta]):
 class Pipeline:
     """A query made of the operators of a physical plan."""
 
-    def __init__(
-        self, root: Operator, catalogue: Catalogue, emit: str = "changes", *, home: str | None = None
-    ) -> None:
+    def __init__(self, root: Operator, catalogue: Catalogue, emit: str = "changes", *, home: str | None = None) -> None:
         self.root = root
         self.taker: Callable[[pa.RecordBatch], None] | None = None
         self.clock: Callable[[], int] | None = None
@@ -74,7 +73,7 @@ class Pipeline:
         self.output_schema = output_schema(self.emit_name, root.schema)
         scans = [o for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
         ports = {(id(o), 0): scanned(o) for o in scans}
-        self.part = Part(list(root.walk()), ports, catalogue, self.tick, whole=True, home=home)
+        self.part = Part(list(root.walk()), ports, catalogue, self.tick, whole=True, store=store_of(catalogue, home))
         self.operators = self.part.operators
         self.statics: dict[str, TableDefinition] = {}
         inputs: dict[str, Input] = {}
@@ -188,6 +187,7 @@ class Pipeline:
         if upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
             rows_out = pa.concat_batches([rows_out, self.emit.remaining(state.emit)])
         state.rows_out += len(rows_out)
+        self.part.answered()
         return Output(rows_out, upto), refused
 
     def idle(self) -> Output | None:
@@ -204,16 +204,16 @@ class Pipeline:
         return Output(rows, doors.upto)
 
     def _step(self, before: int, upto: int, origin: int) -> Step:
-        tell = self._tell if self.taker is not None and self.emit_name == "stream" else None
+        if self.part.spilling is None:
+            return Step(before, upto, origin, self.state.part.holders)
+        tell = None if self.taker is None else self._tell
         stamped = any(self.doors.stamped(name) for name in self.inputs)
-        return Step(
-            before, upto, origin, self.state.part.holders, tell=tell, clock=self.clock if stamped else None
-        )
+        return Step(before, upto, origin, self.state.part.holders, tell=tell, clock=self.clock if stamped else None)
 
     def _tell(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""
         assert self.taker is not None
-        self.state.part.counters[-1].rows_out += len(rows)
+        self.part.count_told(self.state.part, len(rows))
         self.state.rows_out += len(rows)
         self.taker(self.emit.write(self.state.emit, rows, self._no_step))  # type: ignore[arg-type]
 
@@ -255,6 +255,7 @@ class Pipeline:
         self.close()
         self._state = saved["state"]
         self.doors.state = self._state.doors
+        self.part.attach(self._state.part)
         if self.part.spilling is not None:
             self.part.spilling.adopt(self._state.part.operators)
 

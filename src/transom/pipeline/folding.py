@@ -26,12 +26,12 @@ class Picking(Protocol):
 def fold_projections(operators: Sequence[Operator], kernels: list[tuple[Kernel, ...]]) -> None:
     """Of all operators of a plan, where nobody but the projection reads the join."""
     number = {id(operator): i for i, operator in enumerate(operators)}
-    readers = Counter(number[id(child)] for operator in operators for child in operator.inputs)
+    readers = Counter(id(child) for operator in operators for child in operator.inputs)
     for i, operator in enumerate(operators):
-        if len(operator.inputs) != 1:
+        if len(operator.inputs) != 1 or id(operator.inputs[0]) not in number:  # which may be elsewhere
             continue
         below = number[id(operator.inputs[0])]
-        if len(kernels[i]) != 1 or len(kernels[below]) != 1 or readers[below] != 1:
+        if len(kernels[i]) != 1 or len(kernels[below]) != 1 or readers[id(operator.inputs[0])] != 1:
             continue
         project, join = kernels[i][0], kernels[below][0]
         if isinstance(project, ProjectKernel) and project.picks is not None and isinstance(join, Picking):

@@ -17,10 +17,12 @@ from transom.plan.algebra import Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.plan.sharing import CountedWindow
+from transom.plan.slide_join import SlideJoin
 from transom.planner.columns_read import columns_read
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.operator import Operator, scanned
+from transom.planner.slide_join import check_share
 
 SINK: Final = 0
 """The number that stands for the end of the way, where fragments begin at 1."""
@@ -52,6 +54,12 @@ class Layout:
     emit: str
     buckets: int
     unordered: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """A memory budget is that of a machine, which may host all buckets."""
+        for operator in self.root.walk():
+            if isinstance(operator.node, SlideJoin):
+                check_share(operator.node, self.buckets if operator.needs[0].kind == "keys" else 1)
 
     @cached_property
     def emit_name(self) -> str:

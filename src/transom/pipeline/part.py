@@ -25,14 +25,15 @@ from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.pipeline.agenda import Agenda, Brought
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
 from transom.pipeline.folding import fold_projections
-from transom.pipeline.spilling import Spilling
+from transom.pipeline.spilling import Spilling, store_of
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
-from transom.plan.slide_join import SlideJoin
+from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
 from transom.state.allocator import keep_freed_memory
 from transom.state.holders import HolderPool
+from transom.state.spill import SpillStore
 
 
 @dataclass
@@ -60,8 +61,9 @@ class PartState:
 class Part:
     """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
 
-    `whole`: nobody outside asks for what an operator gives, but for the last one. `home` is a folder for what does not
-    fit into memory, if it is to outlive the process.
+    `whole`: nobody outside asks for what an operator gives, but for the last one. `store` is
+    room on disk for what does not fit into memory; without it there is some for as long as the process runs.
+    A memory budget is divided among the `places` that the same operators run in.
     """
 
     def __init__(
@@ -72,7 +74,8 @@ class Part:
         tick: int,
         *,
         whole: bool = False,
-        home: str | None = None,
+        store: SpillStore | None = None,
+        places: int = 1,
     ) -> None:
         keep_freed_memory()
         # Scans first: what a table refuses is known before anything above asks for the last admitted row.
@@ -81,7 +84,7 @@ class Part:
         self._ports = dict(ports)
         self._tables: dict[int, TableDefinition] = {}
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick) for i, operator in enumerate(self.operators)
+            self._kernel(i, operator, catalogue, tick, places) for i, operator in enumerate(self.operators)
         ]
         if whole:
             fold_projections(self.operators, self._kernels)
@@ -95,7 +98,7 @@ class Part:
         self._agenda = Agenda(self._kernels, self._sources)
         uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
         self.crew = Crew() if uses_crew else None
-        self.spilling = Spilling(self._kernels, catalogue, home) if Spilling.wanted(self._kernels) else None
+        self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
 
     def start(self) -> PartState:
         return PartState(
@@ -150,6 +153,16 @@ class Part:
         elif isinstance(delta, SignedDelta):
             counters.ends_out += delta.departed
 
+    def attach(self, state: PartState) -> None:
+        """A state that comes from elsewhere is used here from now on."""
+        if self.spilling is not None:
+            self.spilling.attach(state.operators)
+
+    def answered(self) -> None:
+        """What kernels gave in this step is out: other threads may begin with what they have left for later."""
+        if self.crew is not None:
+            self.crew.go()
+
     def settle(self) -> None:
         """Wait for what kernels have left to their crew: nobody else may look at the state while that goes on."""
         if self.crew is not None:
@@ -163,15 +176,23 @@ class Part:
             self.spilling.store.close()
 
     def idle(self, state: PartState, step: Step) -> StreamDelta | None:
-        """Go on with what the last operator has put off, while nothing comes in; None if there is nothing."""
-        (kernel, *_) = self._kernels[-1] or (None,)
-        if not isinstance(kernel, SlideJoinKernel) or self.spilling is None:
-            return None
-        started = time.perf_counter()
-        given = kernel.idle(state.operators[-1][0], replace(step, spill=self.spilling.store))
-        if given is not None:
-            self._count(state.counters[-1], (), given, time.perf_counter() - started)
-        return given
+        """Go on with what an operator has put off, while nothing comes in; None if there is nothing."""
+        for i, (kernel, *_) in enumerate(kernels or (None,) for kernels in self._kernels):
+            if isinstance(kernel, SlideJoinKernel) and self.spilling is not None:
+                started = time.perf_counter()
+                given = kernel.idle(state.operators[i][0], replace(step, spill=self.spilling.store))
+                if given is not None:
+                    self.count_told(state, len(given), time.perf_counter() - started)
+                return given
+        return None
+
+    def count_told(self, state: PartState, rows: int, seconds: float = 0.0) -> None:
+        """Rows of the answer that went out past the operators behind the one that told them."""
+        for i, operator in enumerate(self.operators):
+            if isinstance(operator.node, SlideJoin | SlideMarks):
+                state.counters[i].rows_out += rows
+                state.counters[i].rows_in += rows * isinstance(operator.node, SlideMarks)
+                state.counters[i].seconds += seconds * isinstance(operator.node, SlideJoin)
 
     def last_of_slides(self, state: PartState) -> dict[int, int]:
         """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
@@ -182,12 +203,12 @@ class Part:
         known = {**slides, **self.last_of_slides(state)}
         return max([last_used, *(known[id(window)] for window in slide_windows_below(operator))])
 
-    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int) -> tuple[Kernel, ...]:
+    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int) -> tuple[Kernel, ...]:
         node = operator.node
         if isinstance(node, StreamScan):
             return ()
         if not isinstance(node, TableScan):
-            return operator_kernel(operator, tick)
+            return operator_kernel(operator, tick, places)
         definition = catalogue.relations[node.name.lower()]
         assert isinstance(definition, TableDefinition)
         self._tables[i] = definition

@@ -12,17 +12,26 @@ from transom.plan.catalogue import Catalogue
 from transom.state.spill import SpillStore
 
 
-class Spilling:
-    """The store of a part. With a `home`, a folder beside a checkpoint, the checkpoint refers to files there."""
+def store_of(catalogue: Catalogue, home: str | None = None, *, referred: bool = True) -> SpillStore:
+    """A store as SET spill and SET disk_speed have it, in a folder of its own or at `home`."""
+    options = catalogue.options
+    return SpillStore(options.get("spill"), home=home, referred=referred, speed=options.get("disk_speed"))
 
-    def __init__(self, kernels: Sequence[tuple[Kernel, ...]], catalogue: Catalogue, home: str | None) -> None:
-        self._kernels = kernels
-        options = catalogue.options
-        self.store = SpillStore(options.get("spill"), home=home, speed=options.get("disk_speed"))
+
+class Spilling:
+    """The store of a part; a durable one has its folder beside a checkpoint, which refers to the files in it."""
+
+    def __init__(self, store: SpillStore) -> None:
+        self.store = store
 
     @staticmethod
     def wanted(kernels: Iterable[tuple[Kernel, ...]]) -> bool:
         return any(isinstance(kernel, SlideJoinKernel) for of_one in kernels for kernel in of_one)
+
+    def attach(self, memories: Sequence[Any]) -> None:
+        """What is in files is read from this store."""
+        for state in self._states(memories):
+            state.attach(self.store)
 
     def save(self, memories: Sequence[Any]) -> None:
         """Before a checkpoint is written: everything is in files by then that it can refer to."""

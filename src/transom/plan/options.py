@@ -95,15 +95,15 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "sharing",
             "auto",
-            _one_of("auto", "off"),
-            "'auto' or 'off'",
+            _one_of("auto", "on", "off"),
+            "'auto', 'on' or 'off'",
             "whether queries of a run that have the same join share it",
         ),
         Option(
             "schedule",
             "off",
-            _one_of("off", "fifo", "mqt", "mandf", "admandf"),
-            "'off', 'fifo', 'mqt', 'mandf' or 'admandf'",
+            _one_of("off", "fifo", "mqt", "mandf", "admandf", "slack"),
+            "'off', 'fifo', 'mqt', 'mandf', 'admandf' or 'slack'",
             "which work of a shared join without an equality is done first; off: all of it at once",
         ),
         Option(
@@ -124,7 +124,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "'auto', 'off', 'incremental', 'full' or 'hybrid'",
             "the tactic of joins of windows that slide, told by RSTREAM",
         ),
-        Option("memory", None, _bytes, "a size such as '64 MB'", "the memory that such a join keeps to; more is on disk"),
+        Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
         Option("spill", None, str, "a folder", "where on disk; by default a folder for temporary files"),
         Option("disk_speed", None, _bytes, "a size such as '100 MB'", "bytes a second that the disk is slowed down to"),
         Option(

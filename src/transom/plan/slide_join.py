@@ -10,7 +10,7 @@ from transom.plan.algebra import Node, Stream, a_stream
 from transom.plan.expression import Expression
 
 MARKS: Final = (Column("attempt", BIGINT), Column("status", VARCHAR))
-"""What stands before a row where results may be put off: the number of its attempt, and behind the last how it ended."""
+"""Before a row, where results may be put off: the number of its attempt, and in the last row how that ended."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +62,21 @@ class SlideJoin(Stream):
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         sources = zip(self.sources, inputs, strict=True)
         return replace(self, sources=tuple(replace(source, stream=a_stream(node)) for source, node in sources))
+
+
+@dataclass(frozen=True)
+class SlideMarks(Stream):
+    """The same rows, and of the markers of all places that make a slide one, behind its rows."""
+
+    input: Stream
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_stream(inputs[0]))

@@ -26,7 +26,7 @@ from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
 from transom.plan.outlets import Outlet, Outlets
 from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
-from transom.plan.slide_join import SlideJoin
+from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.operator import Operator, column
 from transom.planner.slide_join import windows
 
@@ -64,6 +64,8 @@ def describe(operator: Operator) -> str:
             return _calls(node.calls, node.names, node.names[: node.key_count])
         case SlideJoin():
             return _slide_join(operator, node)
+        case SlideMarks():
+            return f"a marker a slide, {_columns(node.schema)}"
         case ToStream() | Distinct():
             return _columns(node.schema)
         case SetOperation():

@@ -28,6 +28,7 @@ _TITLES: Final = {
     "MergeAggregate": "join-aggregate ",
     "Distinct": "distinct ",
     "SlideJoin": "slide join ",
+    "SlideMarks": "slide ",
 }
 
 

@@ -19,8 +19,11 @@ from transom.planner.statistics import JoinStatistics, Machine, bits, of
 
 TACTICS: Final = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 
-# Microseconds, of runs of 3, 5 and 10 inputs with half a match to two matches a probe on one core of an ordinary
-# server. In batches of 4,096 rows:
+# Microseconds, on one core of an ordinary server. Runs of 3, 5 and 10 inputs with half a match to two matches a probe
+# were looked at for them, but no run is on record for any single number, and some are judgement: take them all for
+# orders of magnitude until a benchmark gives them one by one. Predicates count as what Arrow takes; those that are
+# formulas of plain numbers cost a join of many less.
+# In batches of 4,096 rows:
 TREE_ROW: Final = 0.08  # a row that comes to a join of two: kept, and probed with
 TREE_COLUMN: Final = 0.02  # a row that a join of two builds, for each input that it has columns of
 KEPT: Final = 0.03  # a row that is kept and linked

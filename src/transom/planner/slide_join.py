@@ -17,7 +17,7 @@ from transom.core.errors import RefusedError
 from transom.core.time import format_duration
 from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
 from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
-from transom.plan.slide_join import SlideInput, SlideJoin
+from transom.plan.slide_join import SlideInput, SlideJoin, SlideMarks
 from transom.planner.joinagg_shape import Shape, may_fail
 from transom.planner.operator import SINGLE, Operator, Partitioning, Tactic, column
 
@@ -53,17 +53,24 @@ def choose(query: Node, asked: str, memory: int | None) -> SlideJoin | None:
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
         raise RefusedError(f"the slide join tactic '{asked}' cannot run this query: {found}", remedy=_REMEDY)
-    if memory is not None and memory < LEAST_MEMORY:
+    node = SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, memory)
+    check_share(node, 1)
+    return node
+
+
+def check_share(node: SlideJoin, places: int) -> None:
+    """A budget that is divided among so many places must be enough for each."""
+    if node.memory is not None and node.memory // places < LEAST_MEMORY:
+        among = "" if places == 1 else f", divided among {places} buckets,"
         raise RefusedError(
-            f"a memory budget of {memory:,} bytes is too small to join in",
-            remedy=f"SET memory to at least '{LEAST_MEMORY >> 20} MB'",
+            f"a memory budget of {node.memory:,} bytes{among} is too small to join in",
+            remedy=f"SET memory to at least '{places * LEAST_MEMORY >> 20} MB'",
         )
-    return SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, memory)
 
 
 def check_memory(root: Operator, query: Node, memory: int | None) -> None:
     """A budget that nobody keeps to is refused before anything starts."""
-    if memory is None or isinstance(root.node, SlideJoin):
+    if memory is None or isinstance(root.node, SlideMarks):
         return
     keeping = [o for o in root.walk() if o.tactic.keeps != "nothing" and not isinstance(o.node, StreamScan | TableScan)]
     if keeping:
@@ -75,12 +82,14 @@ def check_memory(root: Operator, query: Node, memory: int | None) -> None:
 
 
 def operator(node: SlideJoin, inputs: tuple[Operator, ...], asked: str) -> Operator:
-    """One operator for windows, join, selection, projection and RSTREAM."""
+    """One operator for windows, join, selection, projection and RSTREAM; where there are markers, one that unites them.
+
+    A slide is complete when all buckets have made their part of it.
+    """
     name = "hybrid" if asked == "auto" else asked
     keys = [Partitioning("keys", tuple(_over_stream(source, key) for key in source.keys)) for source in node.sources]
-    # Markers are of whole slides: whoever tells that one is complete must have all of it.
     # A key that could fail must not be computed before the selection of the input.
-    alone = node.marked or any(may_fail(key) for need in keys for key in need.keys)
+    alone = any(may_fail(key) for need in keys for key in need.keys)
     needs = (SINGLE,) * len(inputs) if alone else tuple(keys)
     windows = "the rows of the windows once, sorted by hash"
     kept = {"full": windows, "incremental": f"{windows}, and the results of earlier slides that live on"}
@@ -93,7 +102,8 @@ def operator(node: SlideJoin, inputs: tuple[Operator, ...], asked: str) -> Opera
     both = "the cheaper of joining the new rows and joining all, a slide"
     reasons = {name: "not asked for" if asked != "auto" else _WHY_HYBRID[name] for name in _WHY_HYBRID}
     refused = tuple((other, reason) for other, reason in reasons.items() if other != name)
-    return Operator(node, Tactic(name, f"{keeps}, {budget}", costs.get(name, both), refused), inputs, None, needs)
+    made = Operator(node, Tactic(name, f"{keeps}, {budget}", costs.get(name, both), refused), inputs, None, needs)
+    return Operator(SlideMarks(node), Tactic("markers", "nothing"), (made,), None, (SINGLE,)) if node.marked else made
 
 
 _WHY_HYBRID: Final = {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from transom.planner.explain import Measured, explain_json, explain_text
+from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import share
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
@@ -61,7 +62,12 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
         if not any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"]):
             return alone
         reason = sharing.refused[place]
-        return Explained.of(f"{alone}\njoin not shared: {reason}", [{**alone.plans[0], "not shared": reason}])
+        plan = {**alone.plans[0], "not shared": reason}
+        lines = [str(alone), f"join not shared: {reason}"]
+        if one.catalogue.options.get("schedule", "off") != "off":
+            plan["schedule"] = _scheduled("a join that is not shared is made at once")
+            lines.append(f"join {plan['schedule']}")
+        return Explained.of("\n".join(lines), [plan])
     shared = share([sharing.asked[i] for i in group], one.catalogue, [None] * len(group))
     root = shared.roots[group.index(place)]
     number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is shared.trunk)
@@ -69,7 +75,16 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
     told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
     told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
-    return Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+    lines = [explain_text(root), f"join #{number} shared with {', '.join(told)}"]
+    schedule = schedule_of(sharing.asked[place], one.catalogue)
+    if schedule is not None:
+        plan["schedule"] = _scheduled(schedule)
+        lines.append(f"join #{number} {plan['schedule']}")
+    return Explained.of("\n".join(lines), [plan])
+
+
+def _scheduled(schedule: Schedule | str) -> str:
+    return str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
 
 
 def _windows(sharing: Sharing, place: int) -> str:

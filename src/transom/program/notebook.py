@@ -51,6 +51,8 @@ def status_html(status: Status) -> str:
         state += f", waits for {status.held_back_by}"
     if status.latency is not None:
         state += f"; {status.latency}"
+    if status.overload is not None:
+        state += f"; {status.overload}"
     inputs = [
         [_cell(one.name), *(f"{n:,}" for n in (one.rows_in, one.used, one.late, one.rejected, one.waiting))]
         for one in status.inputs

@@ -31,3 +31,9 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
             waiting = tuple(work.at for work in state.works if work.put_off)
             return SlideStatus(report, replace(state.estimates), waiting)
     return None
+
+
+def slides_in(told: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
+    """That of an operator in several buckets, by what each has told of it."""
+    parts = [one for one in told if one is not None]
+    return SlideStatus(SlideReport.united(parts), Estimates(), ()) if parts else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
-from transom.kernels.crew import measured_handover
+from transom.kernels.crew import measured_handover, processors
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import Expression, columns_of, remap
 from transom.plan.multiway import MultiwayJoin
@@ -256,7 +255,7 @@ def sampling(peek: Peek, where: Callable[[], Machine]) -> Callable[[Catalogue], 
 
 def this_machine() -> Machine:
     """This process, which takes the rows of a stream as they come."""
-    cores = os.cpu_count() or 1
+    cores = processors()
     # To five microseconds: a plan is not to hang on chance.
     handover = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us
     return Machine(cores, handover)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from transom.program.latency import Latency
 from transom.program.notebook import status_html
+from transom.program.overload import OverloadStatus
 from transom.program.slides import SlideStatus
 
 
@@ -48,6 +49,7 @@ class Status:
     """`progress`: instants below it are final. `held_back_by` is the input that it waits for.
 
     `latency` is measured in this process where streams are stamped on arrival, from the start of the process on.
+    `overload` is there of a query whose work is put in order (SET schedule); its progress is its own then.
 
     >>> from transom import Session
     >>> session = Session()
@@ -66,6 +68,12 @@ class Status:
     steps: int
     finished: bool
     latency: Latency | None = None
+    overload: OverloadStatus | None = None
+
+    @property
+    def slides(self) -> SlideStatus | None:
+        """Of a query that is a join told slide by slide."""
+        return next((one.slides for one in self.operators if one.slides is not None), None)
 
     def _repr_html_(self) -> str:
         return status_html(self)

@@ -3,7 +3,8 @@
 A store has a folder of its own. Without a `home` it makes one in the folder for temporary files (or wherever it is
 told) and removes it in the end; those of runs that died are removed when the next store is made there. With a `home`
 the files belong to a checkpoint: `hold` names those that the checkpoint to be written refers to, and what was given up
-stays until `release` says that this checkpoint is in its place.
+stays until `release` says that this checkpoint is in its place. Such a store is `durable`. One that is not `referred`
+to by checkpoints has its home for the sake of other processes that go on with its files.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ class SpillStore:
         where: str | None = None,
         *,
         home: str | None = None,
+        referred: bool = True,
         speed: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._where = where
         self._home = home
+        self.durable = home is not None and referred
         self._speed = speed
         self._sleep = sleep
         self._folder: str | None = None
@@ -71,11 +74,6 @@ class SpillStore:
         self.read_back = 0
         self.write_seconds = 0.0
         self.read_seconds = 0.0
-
-    @property
-    def durable(self) -> bool:
-        """Whether files outlive the process, because a checkpoint refers to them."""
-        return self._home is not None
 
     @property
     def folder(self) -> str:
@@ -168,7 +166,7 @@ class SpillStore:
     def close(self) -> None:
         """Remove the folder, unless a checkpoint needs what is in it."""
         self._readers = {}
-        if self._folder is not None and not self.durable:
+        if self._folder is not None and self._home is None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
         elif self._home is not None:

@@ -19,7 +19,8 @@ from tests.kernels.stepping import Relation, Stepped
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels.crew import Crew
-from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin, satisfying
+from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin
+from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
 
@@ -122,13 +123,13 @@ def test_predicates_over_two_inputs_are_asked_at_once(
 ) -> None:
     """Each of the three waits for the others: one after the other they would never get there."""
     together = threading.Barrier(3, timeout=60)
-    ask = satisfying.satisfying
+    ask = Asking.pairs
 
     def asked(*of: Any) -> Any:
         together.wait()
         return ask(*of)
 
-    monkeypatch.setattr(meeting, "satisfying", asked)
+    monkeypatch.setattr(Asking, "pairs", asked)
     own = tuple(((0, ID), (i, ID)) for i in (1, 2, 3))
     shape = Shape(4, (dict.fromkeys(range(4), K),), less=own)
     row = [

@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.cli.commands import environment
 
-BUDGET = 8
+BUDGET = 5
 SLACK = 32  # for rows on their way in and out, and for what the interpreter does meanwhile
 
 MEASURED = """
@@ -28,7 +26,7 @@ def run(rows, spill):
         WITH (connector = 'generator', rows = {rows}, rate = 25000, seed = {seed}, column.k = 'uniform 0 200000',
               column.x = 'sequence', column.g = 'text 40');''' for seed, name in enumerate("ab", 1))
     *_, result = session.sql(f'''{streams}
-        SET slide_join = '{sys.argv[1]}'; SET memory = '%d MB'; SET batch_rows = 8192; SET spill = '{spill}';
+        SET slide_join = '{sys.argv[1]}'; SET memory = '{sys.argv[3]}'; SET batch_rows = 8192; SET spill = '{spill}';
         EXPLAIN ANALYZE RSTREAM(SELECT a.k, a.g, b.x FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS],
             b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k)''')
     return result.text
@@ -49,18 +47,17 @@ over.set()
 watcher.join()
 print((peak - idle) // 1024)
 print(text)
-""" % BUDGET  # noqa: UP031 -- the text is full of braces
+"""
 
 
-@pytest.mark.parametrize("tactic", ["hybrid", "full"])
-def test_a_process_keeps_to_its_budget(tactic: str, tmp_path: Path) -> None:
+def test_a_process_keeps_to_its_budget(tmp_path: Path) -> None:
     found = subprocess.run(
-        [sys.executable, "-c", MEASURED, tactic, str(tmp_path)],
+        [sys.executable, "-c", MEASURED, "hybrid", str(tmp_path), f"{BUDGET} MB"],
         env=environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     peak, _, text = found.stdout.partition("\n")
     bytes_in = 2 * 500_000 * (8 + 4 + 8 + 40)
-    assert bytes_in > 6 * (BUDGET << 20)
+    assert bytes_in > 10 * (BUDGET << 20)
     assert "two-pass" in text, text
     assert int(peak) <= (BUDGET + SLACK) * 1024, f"{int(peak) / 1024:.1f} MB above idle\n{text}"
     assert not list(tmp_path.iterdir()), "a spill file is left"

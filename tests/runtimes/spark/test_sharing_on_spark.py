@@ -27,8 +27,8 @@ def rows(step: int) -> list[dict[str, Any]]:
     return [{"t": NOON + timedelta(seconds=i), "k": i % 3, "x": i * step % 7} for i in range(30)]
 
 
-def session_of(spark: SparkSession | None, **options: Any) -> Session:
-    session = Session(spark=spark, **options)
+def session_of(spark: SparkSession | None, sharing: str = "on", **options: Any) -> Session:
+    session = Session(spark=spark, sharing=sharing, **options)
     session.stream("a", rows(2), time="t")
     session.stream("b", rows(3), time="t")
     return session

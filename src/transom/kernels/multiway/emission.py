@@ -1,4 +1,4 @@
-"""What a join of many inputs does with tuples of positions: holds them to predicates, and gives them out as rows.
+"""What a join of many inputs does with tuples of positions: gives them out as rows, and ends them.
 
 `tuples[n]` is the positions of the members, one on each input, then ta and te; there may be more behind them.
 """
@@ -16,10 +16,9 @@ from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_in
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.mould import Moulds, Places
-from transom.kernels.multiway.graph import Check, JoinGraph
+from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
 from transom.kernels.multiway.open_tuples import OpenTuples
-from transom.kernels.multiway.satisfying import satisfying
 
 Inputs = Sequence[LazyRows | RingRows]
 
@@ -38,10 +37,6 @@ class Emission:
 
     def nothing(self, upto: int) -> Delta:
         return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), upto)
-
-    def satisfying(self, inputs: Inputs, check: Check, tuples: Int64s) -> Int64s | None:
-        """Which tuples pass, None where all do."""
-        return satisfying(self.graph, inputs, check, lambda i: np.ascontiguousarray(tuples[:, i]), len(tuples))
 
     def rows(self, inputs: Inputs, places: Places, tuples: Int64s, opened: OpenTuples, step: Step) -> Delta:
         """Whole tuples as rows; those whose ends are open get holders, and are `opened`."""

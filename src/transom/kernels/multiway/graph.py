@@ -16,7 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.schema import BIGINT, BOOLEAN
+from transom.kernels import scalar
 from transom.kernels.columns import is_text, storage_dtype
+from transom.kernels.multiway.formula import Formula, formula
+from transom.kernels.scalar.rows import Compiled
 from transom.plan.expression import Call, Cast, Expression, columns_of, conjunction, remap
 
 Classes = tuple[int, ...]
@@ -24,10 +27,24 @@ Classes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """A predicate over some columns of some inputs: (input, its columns), in this order."""
+    """A predicate over some columns of some inputs: (input, its columns), in this order.
+
+    `places` are the same columns among those of all inputs side by side.
+    """
 
     predicate: Expression
     columns: tuple[tuple[int, tuple[int, ...]], ...]
+    places: tuple[int, ...]
+
+    @cached_property
+    def parts(self) -> tuple[Compiled, ...]:
+        """What Arrow is asked."""
+        return scalar.parts(self.predicate)
+
+    @cached_property
+    def formula(self) -> Formula | None:
+        """What a compiled loop is asked, where that can be."""
+        return formula(self.predicate, self.places)
 
 
 @dataclass(frozen=True)
@@ -196,4 +213,4 @@ class JoinGraph:
             mine = tuple(at - self.bounds[i] for at in used if self.bounds[i] <= at < self.bounds[i + 1])
             if mine:
                 columns.append((i, mine))
-        return Check(remap(whole, {at: n for n, at in enumerate(used)}), tuple(columns))
+        return Check(remap(whole, {at: n for n, at in enumerate(used)}), tuple(columns), tuple(used))

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from transom.core.delta import Int64s
 from transom.kernels.jit import inlined, jit
-from transom.kernels.join.side import AHEAD, CHAIN, HASH, TA, TE
 from transom.kernels.kernel import OPEN_END
-from transom.kernels.key_index import equal_bytes
+from transom.kernels.multiway.pruned_walk import Formulas, pruned_walk
+
+_NO_MEMBERS: Final = np.empty((0, 3), dtype=np.int64)
+_NO_COLUMNS: Final = np.empty((0, 4), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,15 @@ class Matches:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @staticmethod
+    def none(tuples: int) -> Matches:
+        """Of tuples that were not looked for."""
+        return Matches(np.zeros(tuples + 1, dtype=np.int64), _NO_MEMBERS)
+
+    @cached_property
     def counts(self) -> Int64s:
-        return np.diff(self.offsets)
+        counts: Int64s = self.offsets[1:] - self.offsets[:-1]
+        return counts
 
     def kept(self, rows: Int64s) -> Matches:
         """Only these members."""
@@ -50,18 +60,18 @@ class MatchSets:
     ) -> None:
         self._tuples = tuples
         self._targets = targets
-        bases = np.cumsum([0, *(len(one.members) for one in matches)])
-        length = min(len(one.offsets) for one in matches)
-        offsets = [one.offsets[:length] + base for one, base in zip(matches, bases[:-1], strict=True)]
-        one_set = len(matches) == 1
-        self._sets = (
-            np.ascontiguousarray(tuples[:, -2]),
-            np.ascontiguousarray(tuples[:, -1]),
-            places,
-            np.ascontiguousarray(np.stack(offsets)),
-            matches[0].members if one_set else np.concatenate([one.members for one in matches]),
-            upto,
-        )
+        if len(matches) == 1:
+            offsets, members = matches[0].offsets[None, :], matches[0].members
+        else:
+            length = min([len(one.offsets) for one in matches])
+            offsets = np.empty((len(matches), length), dtype=np.int64)
+            base = 0
+            for n, one in enumerate(matches):
+                np.add(one.offsets[:length], base, out=offsets[n])
+                base += len(one.members)
+            members = np.concatenate([one.members for one in matches])
+        ta, te = np.ascontiguousarray(tuples[:, -2]), np.ascontiguousarray(tuples[:, -1])
+        self._sets = ta, te, places, offsets, members, upto
         self._sizes: Int64s | None = None
         self._total = 0
 
@@ -80,73 +90,27 @@ class MatchSets:
             found = walk_members(*self._sets, self._sizes, self._total, self._targets.index(i))
         return found
 
-    def blocks(self, limit: int) -> Iterator[tuple[Int64s, Int64s]]:
-        """The tuples of the product written down, at most `limit` at a time, and the places that they came from."""
+    def blocks(
+        self, limit: int, asked: Formulas | None = None, columns: Int64s = _NO_COLUMNS
+    ) -> Iterator[tuple[Int64s, Int64s]]:
+        """The tuples of the product written down, at most `limit` at a time, and the places that they came from.
+
+        With formulas to be asked, the set of each has one, only those that pass; `columns` is where they are.
+        """
         depth = len(self._targets)
-        cursors = np.full(depth + 2, -1, dtype=np.int64)  # the tuple, whether it is begun, and one in each set
+        asked = Formulas.of([None] * depth) if asked is None else asked
+        cursors = np.full(depth + 2, -1, dtype=np.int64)
         cursors[0] = 0
-        life = np.empty((depth + 1, 3), dtype=np.int64)
+        life = np.empty((depth, 3), dtype=np.int64)
+        bound = np.empty(self._tuples.shape[1], dtype=np.int64)
         targets = np.array(self._targets, dtype=np.int64)
         while cursors[0] < len(self._tuples):
-            found, places = walk_tuples(*self._sets, self._tuples, targets, limit, cursors, life)
+            found, places = pruned_walk(
+                *self._sets, self._tuples, targets, limit, cursors, life, bound,
+                asked.program, asked.constants, asked.begins, asked.depth, columns,
+            )  # fmt: skip
             if len(found):
                 yield found, places
-
-
-@jit
-def semi_join(members, ta, te, mine, other, wanted, limit):  # type: ignore[no-untyped-def]
-    """The matches of tuples by the key of a member, whose positions these are: offsets and members as in `Matches`.
-
-    Tuples that are not wanted get none; an empty `wanted` means all. At `limit` members no other tuple is begun. The
-    heads of the next chains are read ahead, and their sum is returned, or the compiler would leave the reading out.
-    """
-    _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = mine
-    head, entries, mask, oldest, _, start, length, arena = other
-    bucket_mask = np.uint64(len(head) - 1)
-    offsets = np.zeros(len(members) + 1, dtype=np.int64)
-    size = len(members) + 64
-    found = np.empty((size, 3), dtype=np.int64)
-    count = 0
-    heads = np.empty(AHEAD, dtype=np.int64)
-    first = 0
-    ready = 0
-    seen = np.int64(0)
-    row = 0
-    while row < len(members) and (count < limit or row == 0):
-        if row >= first + ready:
-            first = row
-            ready = min(AHEAD, len(members) - row)
-            for i in range(ready):
-                heads[i] = head[np.uint64(my_entries[members[row + i] & my_mask, HASH]) & bucket_mask]
-            for i in range(ready):
-                if heads[i] >= oldest:
-                    seen += entries[heads[i] & mask, HASH]
-        at = heads[row - first]
-        if len(wanted) and not wanted[row]:
-            at = -1
-        slot = members[row] & my_mask
-        h = my_entries[slot, HASH]
-        while at >= oldest:
-            o = at & mask
-            if (
-                entries[o, HASH] == h
-                and ta[row] < entries[o, TE]
-                and entries[o, TA] < te[row]
-                and (not keyed or equal_bytes(my_arena, my_start[slot], my_length[slot], arena, start[o], length[o]))
-            ):
-                if count == size:
-                    size *= 2
-                    bigger = np.empty((size, 3), dtype=np.int64)
-                    bigger[:count] = found
-                    found = bigger
-                found[count, 0] = at
-                found[count, 1] = entries[o, TA]
-                found[count, 2] = entries[o, TE]
-                count += 1
-            at = entries[o, CHAIN]
-        row += 1
-        offsets[row] = count
-    return offsets[: row + 1], found[:count], seen
 
 
 @inlined
@@ -261,49 +225,3 @@ def walk_members(ta, te, places, offsets, members, upto, sizes, total, level):  
             cursors[depth - 1] += 1
             more = following(place, depth - 1, offsets, members, cursors, life)
     return found
-
-
-@jit
-def walk_tuples(  # type: ignore[no-untyped-def]
-    ta, te, places, offsets, members, upto, tuples, targets, limit, cursors, life
-):
-    """Whole tuples, at most `limit`, and their places; `cursors` and `life` tell where to go on."""
-    depth = len(offsets)
-    width = tuples.shape[1]
-    size = min(limit, len(tuples) + 64)
-    found = np.empty((size, width), dtype=np.int64)
-    came = np.empty(size, dtype=np.int64)
-    count = 0
-    t = cursors[0]
-    begun = cursors[1] >= 0
-    own = cursors[2:]
-    while t < len(ta):
-        place = places[t]
-        more = begun or begin(ta[t], te[t], place, offsets, members, own, life)
-        begun = False
-        while more:
-            if count == limit:
-                cursors[0] = t
-                cursors[1] = 1
-                return found[:count], came[:count]
-            if count == size:
-                size = min(limit, 2 * size)
-                bigger = np.empty((size, width), dtype=np.int64)
-                bigger[:count] = found
-                found = bigger
-                longer = np.empty(size, dtype=np.int64)
-                longer[:count] = came
-                came = longer
-            found[count] = tuples[t]
-            for level in range(depth):
-                found[count, targets[level]] = members[own[level], 0]
-            found[count, width - 2] = life[depth, 0]
-            found[count, width - 1] = end_of(life, depth, upto)
-            came[count] = place
-            count += 1
-            own[depth - 1] += 1
-            more = following(place, depth - 1, offsets, members, own, life)
-        t += 1
-    cursors[0] = t
-    cursors[1] = -1
-    return found[:count], came[:count]

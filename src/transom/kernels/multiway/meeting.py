@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from transom.core.delta import Int64s
 from transom.kernels.crew import Crew
+from transom.kernels.mould import Places
+from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
-from transom.kernels.multiway.match_sets import Matches, MatchSets, semi_join
+from transom.kernels.multiway.match_sets import Matches, MatchSets
 from transom.kernels.multiway.pace import Paces
 from transom.kernels.multiway.probe_order import ProbeOrder
-from transom.kernels.multiway.satisfying import satisfying
+from transom.kernels.multiway.semi_join import semi_join, semi_join_passing
 from transom.kernels.multiway.waves import Wave, WavedRoute
 
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +51,7 @@ class Meeting:
     graph: JoinGraph
     route: WavedRoute
     inputs: Sequence[LazyRows | RingRows]
+    places: Places
     order: ProbeOrder
     paces: Paces
     i: int
@@ -57,6 +60,9 @@ class Meeting:
     block: int
     crew: Crew | None
     made: list[Int64s | MatchSets]
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(self.graph, self.inputs, self.places)
 
     def run(self, tuples: Int64s) -> None:
         """Find all tuples with rows that were linked before; those given are the rows alone."""
@@ -80,7 +86,8 @@ class Meeting:
             some = tuples[first:] if first else tuples
             found = self._probed(self.route.waves[number].hops, some)
             done = min(map(len, found))
-            self._merge(number, 0, some[:done], np.arange(done), found)
+            if all(len(one.members) for one in found):
+                self._merge(number, 0, some[:done], np.arange(done), found)
             first += done
 
     def _probed(self, hops: tuple[Hop, ...], tuples: Int64s) -> list[Matches]:
@@ -91,6 +98,9 @@ class Meeting:
         found: list[Matches] = []
         while len(found) < len(hops):
             at = len(found)
+            if not asked:
+                found += [Matches.none(len(tuples))] * (len(hops) - at)
+                break
             probe = partial(self._probe, tuples=tuples, wanted=_ALL if asked == len(tuples) else wanted)
             if self.crew is not None and self.paces.at_once(self.crew, paces[at:], asked):
                 tasks: list[Callable[[], Found | None]] = [partial(probe, hop) for hop in hops[at:]]
@@ -102,16 +112,23 @@ class Meeting:
             were = asked
             for one, its_pace in zip(some, paces[at:], strict=False):
                 any_found = one.matches.counts > 0
-                its_pace.note(were, int(any_found.sum()), were + one.entries, one.nanoseconds)
+                its_pace.note(were, int(np.count_nonzero(any_found)), were + one.entries, one.nanoseconds)
                 wanted[: len(any_found)] &= any_found
                 found.append(one.matches)
-            asked = int(wanted.sum())
+            asked = int(np.count_nonzero(wanted))
         self._note(hops, found)
         return found
 
     def _note(self, hops: tuple[Hop, ...], found: list[Matches]) -> None:
         """As if the inputs were probed in turn."""
         done = min(map(len, found))
+        if done == 1:  # most often
+            for hop, matches in zip(hops, found, strict=True):
+                count = int(matches.offsets[1])
+                self.order.note(self.i, hop.target, 1, count)
+                if not count:
+                    return
+            return
         alive = np.ones(done, dtype=np.bool_)
         for hop, matches in zip(hops, found, strict=True):
             counts = matches.counts[:done]
@@ -119,23 +136,27 @@ class Meeting:
             alive &= counts > 0
 
     def _probe(self, hop: Hop, tuples: Int64s, wanted: Mask) -> Found:
-        started = time.thread_time_ns()
+        started = time.perf_counter_ns()
         member, ta, te = (np.ascontiguousarray(tuples[:, at]) for at in (hop.source, -2, -1))
         mine = self.inputs[hop.source].arrays(hop.source_index)
         other = self.inputs[hop.target].arrays(hop.target_index)
-        offsets, members, _ = semi_join(member, ta, te, mine, other, wanted, self.block // 3)
+        limit = self.block // 3
+        formula = self._asking.formula(hop.check)
+        if formula is not None:  # nearly all of a task is this call, in which nobody needs the interpreter
+            offsets, members, entries = semi_join_passing(
+                member, ta, te, mine, other, wanted, limit,
+                formula.program, formula.constants, formula.depth, self.places.places, tuples, hop.target,
+            )  # fmt: skip
+            return Found(Matches(offsets, members), entries, time.perf_counter_ns() - started)
+        offsets, members, _ = semi_join(member, ta, te, mine, other, wanted, limit)
         matches = Matches(offsets, members)
         if hop.check is not None and len(members):
             matches = self._checked(hop, hop.check, tuples, matches)
-        return Found(matches, len(members), time.thread_time_ns() - started)
+        return Found(matches, len(members), time.perf_counter_ns() - started)
 
     def _checked(self, hop: Hop, check: Check, tuples: Int64s, matches: Matches) -> Matches:
         of_tuple = np.repeat(np.arange(len(matches)), matches.counts)
-
-        def positions(i: int) -> Int64s:
-            return np.ascontiguousarray(matches.members[:, 0]) if i == hop.target else tuples[of_tuple, i]
-
-        kept = satisfying(self.graph, self.inputs, check, positions, len(of_tuple))
+        kept = self._asking.pairs(check, tuples, of_tuple, matches.members, hop.target)
         return matches if kept is None else matches.kept(kept)
 
     # --- tuples ------------------------------------------------------------------------------------------------------
@@ -151,6 +172,13 @@ class Meeting:
                 whole = self.graph.whole
                 self.made.append(tuples if whole is None else tuples[self._kept(whole, tuples)])
             return
+        asked = wave.formulas if at == 0 else None
+        if asked is not None and not asked.columns & ~self.places.plain:
+            whole_product = MatchSets(tuples, places, [hop.target for hop in wave.hops], found, self.upto)
+            limit = self.block // (self.graph.count + 2)
+            for block, its_places in whole_product.blocks(limit, asked, self.places.places):
+                self._merge(number, len(wave.merges), block, its_places, found)
+            return
         merge = wave.merges[at]
         targets = [hop.target for hop in wave.hops[merge.first : merge.last]]
         product = MatchSets(tuples, places, targets, found[merge.first : merge.last], self.upto)
@@ -163,9 +191,5 @@ class Meeting:
 
     def _kept(self, check: Check, tuples: Int64s) -> Int64s | slice:
         """The numbers of the tuples that pass."""
-
-        def positions(i: int) -> Int64s:
-            return np.ascontiguousarray(tuples[:, i])
-
-        kept = satisfying(self.graph, self.inputs, check, positions, len(tuples))
+        kept = self._asking.tuples(check, tuples)
         return slice(None) if kept is None else kept

@@ -25,15 +25,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
-from transom.kernels import scalar
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.mould import Moulds
+from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.directory import Directory
 from transom.kernels.multiway.extend import extend
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
@@ -99,19 +100,23 @@ class MJoinKernel:
                 state.directory.look(i)
             elif not delta.ends.chunks:
                 state.idle[i] = delta
-        made: list[Int64s] = []
+        made: list[Any] = []
         # A row meets those that were linked before it, so the last member to be linked finds the tuple, and it alone.
         for first in range(0, max([len(positions) for _, positions in fresh], default=0), PART):
             for i, positions in fresh:
                 part = positions[first : first + PART]
                 if len(part):
-                    state.inputs[i].link(part)
-                    self._tuples(state, i, part, step.upto, made)
-        if not made:
-            out = Delta(self._no_values, _NONE, _NONE, _NONE, step.upto)
-        else:
-            out = self._emit(state, made[0] if len(made) == 1 else np.concatenate(made), step)
+                    self._meet(state, i, part, step, made)
+        out = self._out(state, made, step) if made else Delta(self._no_values, _NONE, _NONE, _NONE, step.upto)
         return self._expire(state, out, step)
+
+    def _meet(self, state: MJoinState, i: int, rows: Int64s, step: Step, made: list[Any]) -> None:
+        """Link these rows of input i, and find their tuples."""
+        state.inputs[i].link(rows)
+        self._tuples(state, i, rows, step.upto, made)
+
+    def _out(self, state: MJoinState, made: list[Any], step: Step) -> Delta:
+        return self._emit(state, made[0] if len(made) == 1 else np.concatenate(made), step)
 
     def _tuples(self, state: MJoinState, i: int, positions: Int64s, upto: int, made: list[Int64s]) -> None:
         """All tuples of these rows of input i with the rows linked before them."""
@@ -166,15 +171,9 @@ class MJoinKernel:
         state.order.note(i, hop.target, len(tuples), matches)
 
     def _satisfying(self, state: MJoinState, check: Check, tuples: Int64s) -> Int64s:
-        """The tuples that pass; only the columns that the predicate reads are gathered."""
-        arrays: list[pa.Array] = []
-        for i, columns in check.columns:
-            arrays += state.inputs[i].gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
-        if not arrays:  # a constant
-            arrays = [pa.nulls(len(tuples))]
-        batch = pa.RecordBatch.from_arrays(arrays, names=[str(n) for n in range(len(arrays))])
-        positions = scalar.keep(check.predicate, batch)
-        return tuples if positions is None else tuples[positions.to_numpy().astype(np.int64)]
+        """The tuples that pass."""
+        kept = Asking(self.graph, state.inputs, state.directory.places).tuples(check, tuples)
+        return tuples if kept is None else tuples[kept]
 
     def _emit(self, state: MJoinState, tuples: Int64s, step: Step) -> Delta:
         count = self.graph.count

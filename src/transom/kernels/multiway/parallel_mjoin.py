@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,6 @@ from transom.kernels.multiway import mjoin
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.meeting import Meeting
 from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
-from transom.kernels.multiway.newcomers import newcomers
 from transom.kernels.multiway.pace import Pace, Paces
 from transom.kernels.multiway.waves import WavedRoute, waved_route
 
@@ -70,31 +69,12 @@ class ParallelMJoinKernel(MJoinKernel):
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> ParallelMJoinKernel:
         return replace(self, schema=schema, picks=tuple(self._picks[at] for at in picks))
 
-    def step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+    def _meet(self, state: MJoinState, i: int, rows: Int64s, step: Step, made: list[Any]) -> None:
         assert isinstance(state, ParallelMJoinState)
-        fresh: list[tuple[int, Int64s]] = []
-        for i, delta in enumerate(inputs):
-            if delta is state.idle[i]:
-                continue
-            if delta.ends.chunks:
-                state.inputs[i].end(delta.ends)
-            if len(delta.ta):
-                fresh.append((i, state.inputs[i].insert(newcomers(self.graph, i, delta))))
-                state.directory.look(i)
-            elif not delta.ends.chunks:
-                state.idle[i] = delta
-        made: list[Int64s | MatchSets] = []
-        for first in range(0, max([len(positions) for _, positions in fresh], default=0), mjoin.PART):
-            for i, positions in fresh:
-                part = positions[first : first + mjoin.PART]
-                if not len(part):
-                    continue
-                if self._few(state, i, len(part)) or not all(own.alive for own in state.inputs):
-                    state.inputs[i].link(part)
-                    self._tuples(state, i, part, step.upto, made)  # type: ignore[arg-type]
-                else:
-                    self._meeting(state, i, part, step, made).run(self._begun(state, i, part))
-        return self._expire(state, self._out(state, made, step), step)
+        if self._few(state, i, len(rows)) or not all(own.alive for own in state.inputs):
+            super()._meet(state, i, rows, step, made)
+        else:
+            self._meeting(state, i, rows, step, made).run(self._begun(state, i, rows))
 
     def _few(self, state: ParallelMJoinState, i: int, rows: int) -> bool:
         """Whether the rows of input i are better left to MJoin; where predicates are asked, they never are."""
@@ -110,8 +90,9 @@ class ParallelMJoinKernel(MJoinKernel):
         if route is None:
             route = self.routes[order] = waved_route(self.graph, order)
         return Meeting(
-            self.graph, route, state.inputs, state.order, state.paces, i, rows, step.upto, mjoin.BLOCK, step.crew, made
-        )
+            self.graph, route, state.inputs, state.directory.places, state.order, state.paces, i, rows, step.upto,
+            mjoin.BLOCK, step.crew, made,
+        )  # fmt: skip
 
     @cached_property
     def _checks(self) -> bool:
@@ -119,16 +100,14 @@ class ParallelMJoinKernel(MJoinKernel):
 
     # --- what comes out ----------------------------------------------------------------------------------------------
 
-    def _out(self, state: ParallelMJoinState, made: list[Int64s | MatchSets], step: Step) -> Delta:
-        plain = [one for one in made if not isinstance(one, MatchSets)]
-        if len(plain) == len(made):
-            if not made:
-                return self._nothing(step)
-            return self._emit(state, plain[0] if len(plain) == 1 else np.concatenate(plain), step)
+    def _out(self, state: MJoinState, made: list[Int64s | MatchSets], step: Step) -> Delta:
+        assert isinstance(state, ParallelMJoinState)
+        if not any(isinstance(one, MatchSets) for one in made):
+            return super()._out(state, made, step)
         lives = [(one[:, -2], one[:, -1]) if not isinstance(one, MatchSets) else one.lifetimes() for one in made]
         ta, te = (np.concatenate([life[at] for life in lives]) for at in range(2))
         if not len(ta):
-            return self._nothing(step)
+            return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
 
         def gathered(i: int, columns: list[int]) -> list[tuple[int, pa.Array]]:
             found = state.inputs[i].gather(_positions(made, i), columns, self.graph.types[i])
@@ -149,9 +128,6 @@ class ParallelMJoinKernel(MJoinKernel):
         members = [_positions(made, i)[is_open] for i in range(self.graph.count)]
         state.open_tuples.add(np.stack(members, axis=1), holder[is_open], state.inputs)
         return delta
-
-    def _nothing(self, step: Step) -> Delta:
-        return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
 
 
 def _positions(made: Sequence[Int64s | MatchSets], i: int) -> Int64s:

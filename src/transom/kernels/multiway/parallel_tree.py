@@ -37,6 +37,7 @@ from transom.kernels import scalar
 from transom.kernels.columns import validity
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.mould import Places
+from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.emission import Emission
 from transom.kernels.multiway.forest import Forest, Growth, Visit, forest
 from transom.kernels.multiway.graph import Check, JoinGraph
@@ -221,7 +222,7 @@ class ParallelTreeKernel:
                 made.append(found)
 
     def _satisfying(self, state: ParallelTreeState, check: Check, tuples: Int64s) -> Int64s:
-        passed = self._emission.satisfying(state.inputs, check, tuples)
+        passed = Asking(self.graph, state.inputs, state.places).tuples(check, tuples)
         return tuples if passed is None else tuples[passed]
 
     def _keep_up(
@@ -257,13 +258,14 @@ class ParallelTreeKernel:
         """One node whose tuples are held to a predicate."""
         kept, check = state.kept, self.forest.nodes[growth.node].check
         assert check is not None
+        asking = Asking(self.graph, state.inputs, state.places)
         sources = fresh.of(growth.source)
         kept.begin(fresh, growth.node)
         row, at = 0, -2
         while row < len(sources):
             pairs, row, at = kept.pairs(self._layout, growth, sources, row, at, PART)
             if len(pairs):
-                passed = self._emission.satisfying(state.inputs, check, kept.members(self._layout, pairs))
+                passed = asking.tuples(check, kept.members(self._layout, pairs))
                 kept.join(self._layout, growth.node, pairs if passed is None else pairs[passed], fresh)
         kept.finish(fresh, growth.node)
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
+from transom.kernels.multiway.formula import Formula
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
+from transom.kernels.multiway.pruned_walk import Formulas
 from transom.plan.expression import Expression
 
 
@@ -30,6 +33,17 @@ class Wave:
 
     hops: tuple[Hop, ...]
     merges: tuple[Merge, ...]
+
+    @cached_property
+    def formulas(self) -> Formulas | None:
+        """All that its merges ask, where there is something, and all of it is formulas: it is asked in one go."""
+        asked: list[Formula | None] = [None] * len(self.hops)
+        for merge in self.merges:
+            if merge.check is not None:
+                asked[merge.last - 1] = merge.check.formula
+                if merge.check.formula is None:
+                    return None
+        return Formulas.of(asked) if any(one is not None for one in asked) else None
 
 
 @dataclass(frozen=True)

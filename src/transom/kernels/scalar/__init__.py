@@ -52,11 +52,16 @@ def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
 
     The parts of an AND are taken in order, each on the rows that the ones before it left.
     """
+    return keep_by(parts(predicate), batch)
+
+
+def keep_by(compiled: Sequence[Compiled], batch: pa.RecordBatch) -> pa.Array | None:
+    """As `keep`, by whoever has the `parts` of the predicate at hand."""
     if batch.num_rows == 0:
         return None
     rows: Rows = AllRows(batch)
     positions: pa.Array | None = None
-    for part in _compiled_conjuncts(predicate):
+    for part in compiled:
         mask = as_array(part(rows), rows.count)
         kept = mask.true_count
         if kept == rows.count:
@@ -70,7 +75,8 @@ def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
 
 
 @lru_cache(maxsize=1024)
-def _compiled_conjuncts(predicate: Expression) -> tuple[Compiled, ...]:
+def parts(predicate: Expression) -> tuple[Compiled, ...]:
+    """The parts of an AND, compiled."""
     return tuple(_compiled(part) for part in conjuncts(predicate))
 
 
@@ -80,4 +86,4 @@ def project(expressions: Sequence[Expression], names: Sequence[str], batch: pa.R
     return pa.RecordBatch.from_arrays([evaluate(e, batch) for e in expressions], schema=pa.schema(fields))
 
 
-__all__ = ["can_fail", "compile_expression", "evaluate", "keep", "project"]
+__all__ = ["can_fail", "compile_expression", "evaluate", "keep", "keep_by", "parts", "project"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
 
 MOST_RECENT: Final = 512
 
@@ -37,6 +38,29 @@ class SlideReport:
         self.tactics[tactic] = self.tactics.get(tactic, 0) + 1
         self.recent = [*self.recent[1 - MOST_RECENT :], [at, rows, int(seconds * 1e6), attempt]]
         self.recent_tactics = [*self.recent_tactics[1 - MOST_RECENT :], tactic]
+
+    def totals(self) -> dict[str, Any]:
+        """As JSON can hold it, without the single slides."""
+        return asdict(replace(self, recent=[], recent_tactics=[]))
+
+    @staticmethod
+    def united(parts: Sequence[dict[str, Any]]) -> SlideReport:
+        """Of places that each make a part of a slide: a slide counts once for a tactic and place, bytes add up.
+
+        >>> one, other = SlideReport(3, peak_bytes=10), SlideReport(2, peak_bytes=5, tactics={"one-pass full": 2})
+        >>> report = SlideReport.united([one.totals(), other.totals()])
+        >>> report.complete, report.peak_bytes, report.tactics
+        (3, 15, {'one-pass full': 2})
+        """
+        found = SlideReport()
+        for part in (SlideReport(**part) for part in parts):
+            for name in ("complete", "put_off", "completed_later", "delay_total", "delay_most"):
+                setattr(found, name, max(getattr(found, name), getattr(part, name)))
+            for name in ("peak_bytes", "bytes_written", "bytes_read"):
+                setattr(found, name, getattr(found, name) + getattr(part, name))
+            for tactic, count in part.tactics.items():
+                found.tactics[tactic] = found.tactics.get(tactic, 0) + count
+        return found
 
     def lines(self) -> list[str]:
         """As EXPLAIN ANALYZE tells it.

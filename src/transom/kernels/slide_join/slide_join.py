@@ -38,7 +38,6 @@ from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.kernels.slide_join.turn import Turn
-from transom.state.spill import SpillFile, SpillStore
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class SlideJoinKernel:
     tactic: str  # incremental, full, hybrid
     memory: int | None = None
     marked: bool = False
-    uses_spill = True
 
     def start(self) -> SlideJoinState:
         return SlideJoinState()
@@ -70,14 +68,6 @@ class SlideJoinKernel:
         """Go on with what was put off, while nothing comes in; None if there is nothing."""
         turn = self._turn(state, step)
         return turn.close() if turn.work_a_while() else None
-
-    def save(self, state: SlideJoinState, store: SpillStore) -> None:
-        """Into files, before a checkpoint that refers to them."""
-        state.save(store)
-
-    def files(self, state: SlideJoinState) -> list[SpillFile]:
-        """Those that a state refers to."""
-        return state.files
 
     def _turn(self, state: SlideJoinState, step: Step) -> Turn:
         assert self.memory is None or step.spill is not None

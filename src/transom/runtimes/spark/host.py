@@ -76,8 +76,10 @@ class Host(StatefulProcessor):
         if place not in _BUCKETS:
             while len(_BUCKETS) >= MOST_BUCKETS:
                 del _BUCKETS[next(iter(_BUCKETS))]
-            warm = Arena(os.path.join(self._depot.warm_folder, self._run, f"{fragment}-{number}"), BUCKET_CLASSES)
-            _BUCKETS[place] = Bucket(self._layout, fragment, number), warm
+            folder = os.path.join(self._depot.warm_folder, self._run)
+            warm = Arena(os.path.join(folder, f"{fragment}-{number}"), BUCKET_CLASSES)
+            home = os.path.join(folder, f"{fragment}-{number}.spill")
+            _BUCKETS[place] = Bucket(self._layout, fragment, number, home), warm
         return _BUCKETS[place]
 
     def _frame(self, parcels: list[Parcel]) -> pd.DataFrame:

@@ -118,7 +118,14 @@ class SparkRuntime:
         query.run()
         operators = query.status().operators
         return [
-            Measured(operator.rows_in, operator.rows_out, operator.ends, bytes_kept, operator.seconds)
+            Measured(
+                operator.rows_in,
+                operator.rows_out,
+                operator.ends,
+                bytes_kept,
+                operator.seconds,
+                () if operator.slides is None else operator.slides.lines(),
+            )
             for operator, bytes_kept in zip(operators, most or [0] * len(operators), strict=True)
         ]
 

@@ -13,6 +13,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
 from transom.planner.operator import scanned
+from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
 
 MOST_HISTORY: Final = 1000
@@ -137,4 +138,5 @@ class Statuses:
             state_bytes=int(kept),
             seconds=seconds,
             state_rows=int(rows_kept),
+            slides=slides_in([told.get("slides", {}).get(str(i)) for told in self._buckets.values()]),
         )

@@ -1,0 +1,87 @@
+"""Bugs of joins that queries share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+SHARING: Final = (
+    Bug(
+        "row_leaves_by_count_while_time_holds_it",
+        "kernels/shared_join/counted_window.py",
+        "te = np.maximum(by_time[:ended], times[self.rows : self.rows + ended])",
+        "te = np.minimum(by_time[:ended], times[self.rows : self.rows + ended])",
+        "a query by time misses pairs as soon as another one counts few rows",
+    ),
+    Bug(
+        "numbers_begin_anew_with_every_step",
+        "kernels/shared_join/counted_window.py",
+        "state.seen += fresh",
+        "state.seen += 0",
+        "a row-count window over a shared join ends rows after the wrong row",
+    ),
+    Bug(
+        "counting_query_sees_rows_before_it_came",
+        "kernels/shared_join/narrow_rows.py",
+        "mine &= older >= self.begin",
+        "mine &= pairs.ta >= self.begin",
+        "a query that is added has pairs with rows from before",
+    ),
+    Bug(
+        "open_pair_ended_by_one_row_only",
+        "kernels/shared_join/narrow_rows.py",
+        "by_count = np.minimum(*(came.ends(at) for came, at in zip(arrived, numbers, strict=True)))",
+        "by_count = np.maximum(*(came.ends(at) for came, at in zip(arrived, numbers, strict=True)))",
+        "where both sides count rows a pair outlives the first of its rows",
+    ),
+    Bug(
+        "slot_of_a_pair_used_again_too_early",
+        "kernels/shared_join/narrow_rows.py",
+        "state.slots.give_back(ended[state.sets[ended] == 0])",
+        "state.slots.give_back(ended[alive])",
+        "a pair ends when another one, long gone, would have",
+    ),
+    Bug(
+        "columns_carried_over_by_place",
+        "kernels/shared_join/carry.py",
+        "known.get(name, column)",
+        "known.get(old.columns[min(new.columns.index(name), len(old.columns) - 1)], column)",
+        "after a query has come or gone others show values of another column",
+    ),
+    Bug(
+        "rows_shortened_to_the_new_window_of_the_other_side",
+        "kernels/shared_join/carry.py",
+        "_carry(side, before, after)",
+        "_carry(side, before, new[0])",
+        "rows of one side leave too early after a query has gone",
+    ),
+    Bug(
+        "selection_asked_of_one_side_only",
+        "planner/sharing_shape.py",
+        "above = (*left.predicates, *(_moved(e, width) for e in right.predicates))",
+        "above = (*left.predicates, *right.predicates)",
+        "a selection on one stream of a shared join is asked of columns of the other",
+    ),
+    Bug(
+        "windows_stay_when_streams_are_turned",
+        "planner/sharing_shape.py",
+        "windows = (left.window, right.window)",
+        "windows = (_side(join.relations[0]).window, _side(join.relations[1]).window)",
+        "a query that names the streams the other way round has their windows exchanged",
+    ),
+    Bug(
+        "what_leaves_and_enters_at_once_is_told",
+        "pipeline/direct_changes.py",
+        "kept = ~_cancelled(at, rank, sign)",
+        "kept = np.ones(len(at), dtype=np.bool_)",
+        "changes mention a row that stays as it was",
+    ),
+    Bug(
+        "open_lifetimes_of_an_outlet_not_told",
+        "pipeline/outlet.py",
+        "parts.append(self.emit.remaining(state))",
+        "parts.append(self.emit.remaining(state).slice(0, 0))",
+        "on Spark rows that are still open at the end are missing from a shared query's lifetimes",
+    ),
+)

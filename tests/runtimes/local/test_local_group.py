@@ -1,0 +1,121 @@
+"""Queries that share a join in this process: crashes, refused rows, silent streams, rows stamped on arrival."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtimes.local.test_local_run import crash
+from transom import Session
+from transom.program.clock import HeldClock
+from transom.runtimes.local.group import LocalGroup
+from transom.runtimes.local.run import LocalRun
+
+NOON = datetime(2024, 5, 1, 12)
+QUERIES = (
+    "SELECT a.k, a.x, b.x AS y FROM a [RANGE 5 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k",
+    "SELECT a.x FROM a [ROWS 4], b [RANGE 9 SECONDS] WHERE b.k = a.k AND a.x > 2",
+)
+
+
+def rows(step: int) -> list[dict[str, Any]]:
+    found = [{"t": NOON + timedelta(seconds=i), "k": i % 3, "x": i * step % 7} for i in range(30)]
+    return [*found[:9], {"t": NOON, "k": 1, "x": 1}, *found[9:], {"t": None, "k": 1, "x": 1}]
+
+
+def session_of(**options: Any) -> Session:
+    session = Session(**options)
+    session.stream("a", rows(2), time="t", late="side")
+    session.stream("b", rows(3), time="t")
+    return session
+
+
+def text_of(folder: Path, emit: str) -> str:
+    text = ""
+    for number, query in enumerate(QUERIES):
+        place = folder / (f"o{number}.csv" if number else "o0")
+        text += f"CREATE SINK o{number} WITH (connector = 'files', path = '{place}', format = 'csv', emit = '{emit}');"
+        text += f"INSERT INTO o{number} {query};"
+    return text
+
+
+def run_of(folder: Path, emit: str, **terms: Any) -> LocalRun:
+    session = session_of(batch_rows=3)
+    run = session.assemble(session.prepare(text_of(folder, emit)), **terms)
+    assert isinstance(run, LocalRun) and isinstance(run.units[0], LocalGroup) and len(run.units) == 1
+    return run
+
+
+def written(folder: Path) -> list[list[str]]:
+    parts = sorted((folder / "o0").glob("part-*"))
+    first = [line for part in parts for line in part.read_text().splitlines()[1:]]
+    return [first, (folder / "o1.csv").read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("emit", ["changes", "lifetimes"])
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_group_that_crashes_after_any_step_goes_on_from_its_checkpoint(tmp_path: Path, emit: str, every: int) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        (folder / "o0").mkdir(parents=True)
+    run_of(whole, emit).run()
+    crashes = 0
+    while True:
+        run = run_of(broken, emit, checkpoint=str(broken / "kept"), every=every)
+        for _ in range(every + 1):  # one more than is kept
+            run.step()
+        if run.finished:
+            run.run()
+            break
+        crash(run)
+        crashes += 1
+    assert crashes >= 4
+    assert written(broken) == written(whole) and all(len(rows) > 10 for rows in written(whole))
+
+
+def test_a_row_that_is_refused_is_told_once_and_counted_for_each() -> None:
+    session = session_of()
+    together = session.sql(";".join(QUERIES))
+    assert sorted(session.side_table["stream"].to_pylist()) == ["a", "a", "b"]
+    for result in together:
+        assert result.status is not None
+        ledgers = {one.name: (one.rows_in, one.late, one.rejected) for one in result.status.inputs}
+        assert ledgers == {"a": (32, 1, 1), "b": (32, 1, 1)}
+
+
+DECLARED = """
+CREATE STREAM a (t TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR t AS t) WITH (connector = 'memory');
+CREATE STREAM b (t TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR t AS t)
+WITH (connector = 'memory', idle = '10 SECONDS');
+"""
+
+
+def test_a_silent_stream_does_not_hold_the_queries_back() -> None:
+    session, clock = Session(), HeldClock(0)
+    session.execute(DECLARED)
+    run = session.assemble(session.prepare(";".join(QUERIES)), follow=True, every=1, clock=clock)
+    assert isinstance(run, LocalRun)
+    session.append("a", rows(2)[:9])
+    session.append("b", rows(3)[:4])
+    while run.step():
+        pass
+    assert [status.held_back_by for status in run.status()] == ["b", "b"]
+    told = [status.rows_out for status in run.status()]
+    clock.sleep(11_000_000)
+    while run.step():
+        pass
+    assert run.status()[0].progress == run.status()[0].inputs[0].watermark
+    assert all(status.rows_out > before for status, before in zip(run.status(), told, strict=True))
+    run.close()
+
+
+def test_rows_that_are_stamped_on_arrival_have_one_clock_and_a_latency() -> None:
+    session = Session(tick="1 second")
+    session.stream("a", [{"k": i % 3, "x": i} for i in range(20)])
+    session.stream("b", [{"k": i % 3, "x": i} for i in range(20)])
+    for result in session.sql(";".join(QUERIES)):
+        assert result.status is not None and result.status.finished and result.status.latency is not None
+        assert result.status.latency.count == 40

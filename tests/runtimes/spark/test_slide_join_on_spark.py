@@ -1,0 +1,75 @@
+"""A join told slide by slide on Spark: spread by key, its budget divided, stopped between batches and gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom import RefusedError, Session
+from transom.planner import slide_join
+from transom.program.run import Run
+
+QUERY = """
+CREATE STREAM a (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
+    WITH (connector = 'files', path = '{folder}/a.csv');
+CREATE STREAM b (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
+    WITH (connector = 'files', path = '{folder}/b.csv');
+CREATE SINK told WITH (connector = 'files', path = '{folder}/told.csv');
+SET memory = '12 KB'; SET slide_join = 'incremental';
+INSERT INTO told RSTREAM(SELECT a.k, a.x, b.x AS y FROM a [RANGE 12 SECONDS SLIDE 3 SECONDS],
+    b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k);
+"""
+
+
+def write(folder: Path, rows: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, keys in (("a", 3), ("b", 5)):
+        lines = [f"2024-05-01 00:00:{i // 4:02},{i % keys},{i}" for i in range(rows)]
+        (folder / f"{name}.csv").write_text("\n".join(["ts,k,x", *lines, ""]))
+
+
+def start(spark: SparkSession | None, folder: Path, *, follow: bool = False) -> Run:
+    session = Session(spark=spark, batch_rows=60)
+    planned = session.prepare(QUERY.format(folder=folder))
+    return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"))
+
+
+def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    write(broken, 60)
+    run = start(spark, broken, follow=True)
+
+    def stop_when_all_is_read(run: Run) -> None:
+        if all(one.rows_in == 60 for status in run.status() for one in status.inputs):
+            run.stop()
+
+    run.run(stop_when_all_is_read)
+    assert not run.finished
+    for folder in (broken, whole):
+        write(folder, 140)
+    again = start(spark, broken)
+    again.run()
+    local = start(None, whole)
+    local.run()
+    (status,) = local.status()
+    assert status.slides is not None and status.slides.report.bytes_written > 0
+    (there,) = again.status()
+    assert there.slides is not None and there.slides.report.bytes_written > 0
+    told, expected = ((folder / "told.csv").read_text().splitlines() for folder in (broken, whole))
+    assert sorted(told) == sorted(expected)
+    complete = [line for line in told if ",complete," in line]
+    assert len(complete) == len(set(complete)) == status.slides.report.complete > 15
+
+
+def test_a_budget_too_small_for_all_buckets_is_refused(spark: SparkSession) -> None:
+    session = Session(spark=spark, memory="4 MB")
+    for name in "ab":
+        session.stream(name, [{"ts": "2024-05-01", "k": 1}], time="ts")
+    window = "[RANGE 4 SECONDS SLIDE 2 SECONDS]"
+    with pytest.raises(RefusedError, match="buckets"):
+        session.run(f"RSTREAM(SELECT a.k FROM a {window}, b {window} WHERE a.k = b.k)")
