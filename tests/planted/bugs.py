@@ -13,6 +13,7 @@ from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_sharing import SHARING
+from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
 
@@ -34,5 +35,6 @@ BUGS: Final = (
     *DOORS,
     *NEGATIVE,
     *SHARING,
+    *SLIDES,
     *STEPS,
 )

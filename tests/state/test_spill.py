@@ -41,6 +41,14 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_forgotten_store_leaves_nothing(tmp_path: Path) -> None:
+    store = SpillStore(str(tmp_path))
+    store.write([batch(1)])
+    assert list(tmp_path.iterdir())
+    del store
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_declared_disk_takes_its_time() -> None:
     slept: list[float] = []
     store = SpillStore(speed=1_000, sleep=slept.append)

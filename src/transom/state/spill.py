@@ -16,6 +16,7 @@ import secrets
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -187,6 +188,7 @@ class SpillStore:
                 self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
                 if os.path.exists(lock):
+                    weakref.finalize(self, _forget, folder, os.getpid())
                     return folder
                 os.close(self._lock)  # it was swept before it was locked
 
@@ -202,6 +204,12 @@ class SpillStore:
         if self._speed is not None:
             self._sleep(max(count / self._speed - (time.perf_counter() - started), 0.0))
         return time.perf_counter() - started
+
+
+def _forget(folder: str, owner: int) -> None:
+    """Of a store that nobody holds any more, or at the end of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(parent: str) -> None:

@@ -14,7 +14,7 @@ from transom.kernels import scalar
 from transom.kernels.mould import Places
 from transom.kernels.multiway import asking
 from transom.kernels.multiway.asking import Asking
-from transom.kernels.multiway.formula import BLOCK
+from transom.kernels.multiway.formula import BLOCK, passing
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.input_rows import input_rows
 from transom.kernels.multiway.newcomers import newcomers
@@ -50,7 +50,6 @@ def asked(
     random = np.random.default_rng(4)
     tuples = random.integers(0, ROWS, (count, 4))
     calls: list[int] = []
-    passing = asking.passing
     monkeypatch.setattr(asking, "passing", lambda *of: calls.append(1) or passing(*of))  # type: ignore[func-returns-value]
     ask = Asking(graph, inputs, Places([own.rows for own in inputs], [own.mask for own in inputs]))
     check = graph.check([predicate])

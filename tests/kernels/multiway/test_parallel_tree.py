@@ -182,6 +182,7 @@ def test_the_answer_does_not_wait_for_what_is_kept(crew: Crew, monkeypatch: pyte
         row = Relation([((1, None, None, None, turn), 1 + turn, 50)], TYPES)
         go_on.clear()
         stepped.feed([row if i == turn else nothing for i in range(3)], [2 + turn])
+        crew.go()
         seen.append((counts.tolist(), len(stepped.lives)))
         go_on.set()
         crew.settle()

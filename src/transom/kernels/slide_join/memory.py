@@ -176,8 +176,10 @@ class SlideJoinState:
     def save(self, store: SpillStore) -> None:
         """Everything into files that a checkpoint can refer to."""
         self.attach(store)
+        before = store.written
         for part in self.parts:
             part.save(store)
+        self.report.bytes_written += store.written - before
 
     @property
     def files(self) -> list[SpillFile]:

@@ -1,0 +1,73 @@
+"""Bugs of joins that are told slide by slide within a memory budget."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+SLIDES: Final = (
+    Bug(
+        "new_rows_joined_twice",
+        "kernels/slide_join/combine.py",
+        "older[j] if j < i else alive[j]",
+        "alive[j]",
+        "a result of two rows of the same slide is told twice",
+    ),
+    Bug(
+        "result_outlives_its_oldest_member",
+        "kernels/slide_join/combine.py",
+        "min(death, piece.te)",
+        "max(death, piece.te)",
+        "results are merged into slides in which a member of theirs is gone",
+    ),
+    Bug(
+        "null_keys_join",
+        "kernels/slide_join/spec.py",
+        "if null.any():",
+        "if null.all():",
+        "rows with a NULL in the key match each other",
+    ),
+    Bug(
+        "reused_what_was_not_stored",
+        "kernels/slide_join/labour.py",
+        "state.covered = work.stores",
+        "state.covered = True",
+        "after a full join that stored nothing, the next slide has its new results alone",
+    ),
+    Bug(
+        "shares_overlap",
+        "kernels/slide_join/piece.py",
+        "return int(np.searchsorted(hashes, edges[0])), last",
+        "return 0, last",
+        "a join in shares tells results again",
+    ),
+    Bug(
+        "rows_of_slides_put_off_forgotten",
+        "kernels/slide_join/turn.py",
+        "p.te <= following and not any(p.alive(at) for at in needed)",
+        "p.te <= following",
+        "what a slide that was put off needs is gone when there is time for it",
+    ),
+    Bug(
+        "attempts_not_told_apart",
+        "kernels/slide_join/turn.py",
+        "work.attempt += 1",
+        "work.attempt += 0",
+        "nobody can tell the rows of an attempt that was void from those of the next",
+    ),
+    Bug(
+        "a_marker_from_every_bucket",
+        "kernels/slide_join/marks.py",
+        "wanted[marks[kept]] = True",
+        "wanted[marks] = True",
+        "a slide is called complete more than once",
+    ),
+    Bug(
+        "file_of_a_checkpoint_removed_at_once",
+        "state/spill.py",
+        "self._given_up.append(file.name)",
+        "self._unlink(file.name)",
+        "a run that was killed cannot go on: its checkpoint refers to a file that is gone",
+    ),
+)
