@@ -24,7 +24,7 @@ from transom.planner import slide_join
 EFFORT = Effort(slides=2, most=2, seconds=0)
 BURST = Burst(
     calm=20, burst=4_000, slides_before=1, slides_of_burst=4, slides_after=3, slide_ms=60, batches=2,
-    keys=4_000, budget_mb=1, disk_mb_s=5,
+    keys=4_000, budget_mb=1, disk_mb_s=1,
 )  # fmt: skip
 SMALL = overlap.Size(
     budget_mb=4,

@@ -22,7 +22,9 @@ from transom.state.holders import HolderPool
 SCHEMAS = {
     "numbers": Schema.of(("a", INTEGER), ("b", INTEGER)),
     "texts": Schema.of(("a", VARCHAR), ("b", INTEGER)),
-    "floats": Schema.of(("a", DOUBLE),),
+    "floats": Schema.of(
+        ("a", DOUBLE),
+    ),
 }
 VALUES = {INTEGER: (0, 1, 2, -5), VARCHAR: ("", "a", "ab", None), DOUBLE: (0.5, -0.0, None, float("nan"))}
 

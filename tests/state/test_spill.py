@@ -58,6 +58,17 @@ def test_a_declared_disk_takes_its_time() -> None:
     assert slept[0] > 6 and slept[1] > 6
 
 
+def test_short_waits_are_made_together() -> None:
+    slept: list[float] = []
+    store = SpillStore(speed=100_000_000, sleep=slept.append)
+    file = store.write([batch(*range(10_000))])  # 80,000 bytes: 0.8 ms
+    for _ in range(100):
+        store.read(file, 0)
+    store.close()
+    assert store.read_seconds > 0.0799
+    assert len(slept) < 20 and min(slept) >= 0.005
+
+
 def test_what_a_checkpoint_refers_to_stays_until_another_one_is_in_its_place(tmp_path: Path) -> None:
     store = SpillStore(home=str(tmp_path))
     first, second = store.write([batch(1)]), store.write([batch(2)])

@@ -91,8 +91,8 @@ Results = dict[str, Measured | None]
 class PaperPart(Part):
     """A part whose join-aggregate is run by the paper's scan over the rows alive."""
 
-    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int) -> tuple[Kernel, ...]:
-        kernels = super()._kernel(i, operator, catalogue, tick)
+    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int) -> tuple[Kernel, ...]:
+        kernels = super()._kernel(i, operator, catalogue, tick, places)
         return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
 
 

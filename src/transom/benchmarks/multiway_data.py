@@ -6,7 +6,7 @@ the last as any other. Rows have ten numeric columns, the first of them the join
 | keys | a row finds in another window |
 | --- | --- |
 | counter | one row, that of its round |
-| few | all rows of its key; a band of `a1` leaves the one of its round |
+| few | all rows of its key; the distance over all nine values leaves the one of its round |
 | drawn | as many rows as a window has for each key, on average |
 
 All numbers are whole or eighths, so that sums of them are exact in any order.
@@ -30,6 +30,8 @@ VALUES: Final = tuple(f"a{i}" for i in range(1, 10))
 SECOND: Final = 1_000_000
 ROUND: Final = 50_000
 """Microseconds between two rows of a stream in the paper: 20 rows a second."""
+NEAR: Final = 2.0
+"""Squared distance below which rows are of one round: there it is at most 9 * (3/8)^2."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Cell:
         where = [f"{first}.k = {name}.k" for name in others]
         if self.keys == "few":
             pairs = [(one, other) for at, one in enumerate(self.names) for other in self.names[at + 1 :]]
-            where += [f"ABS({one}.a1 - {other}.a1) < 0.5" for one, other in pairs]
+            where += [f"{_squared_distance(one, other)} < {NEAR}" for one, other in pairs]
         return f"SELECT {', '.join(wanted)} FROM {tables} WHERE {' AND '.join(where)}"
 
 
@@ -162,8 +164,9 @@ class Feed:
         keys = {"counter": lambda: number, "few": lambda: number % cell.values}
         keys["drawn"] = lambda: self._random.integers(0, cell.values, shape)
         columns = [self._random.integers(0, 1_000, shape).astype(np.float64) for _ in VALUES]
-        if cell.keys == "few":
-            columns[0] = number + self._random.integers(0, 4, shape) / 8
+        if cell.keys == "few":  # rows of one round lie near each other
+            middle = [number.astype(np.float64), *(column[:, :1] for column in columns[1:])]
+            columns = [at + self._random.integers(0, 4, shape) / 8 for at in middle]
         return [keys[cell.keys](), *columns]
 
     def _batch(self, columns: Sequence[npt.NDArray[Any]], times: Int64s | None) -> pa.RecordBatch:
@@ -174,3 +177,7 @@ class Feed:
             return pa.RecordBatch.from_arrays([pa.array(times).cast(TIMESTAMP), *arrays], ["ts", *names])
         stamps = pa.nulls(len(columns[0]), TIMESTAMP)  # filled in on arrival
         return pa.RecordBatch.from_arrays([*arrays, stamps], [*names, "arrival_time"])
+
+
+def _squared_distance(one: str, other: str) -> str:
+    return " + ".join(f"({one}.{a} - {other}.{a}) * ({one}.{a} - {other}.{a})" for a in VALUES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 
 _GREAT = 31 << 20  # bytes; from 32 MB on it would learn nothing. Never touched, so it takes no memory
 
@@ -18,3 +19,9 @@ _GREAT = 31 << 20  # bytes; from 32 MB on it would learn nothing. Never touched,
 def keep_freed_memory() -> None:
     """Once a process."""
     np.empty(_GREAT, dtype=np.uint8)
+
+
+@cache
+def give_back_freed_memory() -> None:
+    """Once a process that keeps to a budget: Arrow's own allocator would hold on to twice of what is in use."""
+    pa.set_memory_pool(pa.system_memory_pool())

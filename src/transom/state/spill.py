@@ -30,6 +30,7 @@ PREFIX: Final = "transom-spill-"
 _LOCK: Final = ".lock"
 _BLOCK: Final = 1 << 20
 _MOST_OPEN: Final = 64
+_LEAST_WAIT: Final = 0.005
 
 
 @dataclass
@@ -66,6 +67,7 @@ class SpillStore:
         self.durable = home is not None and referred
         self._speed = speed
         self._sleep = sleep
+        self._owed = 0.0
         self._folder: str | None = None
         self._lock: int | None = None
         self._readers: dict[str, pa.RecordBatchFileReader] = {}
@@ -200,10 +202,20 @@ class SpillStore:
                 os.unlink(os.path.join(folder, name))
 
     def _waited(self, count: int, started: float) -> float:
-        """The seconds that it took, which are at least as many as the declared disk would have taken."""
-        if self._speed is not None:
-            self._sleep(max(count / self._speed - (time.perf_counter() - started), 0.0))
-        return time.perf_counter() - started
+        """The seconds that it took, which are at least as many as the declared disk would have taken.
+
+        Short waits are made together: each of them would last longer than it should.
+        """
+        took = time.perf_counter() - started
+        if self._speed is None:
+            return took
+        more = max(count / self._speed - took, 0.0)
+        self._owed += more
+        if self._owed >= _LEAST_WAIT:
+            began = time.perf_counter()
+            self._sleep(self._owed)
+            self._owed -= max(time.perf_counter() - began, self._owed)  # what was slept too long is taken off the next
+        return took + more
 
 
 def _forget(folder: str, owner: int) -> None:

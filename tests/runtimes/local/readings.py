@@ -105,4 +105,5 @@ def start(text: str, **options: Any) -> LocalRun:
 
 def only_query(text: str, **options: Any) -> LocalQuery:
     (query,) = start(text, **options).queries
+    assert isinstance(query, LocalQuery)
     return query

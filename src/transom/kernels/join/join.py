@@ -28,6 +28,7 @@ import numpy as np
 
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
 from transom.kernels import scalar
+from transom.kernels.formula import NO_MEMBERS, Formula, formula, passing
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.predicate import JoinPredicate
@@ -82,10 +83,19 @@ class JoinKernel(JoinPredicate):
 
     @cached_property
     def _moulds(self) -> Moulds:
-        """A side keeps the key behind its columns where it needs it."""
+        return Moulds(self.schema, self._kept_at)
+
+    @cached_property
+    def _kept_at(self) -> list[int]:
+        """Where the columns are among those of both sides; a side keeps the key behind them where it needs it."""
         right = len(self.schema) - self.left_width
         first = self.left_width + self.keyed
-        return Moulds(self.schema, [*range(self.left_width), *range(first, first + right)])
+        return [*range(self.left_width), *range(first, first + right)]
+
+    @cached_property
+    def _formula(self) -> Formula | None:
+        """The residual, if it can be asked of the rows where they are kept."""
+        return None if self.residual is None else formula(self.residual, self._kept_at)
 
     def due(self, state: JoinState) -> int:
         return min(state.left.due, state.right.due)
@@ -141,10 +151,22 @@ class JoinKernel(JoinPredicate):
             if not mine_is_left:
                 found = found[[OTHER, MINE, PAIR_TA, PAIR_TE]]
             if self.residual is not None:
-                kept = self.satisfying(state.left, state.right, found[0], found[1])
+                kept = self._kept(state, found)
                 found = found if kept is None else found[:, kept]
             parts.append(found)
         return parts
+
+    def _kept(self, state: JoinState, pairs: Int64s) -> Int64s | None:
+        """Which pairs satisfy the residual, None if all do."""
+        known = self._formula
+        if known is None or known.columns & ~state.places.plain:
+            return self.satisfying(state.left, state.right, pairs[MINE], pairs[OTHER])
+        members = np.ascontiguousarray(pairs[:2].T)
+        places = state.places.places
+        kept: Int64s = passing(
+            known.program, known.constants, known.depth, places, members, no_int64s(), NO_MEMBERS, -1
+        )
+        return kept if len(kept) < len(members) else None
 
     def _emit(self, state: JoinState, pairs: Int64s, step: Step) -> Delta:
         left, right, ta, te = pairs

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels import scalar
+from transom.kernels.formula import NO_MEMBERS, Formula, passing
 from transom.kernels.mould import Places
-from transom.kernels.multiway.formula import Formula, passing
 from transom.kernels.multiway.graph import Check, JoinGraph
 from transom.kernels.multiway.input_rows import InputRows
 
 _NONE: Final = no_int64s()
-_NO_MEMBERS: Final = np.empty((0, 3), dtype=np.int64)
 
 
 class Asking:
@@ -32,7 +31,7 @@ class Asking:
 
     def tuples(self, check: Check, tuples: Int64s) -> Int64s | None:
         """Which tuples pass, None where all do; `tuples[n, i]` is the position of the member of input i."""
-        kept = self._by_formula(check, tuples, _NONE, _NO_MEMBERS, -1)
+        kept = self._by_formula(check, tuples, _NONE, NO_MEMBERS, -1)
         if kept is None:
             return self._by_arrow(check, lambda i: np.ascontiguousarray(tuples[:, i]), len(tuples))
         return kept if len(kept) < len(tuples) else None

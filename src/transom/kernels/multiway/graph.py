@@ -18,7 +18,7 @@ import pyarrow as pa
 from transom.core.schema import BIGINT, BOOLEAN
 from transom.kernels import scalar
 from transom.kernels.columns import is_text, storage_dtype
-from transom.kernels.multiway.formula import Formula, formula
+from transom.kernels.formula import Formula, formula
 from transom.kernels.scalar.rows import Compiled
 from transom.plan.expression import Call, Cast, Expression, columns_of, conjunction, remap
 

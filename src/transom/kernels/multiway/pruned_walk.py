@@ -14,10 +14,7 @@ import numpy.typing as npt
 
 from transom.core.delta import Int64s
 from transom.kernels.address import number_at
-from transom.kernels.jit import inlined, jit
-from transom.kernels.kernel import OPEN_END
-from transom.kernels.mould import DATA, MASK, STORE
-from transom.kernels.multiway.formula import (
+from transom.kernels.formula import (
     ABSOLUTE,
     ADD,
     COLUMN,
@@ -28,6 +25,9 @@ from transom.kernels.multiway.formula import (
     Formula,
     holds,
 )
+from transom.kernels.jit import inlined, jit
+from transom.kernels.kernel import OPEN_END
+from transom.kernels.mould import DATA, MASK, STORE
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transom.kernels.formula import passing
 from transom.kernels.jit import jit
 from transom.kernels.join.side import AHEAD, CHAIN, HASH, TA, TE
 from transom.kernels.key_index import equal_bytes
-from transom.kernels.multiway.formula import passing
 
 
 @jit

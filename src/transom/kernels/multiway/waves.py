@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from transom.kernels.multiway.formula import Formula
+from transom.kernels.formula import Formula
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.pruned_walk import Formulas
 from transom.plan.expression import Expression

@@ -33,7 +33,7 @@ def carried(state: JoinState, old: Sequence[KeptSide], new: Sequence[KeptSide]) 
     """The rows of `state`, in the columns of `new`."""
     for side, before, after in zip((state.left, state.right), old, new, strict=True):
         _carry(side, before, after)
-    return state
+    return JoinState(state.left, state.right, state.open_pairs)  # which finds the columns again
 
 
 def _carry(side: RingSide | LazySide, old: KeptSide, new: KeptSide) -> None:

@@ -6,6 +6,7 @@ kept for as long as there is room for it in the work area.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -26,11 +27,12 @@ MOST_TUPLES = 1 << 15
 
 @dataclass
 class Shares:
-    """Shares that were read from disk, as many as fit into `room` bytes."""
+    """Shares that were read from disk, as many as fit into `room` bytes; `seconds` is how long that took."""
 
     room: int
     tables: dict[tuple[int, ...], tuple[Unit, Table]] = field(default_factory=dict)
     bytes: int = 0
+    seconds: float = 0.0
 
     def get(self, piece: Unit, number: int, bits: int, using: Sequence[Table]) -> Table:
         if isinstance(piece, Piece) and piece.in_memory:
@@ -38,7 +40,9 @@ class Shares:
         known = self.tables.get(piece.key)
         if known is not None:
             return known[1]
+        started = time.perf_counter()
         table = Table(piece.read(number, bits))
+        self.seconds += time.perf_counter() - started
         for other in list(self.tables):
             if self.bytes + table.bytes <= self.room:
                 break

@@ -2,7 +2,8 @@
 
 C_join is the price of joining all rows of the windows; C_reuse that of joining the new ones, and of writing and reading
 those stored results that have no room in memory. Both follow from how many tuples of rows match, how large results are,
-and how long a probe and a byte of the disk take: running averages over the slides so far.
+and how long a probe and a byte of the disk take: running averages over the slides so far. Windows that are on disk are
+read for either kind, and are in neither cost.
 """
 
 from __future__ import annotations
@@ -70,16 +71,18 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Situation:
-    """Before a slide: rows of the windows, new and old, by input; bytes of the windows; the room for all in memory.
+    """Before a slide: rows of the windows by input, all, old ones, those that stay for the next slide, and both; bytes
+    of the windows; the room for all in memory.
 
     `covered`: the results that live on are stored. `lives` is for how many slides a row is alive.
     """
 
     all_rows: tuple[int, ...]
     old_rows: tuple[int, ...]
+    staying_rows: tuple[int, ...]
+    old_staying_rows: tuple[int, ...]
     window_bytes: int
     windows_fit: bool
-    stored_bytes: int
     room: float
     covered: bool
     lives: int
@@ -101,10 +104,10 @@ _FULL: Final = Decision("full", False)
 def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
     """Algorithm 2; a forced kind is kept to. What is not covered has to be joined in full before it can be reused.
 
-    >>> now = Situation((100, 100), (75, 75), 4000, True, 3000, 5000, True, 4)
+    >>> now = Situation((100, 100), (75, 75), (75, 75), (50, 50), 4000, True, 5000, True, 4)
     >>> slow = Average(1e-5, 1)
     >>> known = Estimates(Average(5, 100), Average(10, 1), Average(1e-6, 1), Average(1e-7, 1), slow, slow)
-    >>> choose("hybrid", known, now).kind  # 5,000 bytes of results, of which 1,000 fit: 1,750 written, 2,250 read
+    >>> choose("hybrid", known, now).kind  # 2,812 bytes are stored, 1,562 come, 1,000 fit
     'full'
     >>> known.writing = known.reading = Average(1e-9, 1)  # a fast disk
     >>> choose("hybrid", known, now).kind
@@ -117,24 +120,27 @@ def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
     if matching is None or seconds is None:
         return reuse
     every, older = prod(now.all_rows), prod(now.old_rows)
+    staying = prod(now.staying_rows)
     row_bytes = estimates.row_bytes.value or 0.0
-    results, fresh = matching * every, matching * (every - older)
+    results, old = matching * every, matching * older
+    new_stored = matching * (staying - prod(now.old_staying_rows))
     free = max(now.room - now.window_bytes, 0.0)
-    size = results * row_bytes
-    if now.windows_fit and size <= free:
+    too_many = max((old + new_stored) * row_bytes - free, 0.0)
+    if now.windows_fit and not too_many:
         return reuse
-    on_disk = max(1 - free / size, 0.0) if size else 0.0
-    written = on_disk * fresh * row_bytes * (estimates.writing.value or 0.0)
-    read = on_disk * (results - fresh) * row_bytes * (estimates.reading.value or 0.0)
-    merged = (results - fresh) * (estimates.merging.value or 0.0)
+    # The new ones push out the old ones, which are read after that: as many of either as there are too many.
+    written = min(too_many, new_stored * row_bytes) * (estimates.writing.value or 0.0)
+    read = min(too_many, old * row_bytes) * (estimates.reading.value or 0.0)
+    # To tell a result again takes no longer than to find it and tell it, whatever a slow moment once made of it.
+    merged = old * min(estimates.merging.value or 0.0, seconds)
     probes = sum(now.all_rows)
-    estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + fresh) + merged + written + read
+    estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + results - old) + merged + written + read
     estimates.join_cost = seconds * (probes + results)
     if estimates.reuse_cost >= estimates.join_cost:
         return _FULL
     if now.covered:
         return _INCREMENTAL
-    # To be able to reuse again, all results have to be written once; that must pay within the life of a row.
-    price = on_disk * size * (estimates.writing.value or 0.0)
+    # To be able to reuse again, all results that live on have to be stored; that must pay within the life of a row.
+    price = max(matching * staying * row_bytes - free, 0.0) * (estimates.writing.value or 0.0)
     saved = (estimates.join_cost - estimates.reuse_cost) * (now.lives - 1)
     return _FULL_AND_STORE if saved > price else _FULL

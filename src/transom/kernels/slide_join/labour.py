@@ -13,7 +13,7 @@ from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_
 from transom.kernels.slide_join.estimates import Decision, Situation, choose
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
-from transom.kernels.slide_join.piece import held_bytes
+from transom.kernels.slide_join.piece import Piece, held_bytes
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.state.spill import SpillStore
 
@@ -54,11 +54,11 @@ class Labour:
         """The next unit."""
         if not work.kind:
             self._begin(work)
-        started, disk = time.perf_counter(), self._disk_seconds()
+        started, disk, writing = time.perf_counter(), self._disk_seconds(), self._store.write_seconds
         if not work.merging and work.unit < 1 << work.bits:
-            self._join(work)
+            loading = self._join(work)
             seconds = time.perf_counter() - started
-            work.join_seconds += max(seconds - (self._disk_seconds() - disk), 0.0)
+            work.join_seconds += max(seconds - loading - (self._store.write_seconds - writing), 0.0)
         elif work.unit < len(self._merged(work)):
             self._merge(work)
             seconds = time.perf_counter() - started
@@ -97,15 +97,20 @@ class Labour:
         state = self._state
         count = len(self._spec.sides)
         alive = [piece for piece in state.pieces if piece.alive(at)]
-        rows = [sum(p.rows for p in alive if p.source == i) for i in range(count)]
-        older = [sum(p.rows for p in alive if p.source == i and p.ta < at) for i in range(count)]
-        covered = state.covered or prod(older) == 0  # where an input has no older rows, no result is older
+        older = [piece for piece in alive if piece.ta < at]
+        following = self._spec.instant_from(at + 1)
+
+        def rows(pieces: list[Piece]) -> tuple[int, ...]:
+            return tuple(sum(piece.rows for piece in pieces if piece.source == i) for i in range(count))
+
+        covered = state.covered or prod(rows(older)) == 0  # where an input has no older rows, no result is older
         return Situation(
-            tuple(rows),
-            tuple(older),
+            rows(alive),
+            rows(older),
+            rows([piece for piece in alive if piece.te > following]),
+            rows([piece for piece in older if piece.te > following]),
             sum(piece.bytes for piece in alive),
             all(piece.in_memory for piece in alive),
-            sum(part.bytes for part in state.stored),
             self._limits.room,
             covered,
             max(-(-side.length // side.slide) for side in self._spec.sides),
@@ -116,7 +121,8 @@ class Labour:
 
     # --- the join ----------------------------------------------------------------------------------------------------
 
-    def _join(self, work: SlideWork) -> None:
+    def _join(self, work: SlideWork) -> float:
+        """One share; how long it took to have rows from disk in memory, which is the same for either kind of join."""
         shares = Shares(self._limits.shares)
         combination = Combination(self._spec, shares, self._limits.chunk)
         following = self._spec.instant_from(work.at + 1)
@@ -135,6 +141,7 @@ class Labour:
                 self._note_peak(shares.bytes + size)
         work.probes += combination.probes
         work.unit += 1
+        return shares.seconds
 
     def flush(self, work: SlideWork) -> None:
         """Results that live on are stored: in memory if there is room, or else the oldest ones go to disk."""

@@ -11,10 +11,10 @@ import pytest
 from transom.core.delta import NO_HOLDER, Delta
 from transom.core.schema import BIGINT, DOUBLE
 from transom.kernels import scalar
+from transom.kernels.formula import BLOCK, passing
 from transom.kernels.mould import Places
 from transom.kernels.multiway import asking
 from transom.kernels.multiway.asking import Asking
-from transom.kernels.multiway.formula import BLOCK, passing
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.input_rows import input_rows
 from transom.kernels.multiway.newcomers import newcomers

@@ -26,6 +26,7 @@ from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
 COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, NEGATE, ABSOLUTE = range(7)
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(7, 13)
 BLOCK: Final = 512  # rows that an operation is done for at a time
+NO_MEMBERS: Final = np.empty((0, 3), dtype=np.int64)
 
 _ARITHMETIC: Final = {"+": ADD, "-": SUBTRACT, "*": MULTIPLY, "negate": NEGATE, "abs": ABSOLUTE}
 _COMPARISONS: Final = {"=": EQUAL, "<>": UNEQUAL, "<": LESS, "<=": AT_MOST, ">": GREATER, ">=": AT_LEAST}
