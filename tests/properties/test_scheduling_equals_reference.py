@@ -35,7 +35,7 @@ SETTINGS = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthChec
 
 def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
     """Queries come and go, and the process is another one."""
-    if trial.waiting and not trial.group.finished and random.random() < 0.1:
+    if trial.waiting and trial.group.trunk.progress < FOREVER and random.random() < 0.1:
         trial.come()
         seen["came"] += 1
     if len(trial.here) > 1 and random.random() < 0.05:
@@ -76,7 +76,8 @@ def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> 
 
     check()
     assert seen["lively"] >= EXAMPLES // 3, seen
-    assert all(seen[what] for what in ("came", "went", "restarts", "with work waiting", "blocked", "punctual")), seen
+    assert seen["came"] + seen["went"] and seen["blocked"] + seen["with work waiting"], seen
+    assert seen["restarts"] and seen["punctual"], seen
     assert policy == "fifo" or seen["apart"], "no query was ahead of another"
 
 
