@@ -25,7 +25,7 @@ from transom.benchmarks.multiway_contestant import (
     Contestant,
     is_chain,
 )
-from transom.benchmarks.multiway_data import ROUND, VALUES, Cell, Feed
+from transom.benchmarks.multiway_data import NEAR, ROUND, VALUES, Cell, Feed
 from transom.benchmarks.multiway_report import panels, summary, tables
 from transom.benchmarks.multiway_run import Answer, Effort, check, measure_latency
 from transom.cli.main import main
@@ -206,14 +206,15 @@ def test_a_round_brings_a_row_of_every_stream() -> None:
     assert [row.batch for row in again] == [row.batch for row in rows]
 
 
-def test_a_band_leaves_the_row_of_the_round() -> None:
+def test_the_distance_leaves_the_row_of_the_round() -> None:
     batch = dict(Feed(FEW).batch(40))
-    keys, near = (np.stack([rows.column(name).to_numpy() for rows in batch.values()]) for name in ("k", "a1"))
+    keys = np.stack([rows.column("k").to_numpy() for rows in batch.values()])
     assert set(keys.ravel().tolist()) == {0, 1}
+    values = [np.stack([rows.column(name).to_numpy() for name in VALUES]) for rows in batch.values()]
     for one, other in ((0, 1), (1, 2), (0, 2)):
-        close = np.abs(near[one][:, None] - near[other][None, :]) < 0.5
-        assert (close == np.eye(40, dtype=bool)).all()
-    assert FEW.query().count("ABS") == 3
+        squared = ((values[one][:, :, None] - values[other][:, None, :]) ** 2).sum(axis=0)
+        assert ((squared < NEAR) == np.eye(40, dtype=bool)).all()
+    assert FEW.query().count(f"< {NEAR}") == 3
     assert FEW.candidates == 10
 
 
