@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
-from tests.properties.multiway_runs import in_buckets, locally
 from tests.properties.queries import Noted
 from transom.plan.algebra import Join, Node
 from transom.planner import multiway_choice

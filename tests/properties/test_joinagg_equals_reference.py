@@ -14,18 +14,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.properties import occurrences
+from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.joinagg_queries import FAMILIES, JoinAggregates
 from tests.properties.queries import Noted
-from tests.properties.streams import cut, cut_into_tasks
-from tests.run_in_buckets import run_in_buckets
-from tests.run_locally import Answer, run_locally
 from transom.core.errors import RefusedError
 from transom.pipeline import bucket
-from transom.pipeline.driver import Pipeline
 from transom.planner.joinagg import TACTICS
 from transom.planner.plan import plan
-from transom.runtimes.reference.history import History, difference
+from transom.runtimes.reference.history import difference
 
 EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
 # What a family is there for; the others run what they can.
@@ -74,25 +71,3 @@ def admissible(example: Example) -> list[str]:
         else:
             found.append(tactic)
     return found
-
-
-def locally(example: Example, random: Random) -> History:
-    pushes = cut(random, example.rows)
-    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
-
-    def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        example.check_so_far(pipeline.state.doors.upto, answer.history)
-
-    return run_locally(
-        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
-        restart=restarts.__contains__, watch=punctual,
-    )  # fmt: skip
-
-
-def in_buckets(example: Example, random: Random) -> History:
-    batches = cut_into_tasks(random, cut(random, example.rows))
-    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
-    return run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
-        restart=restarts.__contains__, disorder=Random(random.random()),
-    )  # fmt: skip

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.properties import occurrences
+from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
-from tests.properties.multiway_runs import in_buckets, locally
 from tests.properties.queries import Noted
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
 from transom.pipeline import bucket

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
-from tests.properties.multiway_runs import in_buckets, locally
 from tests.properties.queries import Noted
 from transom.kernels.crew import Crew
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree

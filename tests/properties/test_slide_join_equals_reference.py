@@ -14,12 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.properties import occurrences
+from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.queries import Noted
 from tests.properties.slide_join_queries import SlideJoins
-from tests.properties.streams import cut, cut_into_tasks
-from tests.run_in_buckets import run_in_buckets
-from tests.run_locally import Answer, run_locally
+from tests.properties.streams import cut
 from tests.told_slides import ToldSlides, run_within_budget, slide_state
 from transom.kernels.slide_join import combine, labour, piece
 from transom.pipeline import bucket
@@ -78,28 +77,6 @@ def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest
 def compare(example: Example, how: str, answer: History) -> None:
     told = difference(example.expected, answer)
     assert told is None, f"{how}: {example.text}\n(first: reference, second: the engine)\n{told}"
-
-
-def locally(example: Example, random: Random) -> History:
-    pushes = cut(random, example.rows)
-    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
-
-    def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        example.check_so_far(pipeline.state.doors.upto, answer.history)
-
-    return run_locally(
-        example.query, example.catalogue, example.rows, pushes, emit=example.emit,
-        restart=restarts.__contains__, watch=punctual,
-    )  # fmt: skip
-
-
-def in_buckets(example: Example, random: Random) -> History:
-    batches = cut_into_tasks(random, cut(random, example.rows))
-    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
-    return run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
-        restart=restarts.__contains__, disorder=Random(random.random()),
-    )  # fmt: skip
 
 
 def within_budget(example: Example, random: Random, ways: Counter[str]) -> History:

@@ -1,4 +1,4 @@
-"""An example of a join of many inputs on the engine: any cut into batches and any restarts, here or in buckets."""
+"""An example on the engine: any cut into batches and any restarts, here or in buckets."""
 
 from __future__ import annotations
 
