@@ -374,7 +374,7 @@ class Bucket:
 
     def slides(self) -> dict[str, int]:
         own = {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
-        return {**self.state.slides, **own}
+        return dict(sorted({**self.state.slides, **own}.items()))  # whatever order cargo came in
 
     def _source(self, port: str) -> str:
         source = self.ports[port].exchange.source

@@ -11,7 +11,6 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
@@ -113,10 +112,7 @@ class RunningQuery:
     @property
     def result(self) -> Result:
         """The answer so far, if it stays in memory."""
-        table = None
-        if isinstance(self._sink, MemorySink):
-            table = pa.Table.from_batches(list(self._sink.batches), self._sink.schema)
-        return Result(self._statement, table, status=self.status)
+        return Result.so_far(self._statement, self._sink, self.status)
 
     def stop(self, timeout: float | None = None) -> Status:
         """End it after the step that is under way; what it has written is complete then, and its thread is gone.

@@ -12,9 +12,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Literal as OneOf
 
-import pyarrow as pa
-
-from transom.connectors.memory import MemorySink
 from transom.core.errors import OptionError, QueryError
 from transom.program.orders import OnRows
 from transom.program.planned import Planned
@@ -55,10 +52,7 @@ class StandingQuery:
     @property
     def result(self) -> Result:
         """The answer so far, if it stays in memory."""
-        table = None
-        if isinstance(self._sink, MemorySink):
-            table = pa.Table.from_batches(list(self._sink.batches), self._sink.schema)
-        return Result(self._statement, table, status=self.status)
+        return Result.so_far(self._statement, self._sink, self.status)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the input, at most so many seconds; whether it has come. What went wrong is raised."""
