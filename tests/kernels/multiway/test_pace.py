@@ -32,10 +32,16 @@ def test_work_that_is_shorter_than_the_call_is_done_alone() -> None:
 
 
 def test_what_the_first_probe_spares_the_others_counts() -> None:
-    assert sooner(Crew(3), [microseconds(100)] * 4, 1)
-    assert not sooner(Crew(3), [microseconds(100, finding=0.01), *[microseconds(100)] * 3], 1)
+    assert sooner(Crew(3), [microseconds(1)] * 4, 100)
+    assert not sooner(Crew(3), [microseconds(1, finding=0.01), *[microseconds(1)] * 3], 100)
     # Where the second one spares the most it is first to be got at.
-    assert not sooner(Crew(1), [microseconds(10, finding=1.0), microseconds(10, finding=0.0), microseconds(900)], 1)
+    assert not sooner(Crew(1), [microseconds(0.1, finding=1.0), microseconds(0.1, finding=0.0), microseconds(9)], 100)
+
+
+def test_a_row_by_itself_is_expected_to_have_an_answer() -> None:
+    """Where it has none, nobody waits for it."""
+    assert sooner(Crew(3), [microseconds(100, finding=0.01)] * 4, 1)
+    assert not sooner(Crew(3), [microseconds(1, finding=0.01)] * 4, 100)
 
 
 def test_waiting_for_long_teaches_to_do_without_for_a_while() -> None:

@@ -62,18 +62,25 @@ class Paces:
 
 
 def sooner(crew: Crew, paces: Sequence[Pace], tuples: int, extra: float = 0.0) -> bool:
-    """Whether it is best to probe all these inputs at once, or else the first one alone, and then to ask again."""
+    """Whether it is best to probe all these inputs at once, or else the first one alone, and then to ask again.
+
+    What counts is the time to an answer: of the tuples at least one is found on every input. Where none is, nobody
+    waits for anything, so that a row by itself is not expected to fail however often others did.
+    """
     if len(paces) < 2:
         return False
     price = 1000 * measured_handover() + extra
+    alive = [float(tuples)]
+    for pace in paces[:-1]:
+        alive.append(max(1.0, alive[-1] * pace.finding))
     rest = longest = total = 0.0
     at_once = False
-    for count, pace in enumerate(reversed(paces), 1):
-        work = tuples * pace.entries * pace.nanoseconds
+    for count, (pace, left) in enumerate(zip(reversed(paces), reversed(alive), strict=True), 1):
+        work = pace.entries * pace.nanoseconds
         total += work
         longest = max(longest, work)
-        together = price + max(longest, total / min(count, crew.workers + 1))
-        in_turn = work + pace.finding * rest
+        together = price + left * max(longest, total / min(count, crew.workers + 1))
+        in_turn = left * work + rest
         at_once = together < in_turn
         rest = min(together, in_turn)
     return at_once
