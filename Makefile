@@ -42,12 +42,12 @@ $(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	@touch $@
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 -p no:cacheprovider --doctest-modules src/transom tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules src/transom tests
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict src tests
+	$(BIN)/mypy --strict --num-workers 2 src tests
 	$(MAKE) test
 
 format: $(READY)

@@ -41,6 +41,19 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Spark run before the properties.
+
+    They take seconds each. Of two test processes one comes to them when most loops are compiled, and has one Spark for
+    them all; the other takes over what is left at the end, and many small tests are left then, so both end together.
+    """
+    on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
+    moved = set(on_spark)
+    others = [item for item in items if item not in moved]
+    before = next((i for i, item in enumerate(others) if "properties" in item.path.parts), len(others))
+    items[:] = others[:before] + on_spark + others[before:]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests of a test process, as Transom starts it for users: two cores, quick to start.

@@ -33,6 +33,8 @@ class Driven:
     pause: Pause | None = None
     paused: str = ""
     """The name of the query that pauses."""
+    before: str = ""
+    """The text of other queries, which run first."""
 
     def start(self) -> subprocess.Popen[bytes]:
         Path(self.folder, "batches").mkdir(parents=True, exist_ok=True)
@@ -83,7 +85,7 @@ def main(order: str) -> None:
     pause = None if given["pause"] is None else Pause(**given["pause"])
     spark = launch.start(2, master=given["master"], lasting=False)
     folder = Path(given["folder"])
-    for one in standing(given["text"]):
+    for one in standing(given["before"]) + standing(given["text"]):
         assert one.sink is not None
         name = one.sink.name
         query = PausingQuery(
