@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from transom.benchmarks import shared, shared_plan_search, shared_throughput, shared_throughput_report
+from transom.benchmarks.shared_assumptions import RESTORED
 from transom.benchmarks.shared_cases import CASES, GREATEST, GROUPS, PLAN, QUERIES
 from transom.benchmarks.shared_fingerprint import IMPLIED
 from transom.benchmarks.shared_overload import Rush
@@ -107,6 +108,9 @@ def test_it_runs_and_ends_in_a_summary(
     assert set(found["readings"]) == {"the default", "decide = before"}
     assert list(found["other_plans"]) == ["200, 300, 100, 500; 3 intervals each"]
     assert [some["seeds"] for some in found["seeds"].values()][:2] == [2, 2]
+    counts = found["assumptions"]["counts"]
+    assert {counts[name]["plans"] for name in ("as drawn", *RESTORED)} == {2}
+    assert [one["seed"] for one in found["assumptions"]["misses"]] == counts["as drawn"]["more"]
     assert chart.read_text(encoding="utf-8").startswith("<?xml")
 
 
