@@ -14,9 +14,10 @@ import shutil
 import tempfile
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -26,8 +27,9 @@ from tests.run_locally import Answer, Push, Rows, all_at_once, batch_of
 from transom.core.time import FOREVER
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
-from transom.pipeline.bucket_state import BUCKET_CLASSES
+from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
 from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, Parcel, unpack
+from transom.pipeline.carry_over import CarryOver
 from transom.pipeline.layout import SINK, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.packer import Packer
@@ -45,9 +47,12 @@ Batch = Sequence[Task]
 class Home:
     """A bucket with its log and its warm memory."""
 
-    def __init__(self, layout: Layout, fragment: int, bucket: int, folder: str | None) -> None:
+    def __init__(
+        self, layout: Layout, fragment: int, bucket: int, folder: str | None, start: bytes | None = None
+    ) -> None:
         self.bucket = Bucket(layout, fragment, bucket)
         self.log = MemoryLog()
+        self._start = start
         self._path = None if folder is None else os.path.join(folder, f"{fragment}-{bucket}")
         self.warm = self._warm()
 
@@ -57,14 +62,25 @@ class Home:
 
     def step(self, blobs: list[bytes], disorder: Random | None) -> list[Parcel]:
         if disorder is None or disorder.random() > 0.1:
-            return keeper.step(self.bucket, self.log, self.warm, blobs).parcels
+            return self._step(blobs).parcels
         before, first = self.log.copy(), self.log.header() is None
-        lost = keeper.step(self.bucket, self.log, self.warm, blobs).parcels
+        lost = self._step(blobs).parcels
         self.log = before
-        again = keeper.step(self.bucket, self.log, self.warm, disorder.sample(blobs, len(blobs)))
+        again = self._step(disorder.sample(blobs, len(blobs)))
         assert again.rebuilt or first, "what was not committed was trusted"
         assert _read(again.parcels) == _read(lost), "a step depends on the order in which cargo came"
         return again.parcels
+
+    def _step(self, blobs: list[bytes]) -> keeper.Kept:
+        return keeper.step(self.bucket, self.log, self.warm, blobs, lambda: self._start)
+
+    def recalled(self) -> Bucket:
+        """The bucket with its memory, by its log alone."""
+        if self.log.header() is not None:
+            keeper.recalled(self.bucket, self.log, lambda: self._start)
+        elif self._start is not None:
+            self.bucket.state = codec.decode(self._start, BUCKET_CLASSES)
+        return self.bucket
 
     def lose_memory(self) -> None:
         self.bucket.close()
@@ -94,9 +110,14 @@ def _read(parcels: list[Parcel]) -> list[str]:
 
 
 class Cluster:
-    """The buckets of a query. `disorder` makes the days bad."""
+    """The buckets of a query, with what they begin with, if that is something. `disorder` makes the days bad."""
 
-    def __init__(self, layout: Layout, disorder: Random | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        disorder: Random | None = None,
+        starts: Mapping[tuple[int, int], bytes] = MappingProxyType({}),
+    ) -> None:
         self.layout = layout
         self._disorder = disorder
         mapped = disorder is not None and disorder.random() < 0.3
@@ -104,7 +125,9 @@ class Cluster:
         if folder is not None:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.homes = {
-            (fragment.number, bucket): Home(layout, fragment.number, bucket, folder)
+            (fragment.number, bucket): Home(
+                layout, fragment.number, bucket, folder, starts.get((fragment.number, bucket))
+            )
             for fragment in layout.fragments
             for bucket in range(layout.buckets_of(fragment.number))
         }
@@ -144,6 +167,19 @@ class Cluster:
                     status = json.loads(part.about["status"])
                     self.statuses[status["fragment"], status["bucket"]] = status
         return told
+
+    def changed(self, layout: Layout) -> Cluster:
+        """The same queries but for some that have come and some that have gone."""
+        carry_over = CarryOver(self.layout, layout)
+        states: dict[tuple[int, int], BucketState] = {}
+        for home in self.homes.values():
+            carried = carry_over.carried(home.recalled())
+            if carried is not None:
+                states[carried[0]] = carried[1]
+        like = self.homes[self.layout.accountant, 0].bucket
+        states |= {place: carry_over.begun(place, like) for place in carry_over.fresh}
+        self.close()
+        return Cluster(layout, self._disorder, {place: codec.encode(state) for place, state in states.items()})
 
     def restart(self) -> None:
         for home in self.homes.values():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -21,7 +21,7 @@ from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import cut, cut_into_tasks, inputs
 from tests.run_in_buckets import Cluster
 from tests.run_locally import Answer, Push, Rows, batch_of
-from transom.core.time import from_datetime
+from transom.core.time import FOREVER, from_datetime
 from transom.cql.statements import parse_statements
 from transom.pipeline.answer import output_schema
 from transom.pipeline.branch import Member
@@ -31,7 +31,7 @@ from transom.pipeline.outlet import divided
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
 from transom.planner.outlets import together
-from transom.planner.sharing import share
+from transom.planner.sharing import Sides, share
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
@@ -98,10 +98,7 @@ class Trial:
             group.trunk.push(push.name, batch_of(definition.columns, push.rows))
         if push.end:
             group.trunk.end(push.name)
-        output, _ = group.advance()
-        if output is not None:
-            for asked, rows in zip(self.here, output.answers, strict=True):
-                asked.answer.add(rows)
+        group.advance(lambda place, rows: self.here[place].answer.add(rows))
 
     def expected(self, asked: Asked) -> History:
         """The reference, of that query alone, whose time begins when it came."""
@@ -136,23 +133,57 @@ def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
     return Trial(catalogue, rows, asked), generator
 
 
-def in_buckets(trial: Trial, random: Random) -> None:
-    """All queries from the beginning, laid out over buckets as one plan with an answer each."""
-    trial.start(len(trial.waiting))
-    shared = share([asked.member.asked for asked in trial.here], trial.catalogue, [None] * len(trial.here))
-    emits = [asked.member.emit for asked in trial.here]
-    outlets = together(shared.roots, emits)
-    told_as = [child.tactic.name for child in outlets.inputs]
-    schemas = [output_schema(emit, root.schema) for emit, root in zip(told_as, shared.roots, strict=True)]
-    layout = Layout(outlets, trial.catalogue, "changes", random.choice([1, 2, 5]))
+def counted(asked: Sequence[Asked]) -> Sides:
+    """The sides whose rows somebody counts."""
+    left, right = (any(one.member.asked.windows[side].rows is not None for one in asked) for side in (0, 1))
+    return left, right
+
+
+def within(some: Sides, sides: Sides) -> bool:
+    return all(one <= other for one, other in zip(some, sides, strict=True))
+
+
+def layout_of(trial: Trial, sides: Sides, buckets: int) -> Layout:
+    """The queries that are there as one plan with an answer each."""
+    asked = [one.member.asked for one in trial.here]
+    shared = share(asked, trial.catalogue, [one.begin for one in trial.here], sides)
+    names, emits = ([getattr(one.member, what) for one in trial.here] for what in ("name", "emit"))
+    return Layout(together(shared.roots, names, emits), trial.catalogue, "changes", buckets, open=True)
+
+
+def in_buckets(trial: Trial, random: Random) -> Counter[str]:
+    """Laid out over buckets, where queries come and go as well; those that would change the join are not let in."""
+    seen: Counter[str] = Counter()
+    trial.start(random.randint(1, len(trial.waiting) // 2))
+    sides = counted(random.choice([trial.here, [*trial.here, *trial.waiting]]))  # as one that has left may have wanted
+    trial.waiting = [one for one in trial.waiting if within(counted([one]), sides)]
+    buckets = random.choice([1, 2, 5])
     batches = cut_into_tasks(random, cut(random, trial.rows))
     batches += [[[Push(name, [], end=True)]] for name in trial.rows]
-    with closing(Cluster(layout, Random(random.random()))) as cluster:
-        for batch in batches:
-            for asked, rows in zip(trial.here, divided(cluster.batch(batch), told_as, schemas), strict=True):
-                asked.answer.add(rows)
-            if random.random() < 0.15:
-                cluster.restart()
+    cluster = Cluster(layout_of(trial, sides, buckets), Random(random.random()))
+    for batch in batches:
+        outlets = cluster.layout.root.inputs
+        told_as = [outlet.tactic.name for outlet in outlets]
+        schemas = [output_schema(outlet.tactic.name, outlet.inputs[0].schema) for outlet in outlets]
+        for asked, rows in zip(trial.here, divided(cluster.batch(batch), told_as, schemas), strict=True):
+            asked.answer.add(rows)
+        comes, goes = random.random() < 0.3 and trial.waiting, random.random() < 0.15 and len(trial.here) > 1
+        if (comes or goes) and cluster.upto != FOREVER:
+            if goes:
+                left = trial.here.pop(random.randrange(len(trial.here)))
+                left.left = cluster.upto
+                trial.gone.append(left)
+            if comes:
+                trial.here.append(trial.waiting.pop())
+                trial.here[-1].begin = cluster.upto
+            random.shuffle(trial.here)
+            cluster = cluster.changed(layout_of(trial, sides, buckets))
+            seen["came"] += bool(comes)
+            seen["went"] += bool(goes)
+        if random.random() < 0.15:
+            cluster.restart()
+    cluster.close()
+    return seen
 
 
 def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: list[Asked]) -> Asked:
@@ -171,26 +202,28 @@ def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: 
 
 @pytest.mark.parametrize("counting", [0, 40])
 def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) -> None:
-    lively = 0
+    seen: Counter[str] = Counter()
 
     @settings(
-        max_examples=EXAMPLES // 2,
+        max_examples=EXAMPLES,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],
         derandomize=EXAMPLES < 100,
     )
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
-        nonlocal lively
         random = Random(f"sharing in buckets {counting} {seed}")
         trial, generator = trial_of(random, counting)
-        in_buckets(trial, random)
+        seen.update(in_buckets(trial, random))
         most = max(trial.check(asked, None) for asked in trial.here)
-        lively += most >= 3
+        for asked in trial.gone:
+            if asked.left is not None:
+                trial.check(asked, asked.left)
+        seen["lively"] += most >= 3
         occurrences.note(generator.noted.pairs(), most)
 
     check()
-    assert lively >= EXAMPLES // 4
+    assert seen["lively"] >= EXAMPLES // 4 and seen["came"] and seen["went"], seen
 
 
 @pytest.mark.parametrize("counting", [0, 40])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -61,14 +61,16 @@ class Header:
     """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log."""
 
     plan: str
-    token: str
+    fragment: int
+    bucket: int
+    token: str = ""
     first: int = 0
     parts: list[int] = field(default_factory=list)
     log_bytes: int = 0
     memory: bool = False
 
     def text(self) -> str:
-        return json.dumps([self.plan, self.token, self.first, self.parts, self.log_bytes, self.memory])
+        return json.dumps(list(vars(self).values()))
 
     @staticmethod
     def of(text: str) -> Header:
@@ -84,11 +86,15 @@ class Kept:
     rebuilt: bool
 
 
-def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer]) -> Kept:
+Start = Callable[[], bytes | None]
+"""The memory that a bucket begins with, as it was written; None: it knows nothing yet."""
+
+
+def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer], start: Start = lambda: None) -> Kept:
     """Take a step with the bucket's memory and keep what became of it."""
     plan = bucket.layout.fingerprint
     known = log.header()
-    header = Header(plan, "") if known is None else Header.of(known)
+    header = Header(plan, bucket.fragment.number, bucket.bucket) if known is None else Header.of(known)
     if header.plan != plan:
         raise CheckpointError(
             "the checkpoint was written by another query, or for another number of buckets",
@@ -96,7 +102,7 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
         )
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
-    bucket.state = state or _rebuilt(bucket, log, header)
+    bucket.state = state or _rebuilt(bucket, log, header, start)
     parcels = bucket.step(blobs)
     written = _append(bucket.state, log, header, blobs)
     header.token = secrets.token_hex(8)
@@ -105,9 +111,15 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     return Kept(parcels, written, rebuilt)
 
 
-def _rebuilt(bucket: Bucket, log: Log, header: Header) -> BucketState:
+def recalled(bucket: Bucket, log: Log, start: Start = lambda: None) -> BucketState:
+    """The memory of a bucket that has taken a step, by its log alone."""
+    return _rebuilt(bucket, log, Header.of(log.header() or ""), start)
+
+
+def _rebuilt(bucket: Bucket, log: Log, header: Header, start: Start) -> BucketState:
     """The memory as of the header."""
-    bucket.state = bucket.start()
+    known = None if header.memory else start()
+    bucket.state = bucket.start() if known is None else codec.decode(known, BUCKET_CLASSES)
     for i, count in enumerate(header.parts):
         entry = header.first + i
         data = b"".join(log.read(entry, part) for part in range(count))

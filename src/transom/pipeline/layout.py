@@ -47,6 +47,9 @@ class Layout:
 
     Rows of the sources in `unordered` come in no order: they are late by what the batches before have brought, and rows
     of one instant count in the order of their values.
+
+    To an `open` one queries may come, and others leave it: how its shared join is spread, and what comes to it of the
+    sources, does not depend on the queries that are there.
     """
 
     root: Operator
@@ -54,6 +57,7 @@ class Layout:
     emit: str
     buckets: int
     unordered: frozenset[str] = frozenset()
+    open: bool = False
 
     def __post_init__(self) -> None:
         """A memory budget is that of a machine, which may host all buckets."""
@@ -71,7 +75,7 @@ class Layout:
 
     @cached_property
     def fragments(self) -> list[Fragment]:
-        return fragments(self.root, equal_rows_meet=self.emit_name == "changes")
+        return fragments(self.root, equal_rows_meet=self.emit_name == "changes", fixed=self.open)
 
     @cached_property
     def tick(self) -> int:
@@ -146,7 +150,7 @@ class Layout:
     def fingerprint(self) -> str:
         """Names the plan and its layout; state of another one is refused."""
         settings = (self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered))
-        return fingerprint(self.operators, *settings)
+        return fingerprint(self.operators, *settings, *(("open",) if self.open else ()))
 
     def by_value(self, source: str) -> bool:
         """Whether the order of rows of one instant has to be made: somebody counts them, and they have none."""
@@ -158,8 +162,8 @@ class Layout:
         return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
 
     def _read(self, source: str) -> tuple[int, ...]:
-        """The columns that are sent on: those that are read, and all where a late row may have to be shown."""
+        """The columns that are sent on: those that are read, and all where somebody may yet want to see a row."""
         definition = self.sources[source]
-        if definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
+        if self.open or definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
             return tuple(range(len(definition.columns)))
         return tuple(columns_read(self.root, source))

@@ -18,9 +18,10 @@ _ANSWERS: Final = Schema((Column("outlet", INTEGER), Column("rows", pa.binary())
 
 @dataclass(frozen=True)
 class Outlet(Stream):
-    """The answer of a query in its form, packed: a row for what a step has brought."""
+    """The answer of the query `name` in its form, packed: a row for what a step has brought."""
 
     input: Node
+    name: str
     number: int
     emit: str
 

@@ -26,6 +26,8 @@ from typing import Final
 
 from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
+from transom.plan.outlets import Outlets
+from transom.plan.sharing import SharedJoin
 from transom.planner.key_path import keys_below, same_key
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
 
@@ -61,13 +63,16 @@ ANSWER: Final = -1
 """The place of an exchange into a fragment that has no operators and tells the answer."""
 
 
-def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
+def fragments(root: Operator, equal_rows_meet: bool = False, fixed: bool = False) -> list[Fragment]:
     """The fragments of a plan, each after those that feed it; numbers begin at 1.
+
+    If it is `fixed` how a shared join is spread, that is by all its keys, whatever is above it: so nothing has to move
+    when something else comes to be above it.
 
     Whoever tells the changes of an answer wants equal rows of it in one bucket: what leaves in one and enters in
     another at once is no change. If the last fragment does not see to that, one without operators follows it.
     """
-    cut = _Cut(root)
+    cut = _Cut(root, fixed)
     found = cut.fragments()
     if not equal_rows_meet or cut.equal_rows_meet(root):
         return found
@@ -102,8 +107,9 @@ class _Part:
 
 
 class _Cut:
-    def __init__(self, root: Operator) -> None:
+    def __init__(self, root: Operator, fixed: bool = False) -> None:
         self.root = root
+        self._fixed = fixed
         self.part_of: dict[int, _Part] = {}
         for operator in root.walk():
             if operator is root or not self._before_any_fragment(operator):
@@ -115,7 +121,9 @@ class _Cut:
     def _place(self, operator: Operator) -> None:
         below = self._parts_below(operator)
         kinds = {need.kind for need in operator.needs}
-        if "single" in kinds:
+        if self._fixed and isinstance(operator.node, Outlets) and len(below) > 1:
+            self._merge(operator, [], [])  # it may not bring queries together that were apart
+        elif "single" in kinds:
             joining = [part for part in below if part.single]
             self._merge(operator, joining if self._may_merge(joining, below) else [], [], single=True)
         elif "keys" in kinds:
@@ -129,6 +137,8 @@ class _Cut:
         for joining in _subsets([part for part in below if not part.single]):
             if self._may_merge(joining, below):
                 slots = [slot for i in range(count) for slot in self._slots(operator, i, joining)]
+                for part in joining if self._fixed else ():
+                    slots = _as_before(part, slots)
                 if slots:
                     self._merge(operator, joining, slots)
                     return
@@ -265,6 +275,17 @@ class _Cut:
                 found.append(operator)
                 read |= {id(child) for child in operator.inputs}
         return found[::-1]
+
+
+def _as_before(part: _Part, slots: list[_Slot]) -> list[_Slot]:
+    """Those of the slots that leave a shared join in a fragment spread as it was; none where it would not be."""
+    if not any(isinstance(operator.node, SharedJoin) for operator in part.operators):
+        return slots
+    found: list[_Slot] = []
+    for known in part.slots:
+        same = (slot for slot in slots if all(point in slot and same_key(slot[point], known[point]) for point in known))
+        found += [slot for slot in [next(same, None)] if slot is not None]
+    return found if len(found) == len(part.slots) else []
 
 
 def _passes_on(operator: Operator) -> bool:

@@ -21,8 +21,8 @@ TACTICS: Final = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 
 # Microseconds. Those of rows in batches were fitted to 39 runs on two quiet cores: 3 to 8 inputs, half a match to four
 # matches a probe, batches of 2,000 rows of each input; the estimates are within a sixth of what was measured (root mean
-# square), at worst within 36 %. The prices of predicates, of moving rows and of steps with one row are judgement: orders
-# of magnitude. Predicates count as what Arrow takes; those that are formulas of plain numbers cost a join of many less.
+# square), at worst within 36 %. Prices of predicates, of moving rows and of steps with one row are judgement: orders of
+# magnitude. Predicates count as what Arrow takes; those that are formulas of plain numbers cost a join of many less.
 # In batches:
 AROUND: Final = 0.32  # a row, whatever the tactic: taken in, given its lifetime, kept and linked
 TREE_ROW: Final = 0.17  # a row that comes to a join of two: kept, and probed with

@@ -10,14 +10,15 @@ from transom.planner.fragments import equal_rows_meet
 from transom.planner.operator import ANY, Operator, Partitioning, Tactic, column
 
 
-def together(roots: Sequence[Operator], emits: Sequence[str]) -> Operator:
-    """One plan; answer i is in its form, and known by its number."""
-    outlets = [_outlet(root, number, emits[number]) for number, root in enumerate(roots)]
+def together(roots: Sequence[Operator], names: Sequence[str], emits: Sequence[str]) -> Operator:
+    """One plan; answer i is in its form, and known by its number. Queries stay the same by their names."""
+    asked = zip(roots, names, emits, strict=True)
+    outlets = [_outlet(root, name, number, emit) for number, (root, name, emit) in enumerate(asked)]
     node = Outlets(tuple(outlet.node for outlet in outlets if isinstance(outlet.node, Stream)))
     return Operator(node, Tactic("answers", "nothing"), tuple(outlets), None, (ANY,) * len(outlets))
 
 
-def _outlet(root: Operator, number: int, emit: str) -> Operator:
+def _outlet(root: Operator, name: str, number: int, emit: str) -> Operator:
     emit = "stream" if isinstance(root.node, Stream) else emit
     needs = ANY
     if emit == "changes" and not equal_rows_meet(root):
@@ -25,4 +26,4 @@ def _outlet(root: Operator, number: int, emit: str) -> Operator:
         needs = Partitioning("keys", tuple(column(root.schema, i) for i in range(len(root.schema))))
     kept = {"stream": "nothing", "lifetimes": "the rows whose end is open"}
     tactic = Tactic(emit, kept.get(emit, "each distinct row alive once, two numbers per row alive"))
-    return Operator(Outlet(root.node, number, emit), tactic, (root,), None, (needs,))
+    return Operator(Outlet(root.node, name, number, emit), tactic, (root,), None, (needs,))

@@ -111,7 +111,7 @@ class SparkGroup(SparkQuery):
         first = orders[0][0]
         asked = [each for _, each in orders]
         shared = share(asked, first.planned.catalogue, [None] * len(orders))
-        root = together(shared.roots, [order.emit for order, _ in orders])
+        root = together(shared.roots, [order.name for order, _ in orders], [order.emit for order, _ in orders])
         self.members = [
             SparkMember(order, outlet, self) for (order, _), outlet in zip(orders, root.inputs, strict=True)
         ]
