@@ -21,6 +21,7 @@ from transom.core.errors import (
     EvaluationError,
     LateRowError,
     OptionError,
+    OverloadError,
     QueryError,
     RefusedError,
     SinkError,
@@ -280,11 +281,8 @@ class Session(StandingQueries):
            not negative: a row would pass every operator twice
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
-        measure = self._runtime.measure if analyze else None
-        if not json:
-            return explained_all(planned, measure)
-        plans = list(explained_all(planned, measure).plans)
-        return Explained(json_text.dumps({"queries": plans}, indent=2))
+        found = explained_all(planned, self._runtime.measure if analyze else None, self._runtime.machine)
+        return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
 
@@ -323,7 +321,7 @@ class Session(StandingQueries):
         A query is called by its sink or its number, unless `names` tell.
         """
         refused = self._inputs.side if keep_refused else None
-        ordering = Ordering(self.screen, emit, follow, side, refused, answer)
+        ordering = Ordering(self.screen, self._runtime.machine, emit, follow, side, refused, answer)
         terms = Terms(follow, checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(ordering.orders(planned, names), terms)
         run.listeners += self._listeners
@@ -332,7 +330,7 @@ class Session(StandingQueries):
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
         assert isinstance(one.statement, ExplainStatement)
-        found = explained(one, self._runtime.measure if one.statement.analyze else None)
+        found = explained(one, self._runtime.measure if one.statement.analyze else None, self._runtime.machine)
         if not one.statement.json:
             return found
         plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
@@ -350,7 +348,8 @@ class Session(StandingQueries):
         return queries[0]
 
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> Order:
-        ordering = Ordering(self.screen, emit, self._follow, None, self._inputs.side, handing(on_rows))
+        side, answer = self._inputs.side, handing(on_rows)
+        ordering = Ordering(self.screen, self._runtime.machine, emit, self._follow, None, side, answer)
         return ordering.orders([one], [name])[0]
 
     def _open_run(self, follow: bool) -> OpenRun:
@@ -386,6 +385,7 @@ __all__ = [
     "LateRowError",
     "LocalQuery",
     "OptionError",
+    "OverloadError",
     "Progress",
     "QueryError",
     "RefusedError",

@@ -106,6 +106,24 @@ def test_explain_as_text_as_json_and_measured(tmp_path: Path, capsys: pytest.Cap
     assert planned["operators"][0] == measured["operators"][0]
 
 
+def test_explain_of_several_queries_says_what_they_share_and_what_spark_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pairs.cql"
+    streams = "".join(
+        f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts) WITH (connector = 'generator');"
+        for name in "ab"
+    )
+    join = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k;"
+    file.write_text(f"{streams} SET schedule = 'mqt'; {join.format(1)} {join.format(9)}")
+    here = outcome(capsys, "explain", str(file), "--runtime", "local")[1]
+    assert here.count(" shared with query ") == 2 and here.count(" scheduled by mqt") == 2
+    spark = outcome(capsys, "explain", str(file), "--runtime", "spark")[1]
+    assert spark.count(" shared with query ") == spark.count(" not scheduled: on Spark") == 2
+    plans = json.loads(outcome(capsys, "explain", str(file), "--json")[1])["queries"]
+    assert [plan["shared with"] for plan in plans] == [[2], [1]]
+
+
 def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """kill -9 while it follows a growing file; the rest of the file comes later, and the answer is that of one run."""
     path = write_project(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from tests.run_locally import batch_of
@@ -47,6 +48,13 @@ def feed(pipeline: Pipeline, first: int, last: int) -> None:
         pipeline.push(name, batch_of(definition.columns, rows))
 
 
+def answers(group: GroupPipeline) -> list[pa.RecordBatch]:
+    """Of a step, in the order of the queries."""
+    found: dict[int, pa.RecordBatch] = {}
+    assert group.advance(found.__setitem__) and list(found) == list(range(len(group.branches)))
+    return list(found.values())
+
+
 def kept(group: GroupPipeline) -> int:
     """Rows in the join."""
     return state_rows(group.trunk.state.part.operators[-1])
@@ -86,9 +94,7 @@ def test_a_query_that_comes_sees_its_columns_from_there_on(window: str) -> None:
     group.advance()
     group.add(member("second", JOIN.format(window, window, ", s.g, t.g AS h")))
     feed(group.trunk, 20, 40)
-    output, _ = group.advance()
-    assert output is not None
-    first, second = output.answers
+    first, second = answers(group)
     assert len(first) and len(second) and second.column("g").null_count == second.column("h").null_count == 0
     since = to_datetime(0) + timedelta(seconds=19)
     assert min(second.column("at").to_pylist()) >= since
@@ -133,8 +139,6 @@ def test_columns_that_a_query_only_picks_are_picked_where_it_narrows_the_join() 
     assert of_picked[1] == () and of_picked[0][0].schema.names == ["k", "h"]  # type: ignore[attr-defined]
     assert len(of_computed[1]) == 1
     feed(group.trunk, 0, 20)
-    output, _ = group.advance()
-    assert output is not None
-    first, second = (rows.column("h").to_pylist() for rows in output.answers)
+    first, second = (rows.column("h").to_pylist() for rows in answers(group))
     assert first == second and len(first) > 20
     assert group.branches[0].state.part.counters[1].rows_out == group.branches[0].state.part.counters[0].rows_out > 0

@@ -89,10 +89,7 @@ class Trial:
         self.advance()
 
     def advance(self) -> None:
-        output, _ = self.group.advance()
-        if output is not None:
-            for asked, rows in zip(self.here, output.answers, strict=True):
-                asked.answer.add(rows)
+        self.group.advance(lambda place, rows: self.here[place].answer.add(rows))
 
     def finish(self) -> None:
         for name in self.rows:

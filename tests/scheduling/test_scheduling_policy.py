@@ -9,7 +9,7 @@ import pytest
 from transom.scheduling.beta import Trend, next_beta
 from transom.scheduling.load import Load, Method, Readings
 from transom.scheduling.mqt import groups_of
-from transom.scheduling.policy import POLICIES, AdMandF, MandF, policy_named
+from transom.scheduling.policy import POLICIES, AdMandF, MandF, chosen, policy_named
 from transom.scheduling.scheduler import Scheduler
 
 FIFO, MQT = Method.FIFO, Method.MQT
@@ -59,6 +59,15 @@ def test_mandf_is_fifo_from_the_threshold_on() -> None:
         assert state.beta == 0.25
 
 
+def test_a_load_at_its_threshold_is_for_fifo_to_the_last_bit() -> None:
+    """Cases 1 and 5 set beta so that the threshold is the load. As a product it often comes out a bit above."""
+    weights = groups_of([448, 622, 791, 1543, 3000]).weights
+    loads = [Load(rate, waiting * weights[0], sum(weights)) for rate in range(400, 420) for waiting in range(1, 50)]
+    assert any(one.load < one.threshold(one.beta_now) for one in loads)
+    assert all(chosen(one, one.beta_now) is FIFO for one in loads)
+    assert all(chosen(one, one.beta_now * 1.001) is MQT for one in loads)
+
+
 def test_without_arrivals_nothing_leaves() -> None:
     for policy in (MandF(), AdMandF()):
         state = policy.start()
@@ -100,6 +109,7 @@ def test_the_course_of_admandf() -> None:
         {"previous": "measured"},
         {"rates": "infinite"},
         {"otherwise": "keep"},
+        {"otherwise": "now"},
         {"begin": MQT},
         {"interval": 1.0},
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -75,6 +76,18 @@ def test_the_load_decides_as_it_is_read() -> None:
         for rows in ("newest", "leaving")
     }
     assert found["newest"].count("fifo") > found["leaving"].count("fifo") > 0
+
+
+def test_with_foresight_the_rows_that_leave_are_known() -> None:
+    """Few rows come, then many. Those that will leave make the load, one interval before they do."""
+    plan = Plan((4, 160), 1)
+    loads = {
+        foresight: simulate(WINDOWS, plan, policy_named("mandf"), replace(WORLD, capacity=4, foresight=foresight)).trace
+        for foresight in (False, True)
+    }
+    assert loads[False].rate == loads[True].rate == [4, 160]
+    assert loads[False].load[0] == 0  # the four oldest that follow have nothing due
+    assert loads[True].load[0] > 0
 
 
 def test_rows_come_at_the_rates_of_the_plan() -> None:

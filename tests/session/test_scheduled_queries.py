@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from transom import CheckpointError, Result, Session
+from transom import CheckpointError, OverloadError, Result, Session
 from transom.cli.summary import summary
-from transom.core.errors import OverloadError
 from transom.program.clock import HeldClock
 from transom.program.overload import OverloadStatus
 from transom.runtimes.local.group import LocalGroup

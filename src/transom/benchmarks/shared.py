@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from transom.benchmarks import shared_assumptions_report as assumptions_report
 from transom.benchmarks import shared_overload as overloaded
 from transom.benchmarks import shared_throughput_report as throughput_report
 from transom.benchmarks.chart import Panel, write_grid
 from transom.benchmarks.machine import machine
+from transom.benchmarks.shared_assumptions import RESTORED, Count, Miss, as_drawn, drawn, miss, restored
 from transom.benchmarks.shared_cases import CASES, OTHER_PLANS, PLAN, WORLD
 from transom.benchmarks.shared_overload import Rush
 from transom.benchmarks.shared_scheduling import (
@@ -94,19 +96,34 @@ def scheduling(quick: bool) -> Part:
             _say(f"the plan {plan_name(plan)} ..")
             plans[plan_name(plan)] = [run_case(name, plan) for name in CASES]
         _say(f"{SEEDS} arrival plans ..")
-        drawn = run_seeds(SEEDS, PLAN.intervals)
-        served = [one for one in drawn if one.served]
-        seeds = {"any": drawn[:SEEDS], "that FIFO serves without a drop": served[:SEEDS]}
-        seeds["that FIFO does not serve"] = [one for one in drawn[:SEEDS] if not one.served]
+        every = run_seeds(SEEDS, PLAN.intervals)
+        served = [one for one in every if one.served]
+        seeds = {"any": every[:SEEDS], "that FIFO serves without a drop": served[:SEEDS]}
+        seeds["that FIFO does not serve"] = [one for one in every[:SEEDS] if not one.served]
     found = Findings(cases, readings, plans, seeds)
+    figures, text = summary(found), tables(found)
+    if not quick:
+        why = _assumptions(seeds["any"])
+        figures["assumptions"] = assumptions_report.summary(*why)
+        text += "\n\n" + assumptions_report.tables(*why)
     return Part(
         [told(case) for case in cases],
         {"plan": asdict(PLAN), **asdict(WORLD)},
-        summary(found),
-        tables(found),
+        figures,
+        text,
         "Which work of a shared join is done first",
         panels(cases),
     )
+
+
+def _assumptions(seeds: Sequence[Seed]) -> tuple[list[Miss], dict[str, Count]]:
+    """The plans under which adMandF drops more than MandF, and how many they are when an assumption is made to hold."""
+    counts = as_drawn(seeds)
+    for name, changes in RESTORED.items():
+        _say(f"{name} ..")
+        counts[name] = restored(changes, len(seeds), PLAN.intervals)
+    misses = [miss(seed, drawn(seed, PLAN.intervals)) for seed in counts["as drawn"].more]
+    return misses, counts
 
 
 def throughput(quick: bool) -> Part:

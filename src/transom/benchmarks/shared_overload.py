@@ -147,12 +147,9 @@ def measure(policy: str, rush: Rush, rate: float) -> Outcome:
         if now > pushed:
             world.push(group, now, end=now >= total)
             pushed = now
-        output, _ = group.advance()
-        if output is None:
+        if not group.advance(lambda place, rows: answers[names[place]].append(rows)):
             time.sleep(_PAUSE)
             continue
-        for name, rows in zip(names, output.answers, strict=True):
-            answers[name].append(rows)
         kept = sum(map(len, group.work.state.sides))
         most_kept, most_waiting = max(most_kept, kept), max(most_waiting, group.work.waiting)
         ledgers = [group.work.ledger_of(name) for name in names]
@@ -334,8 +331,7 @@ class _World:
             group.trunk.push(name, batch)
             if number + len(STREAMS) >= len(self._given):
                 group.trunk.end(name)
-            output = group.advance()[0] if name == STREAMS[-1] else None
-            for rows, given in zip(answers, output.answers if output is not None else (), strict=False):
-                rows.append(given)
+            if name == STREAMS[-1]:
+                group.advance(lambda place, rows: answers[place].append(rows))
         group.close()
         yield from map(_rows, answers)

@@ -37,6 +37,7 @@ VARIED: Final[tuple[dict[str, Any], ...]] = (
     {"rates": "first"},
     {"rates": "infinite"},
     {"otherwise": "keep"},
+    {"otherwise": "now"},
     {"begin": Method.MQT},
     {"ties": "nearest"},
     {"interval": 1.0},

@@ -99,7 +99,7 @@ def tables(found: Findings) -> str:
     parts = [
         "Share of all work due that was processed and dropped by the end, and, in brackets, processed while all "
         "partners were still there; in %:",
-        _markdown(
+        markdown(
             ["case", "MQT groups", *POLICIES, "admandf / best of fifo, mqt, mandf"],
             [
                 [
@@ -112,7 +112,7 @@ def tables(found: Findings) -> str:
             ],
         ),
         "The fingerprint of the older policies, and what the paper says of adMandF:",
-        _markdown(
+        markdown(
             ["case", "fingerprint", "admandf"],
             [[case.name, _holds(case.fingerprint), _holds(case.claims)] for case in found.cases],
         ),
@@ -129,7 +129,7 @@ def tables(found: Findings) -> str:
 
 def _failed(of: str, found: Mapping[str, Sequence[Case]]) -> str:
     heads = [of, "fingerprint fails", "admandf drops", "admandf below another", "admandf is not mqt"]
-    return _markdown(heads, [[name, *map(_list, failures(some).values())] for name, some in found.items()])
+    return markdown(heads, [[name, *map(_list, failures(some).values())] for name, some in found.items()])
 
 
 def _seeds(seeds: Mapping[str, Sequence[Seed]]) -> str:
@@ -141,7 +141,7 @@ def _seeds(seeds: Mapping[str, Sequence[Seed]]) -> str:
             [f"mean {share} by {name}, %", *(f"{100 * one[f'mean_{share}'][name]:.2f}" for one in told.values())]
             for name in POLICIES
         ]
-    return _markdown(["plans", *told], body)
+    return markdown(["plans", *told], body)
 
 
 def _list(names: Sequence[str]) -> str:
@@ -197,6 +197,6 @@ def _stages(case: Case) -> Panel:
     return Panel(f"{case.name}: not processed, and dropped", "stage", "% of what was due so far", lines)
 
 
-def _markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

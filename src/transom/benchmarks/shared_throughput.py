@@ -165,10 +165,10 @@ class Shared:
     def step(self, pair: Pair) -> None:
         for name, batch in zip(STREAMS, pair, strict=True):
             self._group.trunk.push(name, batch)
-        output, _ = self._group.advance()
-        if output is not None:
-            for number, rows in enumerate(output.answers):
-                self.counts[number] += len(rows)
+        self._group.advance(self._count)
+
+    def _count(self, number: int, rows: pa.RecordBatch) -> None:
+        self.counts[number] += len(rows)
 
     def states(self) -> list[Any]:
         branches = [branch.state for branch in self._group.branches]

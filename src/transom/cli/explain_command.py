@@ -9,7 +9,7 @@ from functools import partial
 
 from transom.cli.query_file import folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
-from transom.planner.explain import explain_json, explain_text
+from transom.program.explained import explained_all
 from transom.program.planned import read_program
 from transom.program.sample import peeked
 from transom.program.statistics import in_buckets, sampling, this_machine
@@ -31,9 +31,6 @@ def main(options: argparse.Namespace) -> int:
         planned = [
             one for one in read_program(text, Catalogue(), fixed, sampling(peeked, where)) if one.root is not None
         ]
-    if options.json:
-        plans = [{"statement": one.statement.text, **explain_json(one.root)} for one in planned if one.root]
-        print(json.dumps({"queries": plans}, indent=2))
-    else:
-        print("\n\n".join(explain_text(one.root) for one in planned if one.root))
+    found = explained_all(planned, None, where)
+    print(json.dumps({"queries": list(found.plans)}, indent=2) if options.json else found)
     return 0

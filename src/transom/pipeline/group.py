@@ -7,7 +7,7 @@ there on, and its answer is that of the query alone with its origin set to there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from transom.kernels.join.join import JoinState
 from transom.kernels.kernel import Step
 from transom.kernels.shared_join.carry import KeptSide, carried
 from transom.pipeline import registry
-from transom.pipeline.admission import Refused
 from transom.pipeline.branch import PAIRS, SIDES, Branch, BranchState, Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.driver import Pipeline
@@ -64,13 +63,15 @@ GROUP_CLASSES: Final[tuple[type, ...]] = (
 """The closed list of what a saved group may hold."""
 
 
-@dataclass(frozen=True)
-class GroupOutput:
-    """What a step brought to each query, but for those that stayed where they were."""
+Tell = Callable[[int, pa.RecordBatch], None]
+"""Takes the rows that a step brought to a query, by the place of the query; those that stayed where they were get none.
 
-    answers: tuple[pa.RecordBatch, ...]
-    upto: int
-    silent: frozenset[int] = frozenset()
+Nobody else holds the rows, so that one answer can go before the next is made.
+"""
+
+
+def to_nobody(place: int, rows: pa.RecordBatch) -> None:
+    """The answers are dropped."""
 
 
 class GroupPipeline:
@@ -80,14 +81,30 @@ class GroupPipeline:
         self._catalogue = catalogue
         self.branches = [Branch(member, catalogue, None) for member in members]
         self._counted = NOT_COUNTED
+        self._halfway = False
         self._arrange()
 
-    def advance(self) -> tuple[GroupOutput | None, dict[str, Refused]]:
-        """Go to the present progress. Gives what came out, and the changes that tables refused: there are none."""
+    def advance(self, tell: Tell = to_nobody) -> bool:
+        """Go to the present progress, and tell each query what came out for it; whether time or work went on.
+
+        Where a query or `tell` fails, some queries have made the step and others have not: it cannot be gone on from
+        there, nor be saved.
+        """
+        assert not self._halfway, "a step has failed halfway"
+        self._halfway = True
+        went_on = self._step(tell)
+        self._halfway = False
+        if went_on:
+            self.trunk.part.answered()
+            for branch in self.branches:
+                branch.part.answered()
+        return went_on
+
+    def _step(self, tell: Tell) -> bool:
         trunk = self.trunk
         found = trunk.doors.next_step()
         if found is None:
-            return None, {}
+            return False
         before, upto, origin = found
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
@@ -100,10 +117,11 @@ class GroupPipeline:
         last_used = trunk.doors.last_used
         wanted = {branch.read for branch in self.branches}
         pairs = {columns: picked(given[PAIRS], columns) for columns in wanted}
-        answers = tuple([branch.step(pairs[branch.read], given, step, last_used) for branch in self.branches])
+        for place, branch in enumerate(self.branches):
+            tell(place, branch.step(pairs[branch.read], given, step, last_used))
         trunk.state.part.holders.finish_step()
         trunk.state.doors.upto = upto
-        return GroupOutput(answers, upto), {}
+        return True
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
@@ -169,6 +187,10 @@ class GroupPipeline:
 
     def snapshot(self) -> bytes:
         """The whole memory of the group between two steps, and who is in it."""
+        if self._halfway:
+            raise CheckpointError(
+                "a step has failed halfway, and cannot be saved", remedy="go on from the checkpoint before it"
+            )
         self.settle()
         return codec.encode(
             GroupState(
@@ -209,6 +231,7 @@ class GroupPipeline:
             self.branches.append(branch)
         self._arrange()
         self._adopt(saved.doors, saved.part, saved.kept)
+        self._halfway = False
 
     @property
     def finished(self) -> bool:

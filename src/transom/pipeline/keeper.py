@@ -32,14 +32,18 @@ PART_BYTES: Final = 32 << 20
 """Longer entries are written in parts."""
 
 
-class Log(Protocol):
-    """Where the log lies. Everything written in a batch becomes valid together or not at all."""
+class WrittenLog(Protocol):
+    """A log as it was left."""
 
     def header(self) -> str | None: ...
 
-    def write_header(self, header: str) -> None: ...
-
     def read(self, entry: int, part: int) -> bytes: ...
+
+
+class Log(WrittenLog, Protocol):
+    """Where the log lies. Everything written in a batch becomes valid together or not at all."""
+
+    def write_header(self, header: str) -> None: ...
 
     def write(self, entry: int, part: int, blob: bytes) -> None: ...
 
@@ -111,12 +115,12 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     return Kept(parcels, written, rebuilt)
 
 
-def recalled(bucket: Bucket, log: Log, start: Start = lambda: None) -> BucketState:
+def recalled(bucket: Bucket, log: WrittenLog, start: Start = lambda: None) -> BucketState:
     """The memory of a bucket that has taken a step, by its log alone."""
     return _rebuilt(bucket, log, Header.of(log.header() or ""), start)
 
 
-def _rebuilt(bucket: Bucket, log: Log, header: Header, start: Start) -> BucketState:
+def _rebuilt(bucket: Bucket, log: WrittenLog, header: Header, start: Start) -> BucketState:
     """The memory as of the header."""
     known = None if header.memory else start()
     bucket.state = bucket.start() if known is None else codec.decode(known, BUCKET_CLASSES)

@@ -9,20 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
-
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
-from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.shared_join.arrived import ArrivedRows
 from transom.kernels.shared_join.carry import KeptSide, carried_rows
 from transom.kernels.shared_join.join import SharedJoinKernel
-from transom.pipeline.admission import Refused
 from transom.pipeline.branch import Member
 from transom.pipeline.build import operator_kernel
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.group import GroupOutput, GroupPipeline, KeptNote, kept_by, picked
+from transom.pipeline.group import GroupPipeline, KeptNote, Tell, kept_by, picked
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState
 from transom.pipeline.scheduled_work import Measurements, ScheduledWork
@@ -52,22 +48,17 @@ class ScheduledGroup(GroupPipeline):
 
     # --- running -----------------------------------------------------------------------------------------------------
 
-    def advance(self) -> tuple[GroupOutput | None, dict[str, Refused]]:
+    def _step(self, tell: Tell) -> bool:
         """Take in what progress has passed, and do as much of what waits as there is time for."""
         came = self._take_in()
         worked = self._do(self._now() + self.schedule.budget)
         self.work.make_room()
         self.measurements.measure(self.work.scheduler, self.schedule.buffer)
-        answers = self._tell()
-        upto = self.trunk.state.doors.upto
-        if upto is None or not (came or worked or answers):
-            return None, {}
+        told = self._tell(tell)
+        if self.trunk.state.doors.upto is None or not (came or worked or told):
+            return False
         self._forget()
-        given = [answers.get(branch.member.name) for branch in self.branches]
-        silent = frozenset(place for place, rows in enumerate(given) if rows is None)
-        told = zip(given, self.branches, strict=True)
-        rows = tuple([empty_batch(branch.output_schema) if rows is None else rows for rows, branch in told])
-        return GroupOutput(rows, upto, silent), {}
+        return True
 
     @property
     def finished(self) -> bool:
@@ -114,29 +105,28 @@ class ScheduledGroup(GroupPipeline):
         counters.rows_out += self.work.found - before
         return worked
 
-    def _tell(self) -> dict[str, pa.RecordBatch]:
-        """Take each query as far as it can go; those that go together get the same pairs."""
+    def _tell(self, tell: Tell) -> bool:
+        """Take each query as far as it can go; those that go together get the same pairs. Whether any could go on."""
         doors, state, levels = self.trunk.state.doors, self.work.state, self.work.levels
-        answers: dict[str, pa.RecordBatch] = {}
         if doors.upto is None or doors.origin is None:
-            return answers
-        here = {branch.member.name: branch for branch in self.branches}
-        ways: dict[tuple[int, int], list[tuple[str, int]]] = {}
+            return False
+        here = {branch.member.name: place for place, branch in enumerate(self.branches)}
+        ways: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for name, level in zip(levels.names, levels.level, strict=True):
             account = state.accounts[name]
             before = doors.origin if account.upto is None else account.upto
             upto = self.work.reached(name, doors.upto)
             if before < upto:
-                account.upto = upto
-                ways.setdefault((before, upto), []).append((name, level))
-        for (before, upto), going in ways.items():
-            found = self.work.pairs(before, upto, going[-1][1])
-            pairs = {columns: picked(found, columns) for columns in {here[name].read for name, _ in going}}
+                ways.setdefault((before, upto), []).append((here[name], level))
+        for (before, upto), going in sorted(ways.items(), key=lambda way: min(way[1])):
+            found = self.work.pairs(before, upto, max(level for _, level in going))
+            branches = {place: self.branches[place] for place, _ in sorted(going)}
+            pairs = {columns: picked(found, columns) for columns in {branch.read for branch in branches.values()}}
             step = Step(before, upto, doors.origin, self.trunk.state.part.holders)
-            for name, _ in going:
-                branch = here[name]
-                answers[name] = branch.step(pairs[branch.read], {}, step, self.trunk.doors.last_used)
-        return answers
+            for place, branch in branches.items():
+                tell(place, branch.step(pairs[branch.read], {}, step, self.trunk.doors.last_used))
+                state.accounts[branch.member.name].upto = upto
+        return bool(ways)
 
     def _forget(self) -> None:
         origin = self.trunk.state.doors.origin

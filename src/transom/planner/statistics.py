@@ -39,12 +39,14 @@ PASSING: Final = 1 / 3
 @dataclass(frozen=True)
 class Machine:
     """Where the query runs. `handover_us`: a task to another thread and its result back. `one_by_one`: rows of streams
-    that are stamped on arrival pass on their own; otherwise rows come in batches."""
+    that are stamped on arrival pass on their own; otherwise rows come in batches. `puts_off`: work may wait for a later
+    step; otherwise each batch does all of its own."""
 
     cores: int = 1
     handover_us: float = 30.0
     buckets: int = 1
     one_by_one: bool = True
+    puts_off: bool = True
 
 
 Origin = OneOf["declared", "sampled", "assumed"]

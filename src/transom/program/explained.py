@@ -10,6 +10,7 @@ from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import share
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
+from transom.program.putting_off import Where, not_put_off
 from transom.program.sharing import Sharing, sharing_of
 
 Measure = Callable[[Planned, str], list[Measured]]
@@ -34,8 +35,23 @@ class Explained(str):
         return plans_html(self.plans) if self.plans else text_html(self)
 
 
-def explained(planned: Planned, measure: Measure | None) -> Explained:
+def explained(planned: Planned, measure: Measure | None, where: Where) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
+    refused = not_put_off(planned, where)
+    return _alone(planned, measure) if refused is None else _with_schedule(_alone(planned, measure), "", refused.reason)
+
+
+def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Where) -> Explained:
+    """The same of several, one below the other, as they would run together; each is measured alone."""
+    if measure is not None or len(planned) < 2:
+        parts = [explained(one, measure, where) for one in planned]
+    else:
+        sharing = sharing_of(planned)
+        parts = [_explained_with_others(planned, place, sharing, where) for place in range(len(planned))]
+    return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
+
+
+def _alone(planned: Planned, measure: Measure | None) -> Explained:
     assert planned.root is not None
     emit = "changes" if planned.sink is None else planned.sink.emit
     measured = None if measure is None else measure(planned, emit)
@@ -43,31 +59,23 @@ def explained(planned: Planned, measure: Measure | None) -> Explained:
     return Explained.of(explain_text(planned.root, measured), [plan])
 
 
-def explained_all(planned: Sequence[Planned], measure: Measure | None) -> Explained:
-    """The same of several, one below the other, as they would run together; each is measured alone."""
-    sharing = sharing_of(planned) if measure is None and len(planned) > 1 else None
-    parts = [
-        explained(one, measure) if sharing is None else _explained_with_others(planned, place, sharing)
-        for place, one in enumerate(planned)
-    ]
-    return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
-
-
-def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Sharing) -> Explained:
+def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Sharing, where: Where) -> Explained:
     """A query of several: the plan that it shares, and who shares it; or why it shares none."""
     one = planned[place]
     group = sharing.group_of(place)
+    refused = not_put_off(one, where)
     if not group:
-        alone = explained(one, None)
-        if not any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"]):
-            return alone
-        reason = sharing.refused[place]
-        plan = {**alone.plans[0], "not shared": reason}
-        lines = [str(alone), f"join not shared: {reason}"]
-        if one.catalogue.options.get("schedule", "off") != "off":
-            plan["schedule"] = _scheduled("a join that is not shared is made at once")
-            lines.append(f"join {plan['schedule']}")
-        return Explained.of("\n".join(lines), [plan])
+        alone = _alone(one, None)
+        joins = any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"])
+        if joins:
+            reason = sharing.refused[place]
+            plan = {**alone.plans[0], "not shared": reason}
+            alone = Explained.of(f"{alone}\njoin not shared: {reason}", [plan])
+        if refused is not None:
+            return _with_schedule(alone, "", refused.reason)
+        if joins and one.catalogue.options.get("schedule", "off") != "off":
+            return _with_schedule(alone, "join ", "a join that is not shared is made at once")
+        return alone
     shared = share([sharing.asked[i] for i in group], one.catalogue, [None] * len(group))
     root = shared.roots[group.index(place)]
     number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is shared.trunk)
@@ -75,16 +83,15 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
     told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
     told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
-    lines = [explain_text(root), f"join #{number} shared with {', '.join(told)}"]
-    schedule = schedule_of(sharing.asked[place], one.catalogue)
-    if schedule is not None:
-        plan["schedule"] = _scheduled(schedule)
-        lines.append(f"join #{number} {plan['schedule']}")
-    return Explained.of("\n".join(lines), [plan])
+    together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+    schedule = schedule_of(sharing.asked[place], one.catalogue) if refused is None else refused.reason
+    return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
 
-def _scheduled(schedule: Schedule | str) -> str:
-    return str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
+def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Explained:
+    """With a line about the order of the work, or why it has none."""
+    told = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
+    return Explained.of(f"{found}\n{of}{told}", [{**plan, "schedule": told} for plan in found.plans])
 
 
 def _windows(sharing: Sharing, place: int) -> str:

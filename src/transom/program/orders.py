@@ -19,6 +19,7 @@ from transom.connectors.screen import Screen
 from transom.connectors.sink import Sink
 from transom.core.errors import OptionError
 from transom.program.planned import Planned
+from transom.program.putting_off import Where, check_put_off
 from transom.program.run import OpenSink, Order
 
 Answer = Callable[[Planned, str, pa.Schema], Sink]
@@ -41,9 +42,10 @@ _FORMS: Final = ("changes", "lifetimes", "latest")
 @dataclass(frozen=True)
 class Ordering:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Refused rows go to files below the folder
-    `side`, otherwise to the sink `refused`, if there is one."""
+    `side`, otherwise to the sink `refused`, if there is one. `where` they run some may not."""
 
     screen: Screen
+    where: Where
     emit: str
     follow: bool = False
     side: str | None = None
@@ -54,8 +56,10 @@ class Ordering:
         """A query is called by its sink or its number, unless `names` tell."""
         if self.emit not in _FORMS:
             raise OptionError(f"emit cannot be '{self.emit}'", remedy="write changes, lifetimes or latest")
+        standing = [one for one in planned if one.standing]
+        check_put_off(standing, self.where)
         found: list[Order] = []
-        for one, given in zip_longest((one for one in planned if one.standing), names):
+        for one, given in zip_longest(standing, names):
             name = given or _name(one, [order.name for order in found])
             emit = self.emit if one.sink is None else one.sink.emit
             found.append(Order(one, name, emit, self._sink_maker(one, name), self._side_maker(name)))

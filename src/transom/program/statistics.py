@@ -262,5 +262,5 @@ def this_machine() -> Machine:
 
 
 def in_buckets(buckets: int) -> Machine:
-    """Spark: the cores are busy with other buckets, and rows come in batches."""
-    return Machine(buckets=buckets, one_by_one=False)
+    """Spark: the cores are busy with other buckets, and rows come in batches, of which none is left half done."""
+    return Machine(buckets=buckets, one_by_one=False, puts_off=False)

@@ -32,8 +32,8 @@ class Readings:
     rates: Literal["zero", "first", "infinite"] = "zero"
     """rate_MQT and rate_FIFO before the first switch: none, so that only a rate that falls by more than half at once is
     low; or the first rate measured; or beyond all, so that every rate is low."""
-    otherwise: Literal["next", "keep"] = "next"
-    """beta where none of the eight cases holds: beta_next, or as it was."""
+    otherwise: Literal["next", "keep", "now"] = "next"
+    """beta where none of the eight cases holds: beta_next, or as it was, or beta_now, so that FIFO comes."""
     begin: Method = Method.FIFO
     """The method before the first measurement."""
     ties: Ties = "farthest"

@@ -128,8 +128,8 @@ class AdMandF:
         state.case, found = next_beta(Trend(state.method, high, load.beta_now, beta_next))
         if state.case:
             state.beta = found
-        elif self.readings.otherwise == "next":
-            state.beta = beta_next
+        elif self.readings.otherwise != "keep":
+            state.beta = beta_next if self.readings.otherwise == "next" else load.beta_now
         state.beta_prev = beta_next if self.readings.previous == "estimated" else load.beta_now
 
 
@@ -154,8 +154,12 @@ class Slack:
 
 
 def chosen(load: Load, beta: float) -> Method:
-    """FIFO from the threshold on. Where no row comes none will leave, and what is done soonest is best."""
-    return Method.FIFO if load.rate and load.load >= load.threshold(beta) else Method.MQT
+    """FIFO from the threshold on. Where no row comes none will leave, and what is done soonest is best.
+
+    Shares are compared, not the load with its threshold: with beta_now as beta the two are equal, and the threshold, a
+    product, may be above by its last bit.
+    """
+    return Method.FIFO if load.rate and load.beta_now >= beta else Method.MQT
 
 
 POLICIES: Final = {"fifo": Fifo, "mqt": Mqt, "mandf": MandF, "admandf": AdMandF, "slack": Slack}

@@ -49,6 +49,7 @@ class World:
     unprocessed: float = 0.2
     ticks: int = 5
     seconds: float = 0.5  # of an interval
+    foresight: bool = False  # which rows leave in the next interval is known, not guessed from the last
 
 
 @dataclass
@@ -135,7 +136,7 @@ class _Simulation:
             ledgers.append(scheduler.ledger())
             if tick % world.ticks == 0:
                 beta = scheduler.state.beta
-                load = scheduler.measure(self._leaving(), world.capacity)
+                load = scheduler.measure(self._leaving(tick), world.capacity)
                 if scheduler.policy.readings.decide == "after":
                     beta = scheduler.state.beta
                 trace.note(tick / world.ticks * world.seconds, load, load.threshold(beta), scheduler.state)
@@ -149,12 +150,13 @@ class _Simulation:
             if side.arrived - self.world.buffer > side.left:
                 self.scheduler.leave(number, side.arrived - self.world.buffer)
 
-    def _leaving(self) -> list[int]:
-        """How many rows leave in the next interval, if as many come as in the last."""
+    def _leaving(self, tick: int) -> list[int]:
+        """How many rows leave in the next interval, if as many come as in the last, or by what will come indeed."""
         backlog = self.scheduler.backlog
+        coming = self.rows[tick : tick + self.world.ticks].sum(axis=0).tolist()
         return [
-            max(0, side.arrived - side.left + recent - self.world.buffer)
-            for side, recent in zip(backlog.sides, backlog.recent, strict=True)
+            max(0, side.arrived - side.left + more - self.world.buffer)
+            for side, more in zip(backlog.sides, coming if self.world.foresight else backlog.recent, strict=True)
         ]
 
     def _work(self, budget: float) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.runtimes.local.test_local_run import crash
-from transom import Session
+from transom import Session, SinkError
+from transom.connectors.files_sink import FileSink
 from transom.program.clock import HeldClock
+from transom.program.orders import handing
 from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.run import LocalRun
 
@@ -74,6 +78,56 @@ def test_a_group_that_crashes_after_any_step_goes_on_from_its_checkpoint(tmp_pat
         crashes += 1
     assert crashes >= 4
     assert written(broken) == written(whole) and all(len(rows) > 10 for rows in written(whole))
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_group_that_fails_between_two_of_its_answers_goes_on_from_its_checkpoint(
+    tmp_path: Path, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        (folder / "o0").mkdir(parents=True)
+    run_of(whole, "changes").run()
+    wanted, written_by_first = 0, 0
+    write = FileSink.write
+
+    def refuse(sink: FileSink, rows: pa.RecordBatch) -> None:
+        nonlocal wanted, written_by_first
+        if "o1" in str(vars(sink)):
+            wanted -= 1
+            if not wanted:
+                raise SinkError("no room")
+        else:
+            written_by_first += len(rows) > 0
+        write(sink, rows)
+
+    failures = 0
+    monkeypatch.setattr(FileSink, "write", refuse)
+    while True:
+        wanted = every + 1 + failures % 2
+        run = run_of(broken, "changes", checkpoint=str(broken / "kept"), every=every)
+        try:
+            run.run()
+            break
+        except SinkError:
+            failures += 1
+    assert failures > 1 and written_by_first > failures
+    assert written(broken) == written(whole)
+
+
+def test_who_takes_an_answer_may_wait_for_somebody_who_asks_how_the_queries_are_doing() -> None:
+    session = session_of(batch_rows=10)
+    told: list[int] = []
+
+    def on_rows(rows: pa.Table) -> None:
+        asks = threading.Thread(target=lambda: told.append(len(run.status())), daemon=True)
+        asks.start()
+        asks.join(timeout=60)
+        assert not asks.is_alive()
+
+    run = session.assemble(session.prepare(";".join(QUERIES)), answer=handing(on_rows))
+    run.run()
+    assert len(told) > 2 and set(told) == {2}
 
 
 def test_a_row_that_is_refused_is_told_once_and_counted_for_each() -> None:

@@ -100,15 +100,18 @@ class LocalGroup:
     def _advance(self) -> bool:
         with self._stepping:
             self._intake.leave_idle_behind(self.pipeline.trunk)
-            output, _ = self.pipeline.advance()
-        if output is None:
-            return False
-        for place, (member, rows) in enumerate(zip(self.members, output.answers, strict=True)):
-            if place not in output.silent:
-                member.write(rows)
-        if self._stopwatch is not None and self.pipeline.at_rest:
+            went_on = self.pipeline.advance(self._write)
+        if went_on and self._stopwatch is not None and self.pipeline.at_rest:
             self._stopwatch.leave()
-        return True
+        return went_on
+
+    def _write(self, place: int, rows: pa.RecordBatch) -> None:
+        """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
+        self._stepping.release()
+        try:
+            self.members[place].write(rows)
+        finally:
+            self._stepping.acquire()
 
     def _refuse(self, rows: pa.RecordBatch) -> None:
         """To the side of every query; to one that several have once."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from transom.core.errors import CheckpointError
 from transom.planner.sharing_shape import Sharable
+from transom.program.asked import Asked
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
@@ -60,7 +60,7 @@ class LocalRun:
         self._stop = threading.Event()
         self._turn = 0
         self._unsettled = 0
-        self._asked: deque[tuple[Callable[[], None], Future[None]]] = deque()
+        self._asked = Asked()
 
     @property
     def queries(self) -> list[LocalQuery | LocalMember]:
@@ -150,7 +150,7 @@ class LocalRun:
         try:
             with Interrupt() as interrupt:
                 while not interrupt.asked and not self._stop.is_set():
-                    self._do_what_was_asked()
+                    self._asked.do()
                     if self.step():
                         watch(self)
                     elif self.finished:
@@ -194,24 +194,11 @@ class LocalRun:
 
     def ask(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two steps, by the thread that runs them."""
-        done: Future[None] = Future()
-        self._asked.append((work, done))
-        return done
+        return self._asked.ask(work)
 
     def refuse_asked(self) -> None:
         """The run is over: what was asked for is not done any more."""
-        while self._asked:
-            self._asked.popleft()[1].cancel()
-
-    def _do_what_was_asked(self) -> None:
-        while self._asked:
-            work, done = self._asked.popleft()
-            try:
-                work()
-            except BaseException as error:
-                done.set_exception(error)
-            else:
-                done.set_result(None)
+        self._asked.refuse()
 
     def stop(self) -> None:
         """Let `run` end after the step that is under way; from another thread."""

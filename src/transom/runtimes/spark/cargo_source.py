@@ -50,6 +50,8 @@ class Reading:
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
     """Where paths begin: that of the program, which need not be that of its workers."""
+    begin: dict[str, Any] | None = None
+    """Where another streaming query has read to; None: the inputs are read from their beginning."""
 
     def open(self, name: str) -> PiecewiseSource:
         definition = self.layout.sources[name]
@@ -110,7 +112,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: dict[str, PiecewiseSource] = {}
 
     def initialOffset(self) -> dict[str, Any]:
-        return {"batch": 0, "at": {}, "ended": []}
+        return self._reading.begin or {"batch": 0, "at": {}, "ended": []}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What has an end is read to its end; that is all such a run asks for."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
@@ -52,6 +52,12 @@ class QueryCheckpoint:
                 raise self._damaged("batches are done that were never planned")
             last = max(planned)
             return Reached(max(done, default=-1) + 1, last + 1, self._buckets(last))
+
+    def offset(self, batch: int) -> dict[str, Any]:
+        """Where our own source stood after a batch; it is the first of all."""
+        with self._errors(), open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
+            found: dict[str, Any] = json.loads(file.read().split("\n")[2])
+        return found
 
     def decisions(self) -> str:
         """What was decided about the plan of the batches that are there, as it was written; empty without any."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -17,6 +18,7 @@ from transom.pipeline.layout import SINK, Layout
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.file_parts import PartFiles
+from transom.runtimes.spark.handover import HEADER, LOG, memory_at
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 from transom.state.arena import Arena
@@ -31,15 +33,25 @@ MOST_BUCKETS: Final = 64
 class Host(StatefulProcessor):
     """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    With `files` the rows of the answer are written here, and only the names of the files go on.
+    With `files` the rows of the answer are written here, and only the names of the files go on. In the folder
+    `memories` is what buckets begin with.
     """
 
-    def __init__(self, layout: Layout, level: int, run: str, depot: Depot, files: PartFiles | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        level: int,
+        run: str,
+        depot: Depot,
+        files: PartFiles | None = None,
+        memories: str | None = None,
+    ) -> None:
         self._layout = layout
         self._level = level
         self._run = run
         self._depot = depot
         self._files = files
+        self._memories = memories
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._log = SparkLog(handle)
@@ -59,7 +71,7 @@ class Host(StatefulProcessor):
             cargo = [row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)]
             blobs = [self._depot.pick_up(kind, blob) for kind, blob in cargo]
             try:
-                kept = keeper.step(bucket, self._log, warm, blobs)
+                kept = keeper.step(bucket, self._log, warm, blobs, partial(memory_at, self._memories, fragment, number))
             finally:
                 bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
@@ -87,21 +99,18 @@ class Host(StatefulProcessor):
         return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
 
 
-_HEADER: Final = (-1, 0)
-
-
 class SparkLog:
     """The log of the bucket at hand, in Spark's state: one variable, because each costs every batch some time."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._entries = handle.getMapState("log", "entry long, part int", "blob binary")
+        self._entries = handle.getMapState(LOG, "entry long, part int", "blob binary")
 
     def header(self) -> str | None:
-        found = self._entries.getValue(_HEADER)
+        found = self._entries.getValue(HEADER)
         return None if found is None else bytes(found[0]).decode()
 
     def write_header(self, header: str) -> None:
-        self._entries.updateValue(_HEADER, (header.encode(),))
+        self._entries.updateValue(HEADER, (header.encode(),))
 
     def read(self, entry: int, part: int) -> bytes:
         found = self._entries.getValue((entry, part))

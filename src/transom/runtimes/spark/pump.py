@@ -39,7 +39,8 @@ class Pump:
         self._source = source
         self._growing = growing and definition.time is not None
         self._stopped = threading.Event()
-        self._used = used
+        self.folder = folder
+        self.used = used
         self._position = {"rows": self._spool.rows}
         self.error: BaseException | None = None
         """What went wrong in the thread: the program's own rows may raise anything."""
@@ -60,9 +61,9 @@ class Pump:
             self.error = error
 
     def _work(self, ahead: int | None) -> None:
-        first = self._spool.rows - self._used()
+        first = self._spool.rows - self.used()
         while not self._stopped.is_set():
-            if ahead is not None and self._spool.rows - first - self._used() >= ahead:
+            if ahead is not None and self._spool.rows - first - self.used() >= ahead:
                 self._stopped.wait(_SECONDS)
                 continue
             batch = self._source.read(self._position, _ROWS, growing=self._growing)

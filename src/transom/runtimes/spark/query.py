@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reach
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.guard import Guard
+from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
@@ -51,6 +53,18 @@ FOLLOW_EVERY: Final = "100 milliseconds"
 
 
 _LOOK: Final = 0.05
+
+
+@dataclass(frozen=True)
+class Heritage:
+    """What a query takes over from the one that it goes on from: where that stopped, if it had done a batch at all.
+
+    In the folders may be rows that have been pumped, and memories; they are removed in the end.
+    """
+
+    stop: Stop | None
+    pumps: dict[str, Pump]
+    folders: list[str]
 
 
 class SparkQuery:
@@ -75,6 +89,8 @@ class SparkQuery:
         name: str = "query",
         on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
+        open: bool = False,
+        heritage: Heritage | None = None,
     ) -> None:
         # A query that goes on is planned as it was, whatever speaks for another plan by now.
         decided = "" if checkpoint is None else QueryCheckpoint(checkpoint).decisions()
@@ -85,10 +101,11 @@ class SparkQuery:
         self.follow = follow
         self._checkpoint = checkpoint
         self._scratch: str | None = None
-        buckets = self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
+        known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
+        buckets = known or self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
-        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames))
+        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open)
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
@@ -100,7 +117,9 @@ class SparkQuery:
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
         self._watch = watch
-        self._pumps: list[Pump] = []
+        self._stop = None if heritage is None else heritage.stop
+        self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
+        self._older: list[str] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
@@ -137,7 +156,7 @@ class SparkQuery:
         assert self._started is not None
         end = None if seconds is None else time.monotonic() + seconds
         while True:
-            for pump in self._pumps:
+            for pump in self._pumps.values():
                 if pump.error is not None:
                     raise pump.error
             if not self._started.isActive:
@@ -252,23 +271,24 @@ class SparkQuery:
     def cargo(self, depot: Depot, files: PartFiles | None = None) -> DataFrame:
         """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
         cargo = from_sources(self.spark, self._reading(depot), self._frames)
-        return through_levels(cargo, self.layout, depot, files)
+        return through_levels(cargo, self.layout, depot, files, None if self._stop is None else self._folder())
 
     def _reading(self, depot: Depot) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
-        spools = {}
         for name in own:
             definition = self.layout.sources[name]
+            used = partial(self._statuses.rows_in, name)
+            if name in self._pumps:
+                self._pumps[name].used = used
+                continue
             source = self._open_source(definition)
             if not hasattr(source, "reach"):
                 folder = os.path.join(self._folder(), "rows", name)
-                used = partial(self._statuses.rows_in, name)
-                self._pumps.append(Pump(source, folder, definition, self.follow, used))
-                spools[name] = folder
+                self._pumps[name] = Pump(source, folder, definition, self.follow, used)
         return Reading(
             self.layout,
             tuple(own),
-            spools,
+            {name: pump.folder for name, pump in self._pumps.items()},
             tasks=self.spark.sparkContext.defaultParallelism,
             max_rows=self._max_rows,
             max_files=self._max_files,
@@ -276,6 +296,7 @@ class SparkQuery:
             depot=depot,
             ending=tuple(self._frames) if self._ending else (),
             folder=os.getcwd(),
+            begin=None if self._stop is None else self._stop.offset,
         )
 
     # --- a batch -----------------------------------------------------------------------------------------------------
@@ -340,9 +361,9 @@ class SparkQuery:
         return os.path.join(self._checkpoint or "", "status.json")
 
     def _tidy(self) -> None:
-        for pump in self._pumps:
+        for pump in self._pumps.values():
             pump.stop()
-        for folder in (self._scratch, self._depot.folder):
+        for folder in (*self._older, self._scratch, self._depot.folder):
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
         self._scratch = None

@@ -9,12 +9,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
+from transom.planner.sharing_shape import Sharable
+from transom.program.asked import Asked
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
+from transom.program.run import Order
+from transom.program.sharing import asked_of
 from transom.program.status import Status
 from transom.runtimes.spark.group import SparkGroup, SparkMember
 from transom.runtimes.spark.query import SparkQuery
@@ -25,12 +30,22 @@ _SECONDS_OF_SILENCE: Final = 0.5
 
 
 class SparkRun:
-    """Queries that run together; `folder` is the checkpoint of all of them. They are told in the order of `names`."""
+    """Queries that run together; `folder` is the checkpoint of all of them. They are told in the order of `names`.
+
+    `make` makes a query that is added, by what it asks of a join that others may share.
+    """
 
     def __init__(
-        self, units: Sequence[SparkQuery], folder: CheckpointFolder | None = None, names: Sequence[str] = ()
+        self,
+        units: Sequence[SparkQuery],
+        folder: CheckpointFolder | None = None,
+        names: Sequence[str] = (),
+        make: Callable[[Order, Sharable | None], SparkQuery] | None = None,
     ) -> None:
         self.units = list(units)
+        self._make = make
+        self._going: list[SparkQuery] = []
+        self._asked = Asked()
         self._names = list(names)
         self.listeners: list[Listener] = []
         self._folder = folder
@@ -66,14 +81,15 @@ class SparkRun:
                 for unit in self.units:
                     unit.start()
                 waited = float("-inf")
-                going = list(self.units)
-                while going and not interrupt.asked and not self._stop.wait(_LOOK):
-                    going = [query for query in going if not query.ended()]
+                self._going = list(self.units)
+                while self._going and not interrupt.asked and not self._stop.wait(_LOOK):
+                    self._asked.do()
+                    self._going = [query for query in self._going if not query.ended()]
                     waited += _LOOK
                     if self._hear() or waited >= _SECONDS_OF_SILENCE:
                         waited = 0.0
                         watch(self)
-                for query in going:
+                for query in self._going:
                     query.finish()
                 self._hear(to_the_end=True)
                 self.close()
@@ -82,6 +98,59 @@ class SparkRun:
             raise
         if interrupt.asked:
             raise KeyboardInterrupt
+
+    # --- coming and going --------------------------------------------------------------------------------------------
+
+    def add(self, order: Order) -> SparkQuery | SparkMember:
+        """A query that was not there before, to whom it shares a join with, if there is one."""
+        assert self._make is not None
+        asked = asked_of(order.planned)
+        if isinstance(asked, Sharable) and order.emit != "latest":
+            for unit in self.units:
+                if isinstance(unit, SparkGroup) and unit.admits(asked):
+                    member = SparkMember(order, asked)
+                    following = unit.changed(come=[member])
+                    if following is not None:
+                        self._replace(unit, following)
+                        return member
+        made = self._make(order, asked if isinstance(asked, Sharable) else None)
+        self._replace(None, made)
+        return _queries(made)[0]
+
+    def remove(self, name: str) -> None:
+        for unit in self.units:
+            if any(query.name == name for query in _queries(unit)):
+                if isinstance(unit, SparkGroup) and len(unit.members) > 1:
+                    following = unit.changed(go=[name])
+                    if following is not None:
+                        self._replace(unit, following)
+                    return
+                unit.finish()
+                unit.close()
+                self._replace(unit, None)
+                return
+
+    def ask(self, work: Callable[[], None]) -> Future[None]:
+        """Have something done between two looks at the queries, by the thread that runs them."""
+        return self._asked.ask(work)
+
+    def refuse_asked(self) -> None:
+        """The run is over: what was asked for is not done any more."""
+        self._asked.refuse()
+
+    def _replace(self, old: SparkQuery | None, new: SparkQuery | None) -> None:
+        """One goes on as the other; or it comes, or goes."""
+        self._hear(to_the_end=True)
+        self._batches = [each for each in self._batches if each.query is not old]
+        self.units = [unit for unit in self.units if unit is not old]
+        started = old in self._going or (old is None and bool(self._going))
+        self._going = [unit for unit in self._going if unit is not old]
+        if new is not None:
+            self.units.append(new)
+            self._batches.append(_Batches(new))
+            if started:
+                new.start()
+                self._going.append(new)
 
     def stop(self) -> None:
         """Let `run` end after the batches that are under way; from another thread."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ from transom.program.sharing import sharing_of
 from transom.program.statistics import in_buckets
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import PARTITIONS
-from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.group import Place, SparkGroup, SparkMember
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
@@ -91,13 +91,21 @@ class SparkRuntime:
 
     def _group(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> SparkGroup:
         frames, checkpoint = self._inputs.frames, _folder(terms, f"shared-{orders[0][0].name}")
-        return SparkGroup(orders, self.spark, self._inputs.open, frames=frames, terms=terms, checkpoint=checkpoint)
+        place = Place(self.spark, self._inputs.open, terms, frames, checkpoint)
+        return SparkGroup([SparkMember(order, asked) for order, asked in orders], place)
 
-    def open(self, terms: Terms) -> NoReturn:
-        raise OptionError(
-            "on Spark queries do not come and go while others run",
-            remedy="stop the run, and start it from its checkpoint with the queries that there are to be",
-        )
+    def open(self, terms: Terms) -> SparkRun:
+        def make(order: Order, asked: Sharable | None) -> SparkQuery:
+            if asked is None or order.emit == "latest" or self._reads_frames(asked):
+                return self._query(order, terms)
+            place = Place(self.spark, self._inputs.open, terms, open=True)
+            return SparkGroup([SparkMember(order, asked)], place)
+
+        return SparkRun([], make=make)
+
+    def _reads_frames(self, asked: Sharable) -> bool:
+        """Spark alone knows how far it has read a DataFrame: nobody else can go on from there."""
+        return any(scan.name.lower() in self._inputs.frames for scan in asked.scans)
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         most: list[int] = []

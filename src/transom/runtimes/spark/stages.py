@@ -31,11 +31,16 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
     return cargo
 
 
-def through_levels(cargo: DataFrame, layout: Layout, depot: Depot, files: PartFiles | None) -> DataFrame:
-    """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
+def through_levels(
+    cargo: DataFrame, layout: Layout, depot: Depot, files: PartFiles | None, memories: str | None
+) -> DataFrame:
+    """What reaches the sink, packed; with `files` the rows of the answer are written there on the way.
+
+    Where there are `memories`, buckets begin with them.
+    """
     run = uuid.uuid4().hex
     for level in range(1, layout.levels + 1):
-        host = Host(layout, level, run, depot, files)
+        host = Host(layout, level, run, depot, files, memories)
         cargo = cargo.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
     return cargo
 

@@ -69,6 +69,12 @@ class Statuses:
         with suppress(OSError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as file:
             self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
 
+    @property
+    def upto(self) -> int | None:
+        """How far the answer is out, which all buckets agree on; None where it has not begun."""
+        found: int | None = next((told["upto"] for told in self._buckets.values()), None)
+        return found
+
     def rows_in(self, name: str) -> int:
         """How many rows of an input tasks have read."""
         return sum(told["seen"].get(name, (0,))[0] for told in list(self._buckets.values()))

@@ -1,0 +1,166 @@
+"""Queries come to others on Spark, and leave them, while the streaming query of all goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from transom import Session, StandingQuery
+from transom.core.time import format_instant, from_datetime
+from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.run import SparkRun
+
+NOON = datetime(2024, 5, 1, 12)
+LONG = 120.0
+JOIN = "FROM a [RANGE {0} SECONDS], b [RANGE {1} SECONDS] WHERE a.k = b.k AND a.name = b.name"
+QUERIES = {
+    "pairs": f"SELECT a.k, a.x, b.x AS y {JOIN.format(5, 3)}",
+    "counts": f"SELECT a.k, COUNT(*) AS n, MAX(b.x) AS y {JOIN.format(9, 2)} GROUP BY a.k",
+    "all": f"SELECT COUNT(*) AS n {JOIN.format(4, 7)} AND a.x > 2",
+    "began": f"ISTREAM(SELECT b.name, b.x {JOIN.format(2, 8)})",
+    "names": f"SELECT DISTINCT a.name {JOIN.format(12, 12)}",
+}
+ROWS = "FROM a [ROWS {0}], b [RANGE {1} SECONDS] WHERE a.k = b.k AND a.name = b.name"
+COUNTED = {
+    "few": f"SELECT a.k, a.x, b.x AS y {ROWS.format(3, 4)}",
+    "many": f"SELECT a.name, SUM(b.x) AS s {ROWS.format(9, 9)} GROUP BY a.name",
+    "timed": QUERIES["counts"],
+}
+
+
+def rows(first: int, last: int, step: int) -> list[dict[str, Any]]:
+    """Two keys, one of them a text and NULL at times."""
+    names = ("one", None, "another text", "one")
+    return [
+        {"t": NOON + timedelta(seconds=i), "k": i % 3, "name": names[i // step % 4], "x": i * step % 7}
+        for i in range(first, last)
+    ]
+
+
+class Trial:
+    """A session whose streams grow, and what became of its queries: since when each was there, and until when."""
+
+    def __init__(self, spark: SparkSession | None, texts: dict[str, str], **options: Any) -> None:
+        self.session = Session(spark=spark, sharing="on", **options)
+        self.texts = texts
+        self.reached = 0
+        for name in "ab":
+            self.session.stream(name, rows(0, 1, 1), time="t")
+        self.here: dict[str, StandingQuery] = {}
+        self.since: dict[str, int | None] = {}
+        self.until: dict[str, tuple[StandingQuery, int]] = {}
+
+    def grow(self, seconds: int) -> None:
+        """And wait until all queries have seen it."""
+        first, self.reached = self.reached + 1, self.reached + seconds
+        self.session.append("a", rows(first, self.reached + 1, 1))
+        self.session.append("b", rows(first, self.reached + 1, 2))
+        for query in self.here.values():
+            assert query.await_progress(NOON + timedelta(seconds=self.reached - 1), timeout=LONG)
+
+    def come(self, name: str) -> None:
+        others = bool(self.here)
+        self.here[name] = self.session.add(self.texts[name], name=name, follow=True)
+        self.since[name] = self.here[name].status.progress if others else None
+
+    def go(self, name: str) -> None:
+        query = self.here.pop(name)
+        assert self.session.remove(name) is query and not query.running
+        self.until[name] = query, query.status.progress
+
+    def check(self, name: str, query: StandingQuery, until: int) -> int:
+        """The answer is that of the query alone, whose time begins when it came; how many rows it has."""
+        since = self.since[name]
+        alone = Session(sharing="off", **({} if since is None else {"origin": format_instant(since)}))
+        for stream, step in (("a", 1), ("b", 2)):
+            alone.stream(stream, rows(0, self.reached + 1, step), time="t")
+        told, expected = query.result.to_arrow(), alone.run(self.texts[name])
+        mine, reference = (in_order(t.filter(pc.less(pc.cast(t["at"], "int64"), until))) for t in (told, expected))
+        assert mine == reference, name
+        return len(mine)
+
+    def finish(self) -> None:
+        assert all(query.running for query in self.here.values())
+        self.session.close()
+        for name, query in self.here.items():
+            assert query.error is None
+            self.until[name] = query, query.status.progress
+        lengths = [self.check(name, query, until) for name, (query, until) in self.until.items()]
+        assert min(lengths) > 1, "there is something to be right about"
+
+
+def in_order(table: Any) -> list[str]:
+    return sorted(map(str, table.to_pylist()))
+
+
+def test_answers_are_those_of_the_queries_alone(spark: SparkSession) -> None:
+    trial = Trial(spark, QUERIES, batch_rows=7)
+    trial.come("pairs")
+    trial.grow(8)
+    trial.come("counts")
+    trial.come("began")  # before a batch has come to the last one
+    trial.grow(9)
+    trial.go("pairs")
+    trial.come("names")
+    trial.grow(7)
+    trial.come("all")
+    trial.go("counts")
+    trial.grow(12)
+    trial.finish()
+
+
+def test_rows_that_are_counted(spark: SparkSession) -> None:
+    trial = Trial(spark, COUNTED)
+    trial.come("few")
+    trial.grow(6)
+    trial.come("many")
+    trial.come("timed")
+    trial.grow(9)
+    trial.go("few")
+    trial.grow(9)
+    trial.finish()
+
+
+def test_they_are_one_streaming_query_with_one_state(spark: SparkSession) -> None:
+    trial = Trial(spark, {**QUERIES, "rows": COUNTED["few"]}, batch_rows=50)
+    trial.come("pairs")
+    trial.grow(3)
+    trial.come("counts")
+    run = trial.session._standing and trial.session._standing.run
+    assert isinstance(run, SparkRun)
+    (group,) = run.units
+    assert isinstance(group, SparkGroup) and [member.name for member in group.members] == ["pairs", "counts"]
+    before = trial.here["pairs"].status
+    assert before.progress >= from_datetime(NOON + timedelta(seconds=3)), "what was done stays done"
+    trial.come("rows")  # which counts rows: others would be slower for it
+    assert [type(unit) for unit in run.units] == [SparkGroup, SparkGroup]
+    trial.grow(5)
+    late, early = (trial.here[name].status for name in ("counts", "pairs"))
+    assert [one.rows_in for one in early.inputs] == [9, 9] and early.rows_out >= before.rows_out
+    assert [one.rows_in for one in late.inputs] == [6, 6], "those that have come since"
+    joins = [[one for one in status.operators if one.operator == "SharedJoin"] for status in (late, early)]
+    assert joins[0] == [type(joins[0][0])(**{**vars(joins[1][0]), "number": joins[0][0].number})]
+    trial.session.close()
+    trial.session.close()
+
+
+def test_one_that_ends_leaves_its_file_complete(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    trial = Trial(spark, QUERIES)
+    trial.session.execute(f"CREATE SINK o WITH (connector = 'files', path = '{path}', emit = 'changes')")
+    trial.texts = {**QUERIES, "filed": f"INSERT INTO o {QUERIES['pairs']}"}
+    trial.come("filed")
+    trial.grow(6)
+    trial.come("began")
+    trial.grow(6)
+    trial.go("filed")
+    told = path.read_text().splitlines()
+    trial.grow(6)
+    assert path.read_text().splitlines() == told and len(told) > 3
+    query, _ = trial.until.pop("filed")
+    assert query.status.rows_out == len(told) - 1
+    trial.finish()
