@@ -27,7 +27,7 @@ HEAVY = " AND ".join(f"upper(a.t) || {n}.t || lower(a.t) LIKE '%x%y%' AND {n}.t 
 def write(folder: Path) -> None:
     for i, name in enumerate(STREAMS):
         times = (datetime(2024, 5, 1) + timedelta(seconds=n + i / 10) for n in range(60))
-        lines = [f"{time.isoformat()},{(n + i) % 5},{n},xxyy{n}" for n, time in enumerate(times)]
+        lines = [f"{time.isoformat()},{(n + i) % 12},{n},xxyy{n}" for n, time in enumerate(times)]
         (folder / f"{name}.csv").write_text("\n".join(["ts,k,n,t", *lines]) + "\n")
 
 

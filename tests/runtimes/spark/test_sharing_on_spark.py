@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from transom import CheckpointError, OptionError, Session
+from transom import CheckpointError, Session
 from transom.core.time import from_datetime
 from transom.program.run import Run
 from transom.runtimes.spark.group import SparkGroup
@@ -80,8 +80,3 @@ def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession
     other = session_of(spark)
     with pytest.raises(CheckpointError, match="other queries"):
         other.assemble(other.prepare(text + QUERIES[2]), checkpoint=kept)
-
-
-def test_what_runs_on_spark_does_not_come_and_go(spark: SparkSession) -> None:
-    with pytest.raises(OptionError, match="do not come and go"):
-        session_of(spark).add(QUERIES[0])

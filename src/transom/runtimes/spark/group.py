@@ -187,6 +187,8 @@ class SparkGroup(SparkQuery):
         self.members = list(members)
         self.sides = counted([member.asked for member in members], sides)
         self._where = place
+        self._broken: BaseException | None = None
+        """What went wrong between this group and the one that was to go on from it."""
         super().__init__(
             replace(first.planned, root=root, decisions=()),
             place.spark,
@@ -237,6 +239,18 @@ class SparkGroup(SparkQuery):
 
     def changed(self, come: Sequence[SparkMember] = (), go: Sequence[str] = ()) -> SparkGroup | None:
         """Stop, and let another group go on with other queries; None if the end of the input had come by then."""
+        try:
+            return self._changed(come, go)
+        except BaseException as error:
+            self._broken = error
+            raise
+
+    def ended(self) -> bool:
+        if self._broken is not None:
+            raise self._broken
+        return super().ended()
+
+    def _changed(self, come: Sequence[SparkMember], go: Sequence[str]) -> SparkGroup | None:
         self.finish()
         stop = self._stopped()
         upto = None if stop is None else stop.upto
