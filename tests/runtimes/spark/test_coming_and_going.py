@@ -75,7 +75,8 @@ class Trial:
     def check(self, name: str, query: StandingQuery, until: int) -> int:
         """The answer is that of the query alone, whose time begins when it came; how many rows it has."""
         since = self.since[name]
-        alone = Session(sharing="off", **({} if since is None else {"origin": format_instant(since)}))
+        options: dict[str, Any] = {} if since is None else {"origin": format_instant(since)}
+        alone = Session(sharing="off", **options)
         for stream, step in (("a", 1), ("b", 2)):
             alone.stream(stream, rows(0, self.reached + 1, step), time="t")
         told, expected = query.result.to_arrow(), alone.run(self.texts[name])

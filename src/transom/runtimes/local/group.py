@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transom.connectors.source import Source
 from transom.core.errors import CheckpointError
-from transom.core.time import BEGINNING
+from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.branch import Member
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
@@ -72,6 +72,8 @@ class LocalGroup:
         self.members = [self._made(order) for order, _ in orders]
         self._steps = 0
         self._stepping = threading.RLock()
+        self._written_upto = FOREVER
+        """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.pipeline.trunk.doors.stamped(name) for name in definitions)
         self._stopwatch = Stopwatch() if stamped else None
 
@@ -88,6 +90,13 @@ class LocalGroup:
             return False
         for member in self.members:
             member.open()
+        self._written_upto = self.pipeline.trunk.progress
+        try:
+            return self._step()
+        finally:
+            self._written_upto = FOREVER
+
+    def _step(self) -> bool:
         read = self.pipeline.full  # then there is work enough
         while not read and (name := self._intake.next_input(self.pipeline.trunk)) is not None:
             batch = self._intake.read(name)
@@ -165,13 +174,14 @@ class LocalGroup:
         with self._stepping:
             self.pipeline.settle()
             trunk, branch = self.pipeline.trunk, member.branch
+            upto = self.pipeline.progress_of(member.name)
             operators = _kept(trunk.part, trunk.state.part, list(trunk.root.walk()))
             operators += _kept(branch.part, branch.state.part, branch.operators)
             return Status(
                 name=member.name,
                 inputs=tuple(self._input_status(name, member) for name in trunk.names),
                 operators=tuple(OperatorStatus(number, *each) for number, each in enumerate(operators, 1)),
-                progress=BEGINNING if (upto := self.pipeline.progress_of(member.name)) is None else upto,
+                progress=BEGINNING if upto is None else min(upto, self._written_upto),
                 held_back_by=None if self.finished else trunk.held_back_by,
                 rows_out=branch.state.rows_out,
                 steps=self._steps,

@@ -18,6 +18,7 @@ from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
 from transom.connectors.source import START, Position, Source, SourceBatch
 from transom.core.errors import CheckpointError
+from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes, state_rows
@@ -102,6 +103,7 @@ class LocalQuery:
         self._spoke = dict.fromkeys(self._definitions, self.clock.now())
         self._look_again: dict[str, int] = {}
         self._stepping = threading.RLock()
+        self._written_upto = FOREVER  # within a step, what was final before it: what follows is not with the sink yet
         stamped = any(self.pipeline.doors.stamped(relation) for relation in self.pipeline.inputs)
         self._stopwatch = Stopwatch() if stamped else None
 
@@ -121,6 +123,13 @@ class LocalQuery:
         if self.finished:
             return False
         self._open()
+        self._written_upto = self.pipeline.progress
+        try:
+            return self._step()
+        finally:
+            self._written_upto = FOREVER
+
+    def _step(self) -> bool:
         read = False
         while not read and (name := self._next_input()) is not None:
             read = self._read(name)
@@ -290,7 +299,7 @@ class LocalQuery:
             name=self.name,
             inputs=tuple(self._input_status(name) for name in pipeline.names),
             operators=tuple(self._operator_status(i, each) for i, each in enumerate(pipeline.root.walk(), 1)),
-            progress=pipeline.progress,
+            progress=min(pipeline.progress, self._written_upto),
             held_back_by=pipeline.held_back_by if waits else None,
             rows_out=pipeline.state.rows_out,
             steps=self._steps,

@@ -316,10 +316,6 @@ class SparkQuery:
         brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
         for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
-        with self._lock:
-            self._statuses.take(brought[STATUS])
-            if self._checkpoint is not None:
-                self._statuses.keep(self._status_file)
         answer, *side = self._sinks()
         told = [part.rows for part in brought[OUT]]
         if answer.parts is not None:
@@ -331,6 +327,10 @@ class SparkQuery:
         for each in side:
             refused = [part.rows for part in brought[SIDE_ROWS]]
             each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
+        with self._lock:  # progress is what is with the sink
+            self._statuses.take(brought[STATUS])
+            if self._checkpoint is not None:
+                self._statuses.keep(self._status_file)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
