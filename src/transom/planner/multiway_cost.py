@@ -20,15 +20,16 @@ from transom.planner.statistics import JoinStatistics, Machine, bits, of
 TACTICS: Final = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 
 # Microseconds. Those of rows in batches were fitted to 39 runs on two quiet cores: 3 to 8 inputs, half a match to four
-# matches a probe, batches of 2,000 rows of each input; the estimates are within a sixth of what was measured (root mean
-# square), at worst within 36 %. Prices of predicates, of moving rows and of steps with one row are judgement: orders of
-# magnitude. Predicates count as what Arrow takes; those that are formulas of plain numbers cost a join of many less.
+# matches a probe, batches of 2,000 rows of each input. The estimates are within a sixth of what was measured (root mean
+# square), at worst within 36 %. A task has half as much again, by runs on other cores, where the product of three sets
+# gains nothing. Prices of predicates, of moving rows and of steps with one row are judgement: orders of magnitude.
+# Predicates count as what Arrow takes; those that are formulas of plain numbers cost a join of many less.
 # In batches:
 AROUND: Final = 0.32  # a row, whatever the tactic: taken in, given its lifetime, kept and linked
 TREE_ROW: Final = 0.17  # a row that comes to a join of two: kept, and probed with
 TREE_COLUMN: Final = 0.057  # a row that a join of two builds, for each input that it has columns of
 HOP: Final = 0.11  # a partial tuple that probes another input
-TASK_HOP: Final = 0.10  # a row that probes another input in a task of its own
+TASK_HOP: Final = 0.15  # a row that probes another input in a task of its own
 WRITTEN: Final = 0.11  # a whole tuple that is written down before its columns are gathered
 GATHERED: Final = 0.031  # a result, or a kept tuple, for each of its members
 FOREST_ROW: Final = 1.4  # a tuple that a tree of the forest keeps

@@ -23,7 +23,7 @@ def write(folder: Path, part: int) -> None:
     for i, name in enumerate("abc"):
         (folder / name).mkdir(parents=True, exist_ok=True)
         seconds = range(20 * part, 20 * part + 20)
-        lines = [f"{(datetime(2024, 5, 1) + timedelta(seconds=s)).isoformat()},{(s + i) % 4},{s}" for s in seconds]
+        lines = [f"{(datetime(2024, 5, 1) + timedelta(seconds=s)).isoformat()},{(s + i) % 12},{s}" for s in seconds]
         (folder / name / f"{part}.csv").write_text("\n".join(["ts,k,n", *lines]) + "\n")
 
 
