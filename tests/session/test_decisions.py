@@ -21,7 +21,13 @@ QUERY = """
     FROM a [10 SECONDS], b [ROWS 7], c [10 SECONDS], d [10 SECONDS]
     WHERE a.k = b.k AND b.k = c.k AND c.k = d.k
 """
-HEAVY = " AND ".join(f"upper(a.t) || {n}.t || lower(a.t) LIKE '%x%y%' AND {n}.t || a.t NOT LIKE 'q%z'" for n in "bcd")
+HEAVY = " AND ".join(
+    f"upper(a.t) || {n}.t || lower(a.t) LIKE '%x%y%' AND {n}.t || a.t NOT LIKE 'q%z{i}'"
+    for n in "bcd"
+    for i in range(5)
+    for n in "bcd"
+    for i in range(5)
+)
 
 
 def write(folder: Path) -> None:

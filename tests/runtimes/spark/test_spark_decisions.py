@@ -17,13 +17,14 @@ from transom.session import Session
 QUERY = (
     "SELECT a.n, b.n AS bn, c.n AS cn FROM a [9 SECONDS], b [9 SECONDS], c [9 SECONDS] WHERE a.k = b.k AND b.k = c.k"
 )
+TREE = "SET multiway = 'tree';"
 
 
 def write(folder: Path, part: int) -> None:
     for i, name in enumerate("abc"):
         (folder / name).mkdir(parents=True, exist_ok=True)
         seconds = range(20 * part, 20 * part + 20)
-        lines = [f"{(datetime(2024, 5, 1) + timedelta(seconds=s)).isoformat()},{(s + i) % 12},{s}" for s in seconds]
+        lines = [f"{(datetime(2024, 5, 1) + timedelta(seconds=s)).isoformat()},{(s + i) % 4},{s}" for s in seconds]
         (folder / name / f"{part}.csv").write_text("\n".join(["ts,k,n", *lines]) + "\n")
 
 
@@ -56,7 +57,7 @@ def answer(folder: Path) -> list[str]:
 def test_other_statistics_go_on_with_the_plan_that_was(spark: SparkSession, tmp_path: Path) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     write(broken, 0)
-    first = assembled(spark, broken, (1, 9000, 1), follow=True)
+    first = assembled(spark, broken, (1, 9000, 1), TREE, follow=True)
 
     def stop_when_all_is_read(run: SparkRun) -> None:
         if all(one.rows_in == 20 for status in run.status() for one in status.inputs):
@@ -65,12 +66,12 @@ def test_other_statistics_go_on_with_the_plan_that_was(spark: SparkSession, tmp_
     first.run(stop_when_all_is_read)
     for folder, part in ((broken, 1), (whole, 0), (whole, 1)):
         write(folder, part)
-    unbroken = assembled(spark, whole, (9000, 1, 1))
+    unbroken = assembled(spark, whole, (9000, 1, 1), TREE)
     assert decisions(unbroken) != decisions(first)
     unbroken.run()
     with pytest.raises(CheckpointError, match="was written by another query"):
         assembled(spark, broken, (9000, 1, 1), "SET multiway = 'parallel_mjoin';").run()
-    second = assembled(spark, broken, (9000, 1, 1))
+    second = assembled(spark, broken, (9000, 1, 1), TREE)
     assert decisions(second) == decisions(first)
     second.run()
     assert answer(broken) == answer(whole) and len(answer(whole)) > 40
