@@ -25,8 +25,6 @@ HEAVY = " AND ".join(
     f"upper(a.t) || {n}.t || lower(a.t) LIKE '%x%y%' AND {n}.t || a.t NOT LIKE 'q%z{i}'"
     for n in "bcd"
     for i in range(5)
-    for n in "bcd"
-    for i in range(5)
 )
 
 
