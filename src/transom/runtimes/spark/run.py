@@ -21,7 +21,8 @@ from transom.program.progress import Listener, Progress, progress_of, read_rows
 from transom.program.run import Order
 from transom.program.sharing import asked_of
 from transom.program.status import Status
-from transom.runtimes.spark.group import SparkGroup, SparkMember
+from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.shared import aside
 

@@ -22,7 +22,8 @@ from transom.program.sharing import sharing_of
 from transom.program.statistics import in_buckets
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import PARTITIONS
-from transom.runtimes.spark.group import Place, SparkGroup, SparkMember
+from transom.runtimes.spark.group import Place, SparkGroup
+from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
