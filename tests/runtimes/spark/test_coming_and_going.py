@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pyarrow.compute as pc
+import pytest
 from pyspark.sql import SparkSession
 
-from transom import Session, StandingQuery
+from transom import Session, SinkError, StandingQuery
 from transom.core.time import format_instant, from_datetime
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.run import SparkRun
@@ -62,15 +64,29 @@ class Trial:
         for query in self.here.values():
             assert query.await_progress(NOON + timedelta(seconds=self.reached - 1), timeout=LONG)
 
-    def come(self, name: str) -> None:
+    def come(self, name: str, called: str | None = None) -> None:
         others = bool(self.here)
-        self.here[name] = self.session.add(self.texts[name], name=name, follow=True)
+        self.here[name] = self.session.add(self.texts[name], name=called or name, follow=True)
         self.since[name] = self.here[name].status.progress if others else None
 
     def go(self, name: str) -> None:
         query = self.here.pop(name)
-        assert self.session.remove(name) is query and not query.running
+        assert self.session.remove(query.name) is query and not query.running
         self.until[name] = query, query.status.progress
+
+    @property
+    def groups(self) -> list[SparkGroup]:
+        assert self.session._standing is not None
+        run = self.session._standing.run
+        assert isinstance(run, SparkRun)
+        return [unit for unit in run.units if isinstance(unit, SparkGroup)]
+
+    def await_a_batch(self) -> None:
+        """Though nothing came."""
+        (group,) = self.groups
+        while not group.statuses.batches:
+            assert group.active
+            sleep(0.05)
 
     def check(self, name: str, query: StandingQuery, until: int) -> int:
         """The answer is that of the query alone, whose time begins when it came; how many rows it has."""
@@ -104,9 +120,11 @@ def test_answers_are_those_of_the_queries_alone(spark: SparkSession) -> None:
     trial.grow(8)
     trial.come("counts")
     trial.come("began")  # before a batch has come to the one before it
+    trial.await_a_batch()
+    assert [one.rows_in for one in trial.here["pairs"].status.inputs] == [9, 9], "none is read twice"
     trial.grow(9)
     trial.go("pairs")
-    trial.come("names")
+    trial.come("names", called="pairs")
     trial.come("all")
     trial.go("counts")
     trial.grow(12)
@@ -131,14 +149,17 @@ def test_they_are_one_streaming_query_with_one_state_and_a_sink_each(spark: Spar
     trial.come("filed")
     trial.grow(6)
     trial.come("counts")
-    run = trial.session._standing and trial.session._standing.run
-    assert isinstance(run, SparkRun)
-    (group,) = run.units
-    assert isinstance(group, SparkGroup) and [member.name for member in group.members] == ["filed", "counts"]
+    (group,) = trial.groups
+    assert [member.name for member in group.members] == ["filed", "counts"]
+    (tmp_path / "no folder").write_text("")
+    trial.session.execute(f"CREATE SINK bad WITH (connector = 'files', path = '{tmp_path}/no folder/o.csv')")
+    with pytest.raises(SinkError):
+        trial.session.add(f"INSERT INTO bad {QUERIES['pairs']}", follow=True)
+    assert trial.groups == [group] and group.active, "nobody else is touched"
     before = trial.here["filed"].status
     assert before.progress >= from_datetime(NOON + timedelta(seconds=6)), "what was done stays done"
     trial.come("rows")  # which counts rows: the others would all have to
-    assert [type(unit) for unit in run.units] == [SparkGroup, SparkGroup]
+    assert len(trial.groups) == 2
     trial.grow(5)
     late, early = (trial.here[name].status for name in ("counts", "filed"))
     assert [one.rows_in for one in early.inputs] == [12, 12] and early.rows_out >= before.rows_out

@@ -112,7 +112,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: dict[str, PiecewiseSource] = {}
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._reading.begin or {"batch": 0, "at": {}, "ended": []}
+        begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
+        return {name: begin[name] for name in ("batch", "at", "ended")}  # the pieces that led there have been read
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What has an end is read to its end; that is all such a run asks for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.source import Source
+from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.planner.outlets import together
 from transom.planner.sharing import NOT_COUNTED, Sides, share
@@ -54,14 +56,12 @@ class SparkGroup(SparkQuery):
         first = members[0].order
         shared = share([one.asked for one in members], first.planned.catalogue, [one.begin for one in members], sides)
         orders = [member.order for member in members]
-        root = together(shared.roots, [order.name for order in orders], [order.emit for order in orders])
+        root = together(shared.roots, [member.key for member in members], [order.emit for order in orders])
         self.members = list(members)
         self.sides = counted([member.asked for member in members], sides)
         self._where = place
         self._known: Status | None = None
         """How all was doing where this group goes on from another one."""
-        self._broken: BaseException | None = None
-        """What went wrong between this group and the one that was to go on from it."""
         super().__init__(
             replace(first.planned, root=root, decisions=()),
             place.spark,
@@ -101,10 +101,6 @@ class SparkGroup(SparkQuery):
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    @property
-    def batches_before(self) -> int:
-        return 0 if self._stop is None else self._stop.batches
-
     def admits(self, asked: Sharable) -> bool:
         """Whether a query may come to this group: it has the same join, which its windows leave as it is."""
         same = asked.join == self.members[0].asked.join
@@ -115,13 +111,15 @@ class SparkGroup(SparkQuery):
         try:
             return self._changed(come, go)
         except BaseException as error:
-            self._broken = error
+            self.fail(error)
             raise
 
-    def ended(self) -> bool:
-        if self._broken is not None:
-            raise self._broken
-        return super().ended()
+    def let_go(self, name: str) -> None:
+        """One of several queries goes when all is over."""
+        member = next(each for each in self.members if each.name == name)
+        self.members.remove(member)
+        self._opened = []
+        member.leave()
 
     def _changed(self, come: Sequence[SparkMember], go: Sequence[str]) -> SparkGroup | None:
         self.finish()
@@ -143,9 +141,18 @@ class SparkGroup(SparkQuery):
         following = SparkGroup([*staying, *come], self._where, self.sides, heritage)
         following._known = whole
         if stop is not None:
-            hand_over(self.spark, stop, following.layout, following._folder())
+            self._hand_over(stop, following)
         self._forget(stop)
         return following
+
+    def _hand_over(self, stop: Stop, following: SparkGroup) -> None:
+        try:
+            hand_over(self.spark, stop, following.layout, following._folder())
+        except BaseException as error:
+            shutil.rmtree(following._folder(), ignore_errors=True)
+            if isinstance(error, Exception) and not isinstance(error, TransomError):
+                raise self._told(error) from None
+            raise
 
     def _stopped(self) -> Stop | None:
         """Where this group, or that from which it was to go on, has come to."""
@@ -168,6 +175,7 @@ class SparkGroup(SparkQuery):
 def _let_in(member: SparkMember, upto: int | None, whole: Status) -> None:
     """As if it had been there, with its time set to begin now; `whole` is how all are doing."""
     member.begin = upto
+    member.key = f"{member.name} {uuid.uuid4().hex}"
     member.before = {one.name: one for one in whole.inputs}
     inputs = tuple(member.since(one) for one in whole.inputs)
     progress = BEGINNING if upto is None else upto

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from transom.core.errors import SparkError
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BucketState
@@ -49,14 +50,17 @@ class Stop:
 
 
 def memory_at(folder: str | None, fragment: int, bucket: int) -> bytes | None:
-    """What a bucket begins with, if it was there in another streaming query before."""
+    """What a bucket begins with; None without a folder: then it knows nothing yet."""
     if folder is None:
         return None
     try:
         with open(_path(folder, (fragment, bucket)), "rb") as file:
             return file.read()
     except FileNotFoundError:
-        return None
+        raise SparkError(
+            f"what the query had in mind is not in '{folder}'",
+            remedy="see that all machines have the same folder for temporary files (TMPDIR), and that nobody clears it",
+        ) from None
 
 
 def hand_over(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> None:
@@ -92,7 +96,8 @@ def _entries(spark: SparkSession, checkpoint: str, stage: int) -> DataFrame:
 def _carry(carry_over: CarryOver, log: TableLog, known: str, folder: str) -> None:
     header = keeper.Header.of(log.header())
     bucket = Bucket(carry_over.old, header.fragment, header.bucket)
-    bucket.state = keeper.recalled(bucket, log, lambda: memory_at(known, header.fragment, header.bucket))
+    first = known if os.path.isdir(os.path.join(known, _MEMORIES)) else None
+    bucket.state = keeper.recalled(bucket, log, lambda: memory_at(first, header.fragment, header.bucket))
     carried = carry_over.carried(bucket)
     if carried is not None:
         _write(folder, *carried)

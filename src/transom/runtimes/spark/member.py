@@ -13,6 +13,7 @@ from transom.connectors.sink import Sink
 from transom.pipeline.answer import output_schema
 from transom.pipeline.outlet import divided
 from transom.pipeline.side import SIDE
+from transom.plan.algebra import Stream
 from transom.planner.operator import Operator
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Order, Terms
@@ -29,7 +30,12 @@ class SparkMember:
 
     def __init__(self, order: Order, asked: Sharable) -> None:
         self.name = order.name
+        self.key = order.name
+        """What its operators are known by; a name may be given again to a query that comes later."""
         self.order = order
+        assert order.planned.root is not None
+        self.emit = "stream" if isinstance(order.planned.root.node, Stream) else order.emit
+        self.schema = output_schema(self.emit, order.planned.root.schema)
         self.asked = asked
         self.begin: int | None = None
         self.before: dict[str, InputStatus] = {}
@@ -37,16 +43,16 @@ class SparkMember:
         self.rows_out = 0
         self.last: Status | None = None
         """Its status as long as its group has not done a batch."""
-        self._group: SparkGroup | None = None
+        self._in: tuple[SparkGroup, Operator] | None = None
+        """Its group and what is its own there; one value, since others look at it while it changes."""
         self._answer: BatchSink | None = None
         self._side: BatchSink | None = None
 
     def join(self, group: SparkGroup, outlet: Operator) -> None:
         """It is in this group from now on."""
-        self._group = group
-        self.emit = outlet.tactic.name
-        self.root = outlet.inputs[0]
-        self.schema = output_schema(self.emit, self.root.schema)
+        (root,) = outlet.inputs
+        assert (self.emit, self.schema) == (outlet.tactic.name, output_schema(self.emit, root.schema))
+        self._in = group, root
 
     def open(self, reached: Reached, terms: Terms) -> tuple[BatchSink, BatchSink | None]:
         """Where the answer goes, and refused rows if they are wanted; opened once."""
@@ -61,8 +67,10 @@ class SparkMember:
 
     @property
     def opened(self) -> BatchSink:
-        assert self._group is not None
-        return self._group.open(self)[0]
+        if self._answer is None:
+            assert self._in is not None
+            return self._in[0].open(self)[0]
+        return self._answer
 
     @property
     def sink(self) -> Sink | BatchSink:
@@ -75,7 +83,8 @@ class SparkMember:
 
     @property
     def finished(self) -> bool:
-        return self._group is None or self._group.finished
+        known = self._in
+        return known is None or known[0].finished
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
@@ -85,20 +94,22 @@ class SparkMember:
 
     def status(self) -> Status:
         """As of the last batch; `rows_out` are those of this run."""
-        group = self._group
-        if (group is None or not group.statuses.batches) and self.last is not None:
+        known = self._in
+        if (known is None or not known[0].statuses.batches) and self.last is not None:
             return self.last
-        assert group is not None
+        assert known is not None
+        group, root = known
         whole = group.status()
         place = {id(operator): i for i, operator in enumerate(group.layout.operators)}
-        mine = [whole.operators[place[id(operator)]] for operator in self.root.walk()]
+        mine = [whole.operators[place[id(operator)]] for operator in root.walk()]
         numbered = tuple(replace(operator, number=number) for number, operator in enumerate(mine, 1))
         inputs = tuple(self.since(one) for one in whole.inputs)
         return replace(whole, name=self.name, inputs=inputs, operators=numbered, rows_out=self.rows_out)
 
     def leave(self) -> None:
         """What it has written is complete; how it is doing stays as it is."""
-        self.last, self._group = self.status(), None
+        self.last = self.status()
+        self._in = None
         for sink in (self._answer, self._side):
             if sink is not None and not (sink is self._side and isinstance(sink, PlainSink)):  # which others may have
                 sink.close()

@@ -39,6 +39,7 @@ class Pump:
         self._source = source
         self._growing = growing and definition.time is not None
         self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
         self.folder = folder
         self.used = used
         self._position = {"rows": self._spool.rows}
@@ -47,12 +48,16 @@ class Pump:
         if self._spool.closed:
             return
         if self._growing or isinstance(source, IterableSource):
-            threading.Thread(target=self._try, name="transom-pump", daemon=True).start()
+            self._thread = threading.Thread(target=self._try, name="transom-pump", daemon=True)
+            self._thread.start()
         else:
             self._work(ahead=None)
 
     def stop(self) -> None:
+        """An iterable may keep it waiting for the next row; for that nobody waits long."""
         self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
 
     def _try(self) -> None:
         try:

@@ -121,6 +121,7 @@ class SparkQuery:
         self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
         self._older: list[str] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
+        self._failure: BaseException | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
         self._depot = Depot()
@@ -177,8 +178,14 @@ class SparkQuery:
             raise
         self.close()
 
+    def fail(self, error: BaseException) -> None:
+        """It is over, and says why when it is asked whether it has ended."""
+        self._failure = error
+
     def ended(self) -> bool:
         """Whether it has come to the end of its input; what went wrong is raised."""
+        if self._failure is not None:
+            raise self._failure
         if not self.wait(0):
             return False
         if self._frames and not self._ending and not self.follow:
@@ -243,6 +250,11 @@ class SparkQuery:
         """How it is doing, as of the last batch."""
         with self._lock:
             return self._statuses.status()
+
+    @property
+    def batches_before(self) -> int:
+        """Of the query that this one goes on from, and all before it."""
+        return 0 if self._stop is None else self._stop.batches
 
     @property
     def statuses(self) -> Statuses:

@@ -46,6 +46,7 @@ class SparkRun:
         self.units = list(units)
         self._make = make
         self._going: list[SparkQuery] = []
+        self._running = False
         self._asked = Asked()
         self._names = list(names)
         self.listeners: list[Listener] = []
@@ -82,7 +83,7 @@ class SparkRun:
                 for unit in self.units:
                     unit.start()
                 waited = float("-inf")
-                self._going = list(self.units)
+                self._going, self._running = list(self.units), True
                 while self._going and not interrupt.asked and not self._stop.wait(_LOOK):
                     self._asked.do()
                     self._going = [query for query in self._going if not query.ended()]
@@ -110,6 +111,7 @@ class SparkRun:
             for unit in self.units:
                 if isinstance(unit, SparkGroup) and unit.admits(asked):
                     member = SparkMember(order, asked)
+                    unit.open(member)  # before anybody is stopped for it
                     following = unit.changed(come=[member])
                     if following is not None:
                         self._replace(unit, following)
@@ -123,7 +125,9 @@ class SparkRun:
             if any(query.name == name for query in _queries(unit)):
                 if isinstance(unit, SparkGroup) and len(unit.members) > 1:
                     following = unit.changed(go=[name])
-                    if following is not None:
+                    if following is None:
+                        unit.let_go(name)
+                    else:
                         self._replace(unit, following)
                     return
                 unit.finish()
@@ -141,17 +145,31 @@ class SparkRun:
 
     def _replace(self, old: SparkQuery | None, new: SparkQuery | None) -> None:
         """One goes on as the other; or it comes, or goes."""
-        self._hear(to_the_end=True)
+        before = next((each for each in self._batches if each.query is old), None)
+        self._tell(before, to_the_end=True)
         self._batches = [each for each in self._batches if each.query is not old]
         self.units = [unit for unit in self.units if unit is not old]
-        started = old in self._going or (old is None and bool(self._going))
+        goes_on = self._running if old is None else old in self._going
         self._going = [unit for unit in self._going if unit is not old]
-        if new is not None:
-            self.units.append(new)
-            self._batches.append(_Batches(new))
-            if started:
+        if new is None:
+            return
+        batches = _Batches(new, 0 if before is None else before.rows)
+        try:
+            if goes_on:
                 new.start()
-                self._going.append(new)
+        except BaseException as error:
+            if old is None:
+                new.abandon()  # the others go on
+                raise
+            new.fail(error)  # its queries were there before: the run ends, and says why
+            self._take_in(new, batches, goes_on)
+            raise
+        self._take_in(new, batches, goes_on)
+
+    def _take_in(self, unit: SparkQuery, batches: _Batches, goes_on: bool) -> None:
+        self.units.append(unit)
+        self._batches.append(batches)
+        self._going += [unit] if goes_on else []
 
     def stop(self) -> None:
         """Let `run` end after the batches that are under way; from another thread."""
@@ -172,9 +190,14 @@ class SparkRun:
 
     def _hear(self, to_the_end: bool = False) -> bool:
         """Tell listeners of the batches that are done; whether there was one."""
-        heard = [(each, told) for each in self._batches for told in each.hear(to_the_end)]
-        for each, told in heard:
-            for query in _queries(each.query):
+        heard = [self._tell(each, to_the_end) for each in self._batches]
+        return any(heard)
+
+    def _tell(self, batches: _Batches | None, to_the_end: bool) -> bool:
+        heard = [] if batches is None else batches.hear(to_the_end)
+        for told in heard:
+            assert batches is not None
+            for query in _queries(batches.query):
                 for listener in self.listeners:
                     listener(replace(told, query=query.name))
         return bool(heard)
@@ -187,11 +210,12 @@ def _queries(unit: SparkQuery) -> Sequence[SparkQuery | SparkMember]:
 class _Batches:
     """The batches of a query as they are done, by what Spark tells of them and what our ledgers say."""
 
-    def __init__(self, query: SparkQuery) -> None:
+    def __init__(self, query: SparkQuery, rows: int = 0) -> None:
         self.query = query
+        self.rows = rows
+        """That were read before the next batch."""
         self.last: Progress | None = None
         self._written: deque[tuple[int, float, Status]] = deque()
-        self._rows = 0
         query.guard.after = lambda number, seconds: self._written.append((number, seconds, query.status()))
 
     def hear(self, to_the_end: bool) -> list[Progress]:
@@ -203,7 +227,8 @@ class _Batches:
             if told is None and not to_the_end:
                 break
             self._written.popleft()
-            self.last = progress_of(status, number, self._rows, seconds if told is None else told)
-            self._rows = read_rows(status)
+            number += self.query.batches_before
+            self.last = progress_of(status, number, self.rows, seconds if told is None else told)
+            self.rows = read_rows(status)
             found.append(self.last)
         return found
