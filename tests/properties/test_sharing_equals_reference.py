@@ -222,9 +222,8 @@ def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) ->
     def check(seed: int) -> None:
         random = Random(f"sharing in buckets {counting} {seed}")
         trial, generator = trial_of(random, counting)
-        with patch.object(
-            keeper, "LEAST_BYTES", random.choice([1, 1 << 16])
-        ):  # memories that are small are logged, too
+        least = random.choice([1, 1 << 16])  # so that small memories are logged, too
+        with patch.object(keeper, "LEAST_BYTES", least):
             seen.update(in_buckets(trial, random))
         most = max(trial.check(asked, None) for asked in trial.here)
         for asked in trial.gone:

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from transom.kernels.join.join import JoinState
-from transom.kernels.shared_join.carry import KeptSide, carried
+from transom.kernels.shared_join.carry import carried
 from transom.kernels.shared_join.counted_window import CountedWindowState
 from transom.pipeline.admission import Ledger
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BucketState
-from transom.pipeline.group import kept_by
+from transom.pipeline.group import kept_sides
 from transom.pipeline.layout import Layout
 from transom.pipeline.part import PartState
 from transom.plan.outlets import Outlet, Outlets
@@ -113,7 +113,7 @@ class CarryOver:
         if isinstance(operator.node, SharedJoin):
             (join,) = was.operators[at]
             assert isinstance(join, JoinState)
-            part.operators[i] = [carried(join, _kept(before), _kept(operator))]
+            part.operators[i] = [carried(join, kept_sides(before), kept_sides(operator))]
         elif self._new_names[id(operator)][0] != _JOIN or _counts(was.operators[at]):
             part.operators[i] = was.operators[at]
 
@@ -132,11 +132,6 @@ def names_of(root: Operator) -> dict[int, Name]:
         own = [operator for operator in outlet.walk() if id(operator) not in shared]
         found |= {id(operator): (outlet.node.name, i) for i, operator in enumerate(own)}
     return {**found, id(root): (_JOIN, -1)}
-
-
-def _kept(join: Operator) -> list[KeptSide]:
-    sides = zip(kept_by(join), join.inputs, strict=True)
-    return [KeptSide(tuple(side.places), tuple(window.schema.types), side.length) for side, window in sides]
 
 
 def _counts(memories: list[object]) -> bool:

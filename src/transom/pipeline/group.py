@@ -168,10 +168,7 @@ class GroupPipeline:
         (join,) = part.operators[-1]
         assert isinstance(join, JoinState)
         was = [KeptSide(tuple(side.places), (), side.length) for side in kept]
-        now = []
-        for side, window in zip(kept_by(trunk.root), trunk.root.inputs, strict=True):
-            now.append(KeptSide(tuple(side.places), tuple(window.schema.types), side.length))
-        new.operators[-1] = [carried(join, was, now)]
+        new.operators[-1] = [carried(join, was, kept_sides(trunk.root))]
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -284,3 +281,9 @@ def kept_by(trunk: Operator) -> list[KeptNote]:
         node = window.node
         found.append(KeptNote(mine, length_of(node.spec) if isinstance(node, Window) else None))
     return found
+
+
+def kept_sides(trunk: Operator) -> list[KeptSide]:
+    """The same, as its memory is carried over."""
+    sides = zip(kept_by(trunk), trunk.inputs, strict=True)
+    return [KeptSide(tuple(side.places), tuple(window.schema.types), side.length) for side, window in sides]

@@ -114,6 +114,12 @@ class SparkMember:
             if sink is not None and not (sink is self._side and isinstance(sink, PlainSink)):  # which others may have
                 sink.close()
 
+    def abandon(self) -> None:
+        """It has not come after all."""
+        for sink in (self._answer, self._side):
+            if sink is not None:
+                sink.abandon()
+
     def since(self, one: InputStatus) -> InputStatus:
         """What became of the rows since it came; those that waited then are its own."""
         known = self.before.get(one.name)

@@ -116,6 +116,7 @@ class SparkRun:
                     if following is not None:
                         self._replace(unit, following)
                         return member
+                    member.abandon()  # the others have just come to the end of their input
         made = self._make(order, asked if isinstance(asked, Sharable) else None)
         self._replace(None, made)
         return _queries(made)[0]
@@ -146,7 +147,8 @@ class SparkRun:
     def _replace(self, old: SparkQuery | None, new: SparkQuery | None) -> None:
         """One goes on as the other; or it comes, or goes."""
         before = next((each for each in self._batches if each.query is old), None)
-        self._tell(before, to_the_end=True)
+        if before is not None:
+            self._tell(before, to_the_end=True)
         self._batches = [each for each in self._batches if each.query is not old]
         self.units = [unit for unit in self.units if unit is not old]
         goes_on = self._running if old is None else old in self._going
@@ -193,10 +195,9 @@ class SparkRun:
         heard = [self._tell(each, to_the_end) for each in self._batches]
         return any(heard)
 
-    def _tell(self, batches: _Batches | None, to_the_end: bool) -> bool:
-        heard = [] if batches is None else batches.hear(to_the_end)
+    def _tell(self, batches: _Batches, to_the_end: bool) -> bool:
+        heard = batches.hear(to_the_end)
         for told in heard:
-            assert batches is not None
             for query in _queries(batches.query):
                 for listener in self.listeners:
                     listener(replace(told, query=query.name))
