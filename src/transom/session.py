@@ -9,6 +9,7 @@ import json as json_text
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from os import PathLike
 from types import TracebackType
 from typing import Any
 from typing import Literal as OneOf
@@ -28,6 +29,7 @@ from transom.core.errors import (
     SourceError,
     TransomError,
 )
+from transom.core.location import Within, held_path
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.program.clock import Clock
@@ -53,8 +55,9 @@ class Session(StandingQueries):
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
     `runtime="spark"` Transom starts one on this machine, with so many `cores`, when it is first needed.
 
-    Options are those of SET: tick, origin, join, batch_rows, batch_files. In a `with` block, the queries that it
-    started are stopped at the end, and so is what it started of Spark.
+    Options are those of SET: tick, origin, join, batch_rows, batch_files. Where there is a folder `within`, queries read
+    and write in it alone. In a `with` block, the queries that it started are stopped at the end, and so is what it
+    started of Spark.
 
     >>> session = Session(tick="1 second")
     >>> session.stream("trades", [
@@ -74,9 +77,11 @@ class Session(StandingQueries):
         runtime: OneOf["local", "spark"] | None = None,
         spark: Any = None,
         cores: int | None = None,
+        within: str | PathLike[str] | None = None,
         **options: Any,
     ) -> None:
-        self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
+        given = {name.lower(): read_option(name, str(value)) for name, value in options.items()}
+        self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
         self._inputs = Inputs(self.catalogue)
         self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
         self._running: weakref.WeakSet[RunningQuery] = weakref.WeakSet()
@@ -321,7 +326,8 @@ class Session(StandingQueries):
         A query is called by its sink or its number, unless `names` tell.
         """
         refused = self._inputs.side if keep_refused else None
-        ordering = Ordering(self.screen, self._runtime.machine, emit, follow, side, refused, answer)
+        checkpoint, side = (held_path(path, self.catalogue.within) for path in (checkpoint, side))
+        ordering = Ordering(self.screen, self._runtime.machine, emit, follow, side, refused, answer, checkpoint)
         terms = Terms(follow, checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(ordering.orders(planned, names), terms)
         run.listeners += self._listeners

@@ -60,7 +60,7 @@ def test_what_is_written_after_prepare_is_another_part(tmp_path: Path) -> None:
     write(out, 2)
     assert out.prepare() == 2
     assert out.commit() == 2
-    assert sorted(os.listdir(tmp_path / "out")) == ["part-000000.csv", "part-000001.csv"]
+    assert sorted(os.listdir(tmp_path / "out")) == [".transom", "part-000000.csv", "part-000001.csv"]
 
 
 def test_abandon_keeps_what_was_prepared(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from transom.cli.query_file import folder_of, read_query_file, read_settings
+from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -18,9 +18,9 @@ from transom.program.planned import Planned, read_program
 
 def main(options: argparse.Namespace) -> int:
     text = read_query_file(options.file)
-    fixed = read_settings(options.set)
+    fixed, within = read_settings(options.set), confinement(options.within)
     with folder_of(options.file):
-        planned = read_program(text, Catalogue(), fixed)
+        planned = read_program(text, Catalogue(within=within), fixed)
     print(f"ok: {_declared(planned) or 'nothing is declared'}")
     return 0
 

@@ -7,7 +7,7 @@ import json
 import os
 from functools import partial
 
-from transom.cli.query_file import folder_of, read_query_file, read_settings
+from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
 from transom.program.explained import explained_all
 from transom.program.planned import read_program
@@ -17,20 +17,19 @@ from transom.program.statistics import in_buckets, sampling, this_machine
 
 def main(options: argparse.Namespace) -> int:
     text = read_query_file(options.file)
-    fixed = read_settings(options.set)
+    fixed, within = read_settings(options.set), confinement(options.within)
     with folder_of(options.file):
         if options.analyze:
             from transom.session import Session  # the engine, which takes a while to import
 
-            with Session(runtime=options.runtime, cores=options.cores) as session:
+            with Session(runtime=options.runtime, cores=options.cores, within=within) as session:
                 print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
         where = (
             this_machine if options.runtime == "local" else partial(in_buckets, options.cores or os.cpu_count() or 1)
         )
-        planned = [
-            one for one in read_program(text, Catalogue(), fixed, sampling(peeked, where)) if one.root is not None
-        ]
+        known, peek = Catalogue(within=within), partial(peeked, within=within)
+        planned = [one for one in read_program(text, known, fixed, sampling(peek, where)) if one.root is not None]
     found = explained_all(planned, None, where)
     print(json.dumps({"queries": list(found.plans)}, indent=2) if options.json else found)
     return 0

@@ -61,8 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_shell(commands)
     check = commands.add_parser("check", help="say whether a query file is right", epilog=f"{_PATHS} {_EXIT}")
     _add_query_file(check)
+    _add_within(check)
     explain = commands.add_parser("explain", help="show how the queries of a file would run", epilog=_PATHS)
     _add_query_file(explain)
+    _add_within(explain)
     explain.add_argument("--json", action="store_true", help="as JSON")
     explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
     _add_runtime(explain, "local")
@@ -95,6 +97,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
+    _add_within(run)
     _add_runtime(run, os.environ.get("TRANSOM_RUNTIME", "spark"))
     run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
     run.add_argument(
@@ -122,6 +125,7 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     shell.add_argument(
         "file", metavar="FILE.cql", nargs="?", help="statements to begin with; paths begin at its folder then"
     )
+    _add_within(shell)
     shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
     _add_runtime(shell, "local")
     _add_look(shell)
@@ -155,6 +159,15 @@ def _add_query_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.cql", help="the query file; - is standard input")
     parser.add_argument(
         "--set", metavar="OPTION=VALUE", action="append", default=[], help="as SET in the file, with the last word"
+    )
+
+
+def _add_within(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--within",
+        metavar="DIR",
+        help="refuse every file and folder that is not in this one, links resolved; without it a query file may read "
+        "and overwrite whatever you may",
     )
 
 

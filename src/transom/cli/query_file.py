@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transom.core.errors import OptionError, TransomError
+from transom.core.location import Within, local_path
 from transom.plan.options import read_option
 
 
@@ -42,6 +43,22 @@ def folder_of(name: str) -> Iterator[None]:
             if error.place is not None and name != "-":
                 error.what = f"{error.what} (in {name})"
             raise
+
+
+def confinement(folder: str | None) -> Within | None:
+    """What `--within` says, from the current folder."""
+    try:
+        return None if folder is None else Within.of(folder)
+    except OptionError as error:
+        raise UsageError(error.what, remedy=error.remedy) from None
+
+
+def absolute(path: str | None) -> str | None:
+    """A path of the command line, which begins at the current folder."""
+    try:
+        return None if path is None else os.path.abspath(local_path(path))
+    except OptionError as error:
+        raise UsageError(error.what, remedy=error.remedy) from None
 
 
 def read_settings(settings: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from transom.cli.display import Display
-from transom.cli.query_file import folder_of, read_query_file, read_settings
+from transom.cli.query_file import absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
@@ -28,8 +27,8 @@ STARTING: Final = {"local": "starting", "spark": "starting Spark"}
 def main(options: argparse.Namespace) -> int:
     text = read_query_file(options.file)
     fixed = read_settings(options.set)
-    checkpoint, side = _absolute(options.checkpoint), _absolute(options.side)
-    with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores) as session:
+    checkpoint, side, within = absolute(options.checkpoint), absolute(options.side), confinement(options.within)
+    with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         planned = session.prepare(text, fixed)
         standing = [one for one in planned if one.standing]
         if standing:
@@ -78,7 +77,3 @@ def _tell(run: Run | None) -> None:
     sys.stdout.flush()
     if run is not None and run.queries:
         print(summary(run.status()), file=sys.stderr)
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else os.path.abspath(path)

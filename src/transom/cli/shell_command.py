@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 
-from transom.cli.query_file import folder_of, read_query_file
+from transom.cli.query_file import confinement, folder_of, read_query_file
 from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
 from transom.cli.shell_text import is_whole, split
@@ -17,7 +17,9 @@ from transom.session import Session
 def main(options: argparse.Namespace) -> int:
     live = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     with contextlib.ExitStack() as around:
-        session = around.enter_context(Session(runtime=options.runtime, cores=options.cores))
+        session = around.enter_context(
+            Session(runtime=options.runtime, cores=options.cores, within=confinement(options.within))
+        )
         session.begin()
         shell = Shell(Manner(options.emit, options.format, options.follow, live), session)
         going = True

@@ -8,12 +8,10 @@ folder beside it until the end.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
@@ -21,31 +19,30 @@ from transom.connectors.listing import show
 from transom.connectors.part_writers import PartWriter, append_part, open_part
 from transom.connectors.properties import FileProperties, format_by_extension, read_file_properties
 from transom.core.errors import OptionError, SinkError
+from transom.core.location import Within
 from transom.core.schema import unique_names
-
-PART: Final = re.compile(r"part-(?P<number>\d{6,})(?:-(?P<bucket>\d{4,}))?\.[a-z]+")
-"""The name of a part: the number of its commit or batch, and where several write at once, which of them wrote it."""
 
 
 @dataclass(frozen=True)
 class FileTarget:
-    """`file` is the one file that is wanted, if it is one; `folder` is where its parts are."""
+    """`file` is the one file that is wanted, if it is one; `folder` is where its parts are. It travels to tasks."""
 
     properties: FileProperties
     schema: pa.Schema
     file: str | None
     folder: str
+    within: Within | None = None
 
     @staticmethod
-    def of(properties: dict[str, str], schema: pa.Schema) -> FileTarget:
+    def of(properties: dict[str, str], schema: pa.Schema, within: Within | None = None) -> FileTarget:
         """For rows of `schema`, whose names become unique if they are not."""
-        read = read_sink_properties(properties)
+        read = read_sink_properties(properties, within)
         names = unique_names(schema.names)
         unique = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         path = os.path.abspath(read.path)
         if _is_folder(read.path):
-            return FileTarget(read, unique, None, path)
-        return FileTarget(read, unique, path, hidden(path, ".parts"))
+            return FileTarget(read, unique, None, path, within)
+        return FileTarget(read, unique, path, hidden(path, ".parts"), within)
 
     def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.types != self.schema.types:
@@ -53,6 +50,8 @@ class FileTarget:
         return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
     def open(self, path: str) -> PartWriter:
+        if self.within is not None:
+            self.within.check(path)  # again: what is there by now may be a link
         return open_part(path, self.schema, self.properties)
 
     def replace(self, batch: pa.RecordBatch) -> None:
@@ -124,9 +123,11 @@ class FileTarget:
             ) from error
 
 
-def read_sink_properties(given: dict[str, str]) -> FileProperties:
+def read_sink_properties(given: dict[str, str], within: Within | None = None) -> FileProperties:
     """The properties of a sink, with its format; or OptionError with what to write instead."""
     properties = read_file_properties(given, source=False)
+    if within is not None:
+        within.check(properties.path)
     file_format = properties.format_of(properties.path)
     if file_format is None:
         raise OptionError(

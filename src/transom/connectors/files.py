@@ -23,13 +23,15 @@ from transom.connectors.source import Chunk, Position, Rejected, SourceBatch, re
 from transom.connectors.text_rows import read_text, read_text_piece
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
+from transom.core.location import Within
 from transom.core.schema import Schema
 
 
 class FileSource:
     """A source of files. `time_column` holds the instant of a row: it must be there and within the time domain.
 
-    `stamped` is a column that no file has: it is NULL here, and whoever stamps the rows fills it in.
+    `stamped` is a column that no file has: it is NULL here, and whoever stamps the rows fills it in. No file is opened
+    that leads outside of `within`.
     """
 
     def __init__(
@@ -39,8 +41,12 @@ class FileSource:
         *,
         time_column: str | None,
         stamped: str | None = None,
+        within: Within | None = None,
     ) -> None:
         self._properties = read_file_properties(properties, source=True)
+        self._within = within
+        if within is not None:
+            within.check_pattern(self._properties.path)
         self._columns = columns
         self._stamped = None if stamped is None else place_of(columns, stamped)
         in_files = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
@@ -130,6 +136,8 @@ class FileSource:
     def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
         """See `PiecewiseSource.read_piece`."""
         file = Listed(piece.file, path_of(self._properties.path, piece.file), 0)
+        if self._within is not None:
+            self._within.check(file.path)
         if self._format_of(piece.file) != "parquet":
             chunk = read_text_piece(file, piece.at, piece.rows, self._declared, self._properties)
             yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
@@ -163,7 +171,8 @@ class FileSource:
     def _list(self, files: dict[str, Any], current: str | None, growing: bool) -> list[Listed]:
         # A Parquet file that has been read does not grow, so nobody need look at it again.
         settled = {name for name, at in files.items() if isinstance(at, int) and name != current}
-        listed = list_files(self._properties.path, may_be_empty=growing or bool(files), settled=settled)
+        may_be_empty = growing or bool(files)
+        listed = list_files(self._properties.path, may_be_empty=may_be_empty, settled=settled, within=self._within)
         self._known = {file.name: file for file in listed}
         return listed
 

@@ -4,42 +4,58 @@ One file is shown when the sink is closed; a folder gets numbered parts, one a c
 the query runs.
 
 A restart that knows how many parts there are goes on with the next number; parts with that number or a higher one are
-from a run that is forgotten, and are removed. A part that was prepared and not yet shown is shown then: so whoever
-writes down the number between `prepare` and `commit` never loses a row and never shows one twice. One file is made in
-the same way, from parts in a hidden folder.
+from a run that is forgotten, and are removed when the next one is shown. A part that was prepared and not yet shown is
+shown then: so whoever writes down the number between `prepare` and `commit` never loses a row and never shows one
+twice. One file is made in the same way, from parts in a hidden folder.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from transom.connectors.file_target import PART, FileTarget, hidden, show_file
+from transom.connectors.file_target import FileTarget, hidden, show_file
 from transom.connectors.part_writers import PartWriter
+from transom.connectors.sink_folder import SinkFolder, refuse_lost, refuse_unmarked
+from transom.core.location import Within
 
 
 class FileSink:
-    """Writes batches of `schema`. `parts` is the number of parts that are committed already."""
+    """Writes batches of `schema`. `parts` is the number of parts that are committed already, by the log of `run`.
 
-    def __init__(self, properties: dict[str, str], schema: pa.Schema, *, parts: int = 0) -> None:
-        self._target = FileTarget.of(properties, schema)
+    None is a run whose log was not found: a new one.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, str],
+        schema: pa.Schema,
+        *,
+        parts: int | None = None,
+        run: str | None = None,
+        within: Within | None = None,
+    ) -> None:
+        self._target = FileTarget.of(properties, schema, within)
         self._folder = self._target.folder
-        self._parts = parts
+        self._parts = parts or 0
         self._writer: PartWriter | None = None
         self._prepared: str | None = None
         self._replaced = False
         file = self._target.file
         with self._target.errors():
-            self._target.finish_gathering(known=parts > 0)
-            os.makedirs(self._folder, exist_ok=True)
+            if parts is None and file is not None:
+                refuse_lost(hidden(file, ".done"), run)
+            self._target.finish_gathering(known=self._parts > 0)
+            self._marked = SinkFolder(self._folder, run, parts, private=file is not None)
             # After the end of a run the parts are gone, and their rows are in the file.
-            first = _restore(self._folder, parts)
+            first = self._restore()
             self._in_file = 0 if file is None else first
             if self._in_file and file is not None and not os.path.isfile(file):
-                raise self._target.miss_file(parts)
+                raise self._target.miss_file(self._parts)
 
     @property
     def parts(self) -> int:
@@ -69,6 +85,7 @@ class FileSink:
         self.prepare()
         if self._prepared is not None:
             with self._target.errors():
+                self._marked.clear(kept=[os.path.basename(self._prepared)])
                 show_file(self._prepared, self._path(self._parts))
             self._prepared = None
             self._parts += 1
@@ -76,6 +93,8 @@ class FileSink:
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink: the path itself, or `latest` in the folder."""
+        with self._target.errors():
+            self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
         self._target.replace(batch)
         self._replaced = True
 
@@ -88,14 +107,28 @@ class FileSink:
 
     def close(self) -> None:
         self.commit()
-        if self._target.file is None or not os.path.isdir(self._folder):
+        if not os.path.isdir(self._folder):
             return
+        with self._target.errors():
+            if self._target.file is None:
+                self._marked.settle()
+                return
+            self._marked.clear()
         if self._replaced:
             with self._target.errors():
                 shutil.rmtree(self._folder)
         else:
             parts = [self._name(number) for number in range(self._in_file, self._parts)]
             self._target.gather(self._folder, parts, behind=self._in_file > 0)
+
+    def _restore(self) -> int:
+        """Shows what was prepared and is committed; the number of the first part that is there, or of the next."""
+        ready = {name: number for name, number in self._marked.prepared().items() if number < self._parts}
+        if ready:
+            self._marked.clear(kept=ready)
+        for name in ready:
+            show_file(os.path.join(self._folder, name), os.path.join(self._folder, name[1:].removesuffix(".new")))
+        return min([number for number, _ in self._marked.shown().values()] + [self._parts])
 
     def _name(self, number: int) -> str:
         return f"part-{number:06}.{self._target.properties.format}"
@@ -106,26 +139,19 @@ class FileSink:
 
 @dataclass(frozen=True)
 class OpenFiles:
-    """Opens a file sink. A runtime whose tasks write their files themselves takes the properties alone."""
+    """Opens a file sink. A runtime whose tasks write their files themselves takes what it is made of."""
 
     properties: dict[str, str]
+    run: Callable[[], str | None] = lambda: None
+    """What the run is called; asked when a sink is opened."""
+    within: Within | None = None
 
-    def __call__(self, schema: pa.Schema, parts: int) -> FileSink:
-        return FileSink(self.properties, schema, parts=parts)
+    def __call__(self, schema: pa.Schema, parts: int | None) -> FileSink:
+        return FileSink(self.properties, schema, parts=parts, run=self.run(), within=self.within)
 
-
-def _restore(folder: str, parts: int) -> int:
-    """Leaves the parts before the given number, shown; the number of the first that is there, `parts` if none is."""
-    first = parts
-    for name in os.listdir(folder):
-        shown = name.removeprefix(".").removesuffix(".new")
-        part = PART.fullmatch(shown)
-        if part is None:
-            continue
-        if int(part["number"]) >= parts:
-            os.unlink(os.path.join(folder, name))
-            continue
-        first = min(first, int(part["number"]))
-        if shown != name:
-            show_file(os.path.join(folder, name), os.path.join(folder, shown))
-    return first
+    def check(self) -> None:
+        """Refuses a folder that is somebody else's, and touches nothing."""
+        target = FileTarget.of(self.properties, pa.schema([]), self.within)
+        if target.file is None:
+            with target.errors():
+                refuse_unmarked(target.folder)

@@ -9,6 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from transom.core.errors import SourceError
+from transom.core.location import Within
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,24 @@ class Listed:
     size: int
 
 
-def list_files(path: str, *, may_be_empty: bool, settled: Container[str] = ()) -> list[Listed]:
+def list_files(
+    path: str, *, may_be_empty: bool, settled: Container[str] = (), within: Within | None = None
+) -> list[Listed]:
     """The files of a path, by name. Hidden ones (a leading dot or underscore) are somebody's unfinished business.
 
     A folder means the files in it, not those of folders below. Nothing but the pattern is expanded: no `~`, no `$X`.
-    Files with `settled` names are left out, and not looked at.
+    Files with `settled` names are left out, and not looked at. One that leads outside of `within` is refused.
     """
+    if within is None:
+        return _listed(path, may_be_empty, settled)
+    within.check_pattern(path)
+    listed = _listed(path, may_be_empty, settled)
+    for file in listed:
+        within.check(file.path)
+    return listed
+
+
+def _listed(path: str, may_be_empty: bool, settled: Container[str]) -> list[Listed]:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

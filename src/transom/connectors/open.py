@@ -17,14 +17,17 @@ from transom.connectors.properties import refuse_unknown
 from transom.connectors.screen import Screen
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
 from transom.core.errors import OptionError
+from transom.core.location import Within
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition
 
 _SOURCES: Final = ("files", "generator", "memory")
 _SINKS: Final = ("files", "memory", "terminal")
 
 
-def open_source(definition: StreamDefinition | TableDefinition) -> FileSource | GeneratorSource | MemorySource:
-    """The source of a stream or a table, checked but not yet read.
+def open_source(
+    definition: StreamDefinition | TableDefinition, within: Within | None = None
+) -> FileSource | GeneratorSource | MemorySource:
+    """The source of a stream or a table, checked but not yet read; its files are to be `within` a folder.
 
     The time column of a stream with `time = 'arrival'` comes from no source; it is NULL until the row is stamped.
     """
@@ -35,7 +38,7 @@ def open_source(definition: StreamDefinition | TableDefinition) -> FileSource | 
     properties = definition.properties
     connector = _connector(properties, definition.name)
     if connector == "files":
-        return FileSource(definition.columns, properties, time_column=time_column, stamped=stamped)
+        return FileSource(definition.columns, properties, time_column=time_column, stamped=stamped, within=within)
     if connector == "generator":
         return GeneratorSource(
             definition.columns,
@@ -48,9 +51,9 @@ def open_source(definition: StreamDefinition | TableDefinition) -> FileSource | 
     return MemorySource(definition.columns, time_column=time_column, stamped=stamped)
 
 
-def open_piecewise(definition: StreamDefinition | TableDefinition) -> PiecewiseSource:
+def open_piecewise(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> PiecewiseSource:
     """The same source for many tasks, in this process and in others."""
-    source = open_source(definition)
+    source = open_source(definition, within)
     if isinstance(source, MemorySource):
         raise OptionError(
             f"the rows of '{definition.name}' are in the memory of one process, and others cannot read them there",
@@ -63,18 +66,19 @@ def open_sink(
     definition: SinkDefinition,
     schema: pa.Schema,
     *,
-    parts: int = 0,
+    parts: int | None = None,
     screen: Screen | None = None,
     follow: bool = False,
+    within: Within | None = None,
 ) -> FileSink | MemorySink | TerminalSink:
-    """The sink of a query whose rows have `schema`; `parts` have been committed before.
+    """The sink of a query whose rows have `schema`; `parts` have been committed before, by a log that was found.
 
     `screen` is that of the terminal, and `follow` says that the rows may never end.
     """
     properties = definition.properties
     connector = _connector(properties, definition.name, _SINKS)
     if connector == "files":
-        return FileSink(properties, schema, parts=parts)
+        return FileSink(properties, schema, parts=parts, within=within)
     if connector == "terminal":
         style = read_terminal_properties(properties)
         return TerminalSink(screen or Screen(), definition.name, schema, style, follow)
@@ -82,11 +86,11 @@ def open_sink(
     return MemorySink(schema)
 
 
-def check_sink(definition: SinkDefinition) -> None:
+def check_sink(definition: SinkDefinition, within: Within | None = None) -> None:
     """Refuses what `open_sink` would refuse, and touches no file."""
     connector = _connector(definition.properties, definition.name, _SINKS)
     if connector == "files":
-        read_sink_properties(definition.properties)
+        read_sink_properties(definition.properties, within)
     elif connector == "terminal":
         read_terminal_properties(definition.properties)
     else:

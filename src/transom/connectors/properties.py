@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from transom.core.errors import OptionError
+from transom.core.location import local_path
 
 EXTENSIONS: Final[dict[str, str]] = {
     ".parquet": "parquet",
@@ -30,7 +31,7 @@ class FileProperties:
 
     | property | meaning |
     | --- | --- |
-    | path | a file, a folder, or a pattern with `*`, `?`, `[..]` and `**` |
+    | path | a file, a folder, or a pattern with `*`, `?`, `[..]` and `**`; also as a `file:` URI |
     | format | `parquet`, `csv` or `jsonl`; by default what the extension says |
     | delimiter | what stands between the fields of a CSV line; by default a comma, in `.tsv` files a tab |
     | null | the CSV text that means NULL; by default an empty field without quotes |
@@ -75,14 +76,12 @@ def read_file_properties(properties: dict[str, str], *, source: bool) -> FilePro
     """The properties of a files connector, or OptionError with what to write instead."""
     known = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
     refuse_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
-    path = properties.get("path", "")
+    path = local_path(properties.get("path", ""))
     if not path:
         raise OptionError(
             "connector 'files' needs a path",
             remedy="write path = '..': a file" + (", a folder or a pattern" if source else " or a folder"),
         )
-    if "\0" in path:
-        raise OptionError("a path cannot hold a zero character", remedy="write the path of a file or a folder")
     file_format = properties.get("format")
     if file_format is not None and file_format.lower() not in FORMATS:
         raise OptionError(

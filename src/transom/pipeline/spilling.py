@@ -9,6 +9,7 @@ from transom.kernels.kernel import Kernel
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.plan.catalogue import Catalogue
+from transom.plan.options import check_spill
 from transom.state.allocator import give_back_freed_memory
 from transom.state.spill import SpillStore
 
@@ -16,6 +17,7 @@ from transom.state.spill import SpillStore
 def store_of(catalogue: Catalogue, home: str | None = None, *, referred: bool = True) -> SpillStore:
     """A store as SET spill and SET disk_speed have it, in a folder of its own or at `home`."""
     options = catalogue.options
+    check_spill(catalogue)
     if options.get("memory") is not None:
         give_back_freed_memory()
     return SpillStore(options.get("spill"), home=home, referred=referred, speed=options.get("disk_speed"))

@@ -7,6 +7,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from transom.core.errors import Place
+from transom.core.location import Within
 from transom.core.schema import Schema
 from transom.plan.algebra import Node, Relation
 
@@ -77,11 +78,15 @@ class SinkDefinition:
 
 @dataclass
 class Catalogue:
-    """Names are case-insensitive; the dictionaries are keyed by the name in lower case."""
+    """Names are case-insensitive; the dictionaries are keyed by the name in lower case.
+
+    No path leads outside of `within`; no statement changes it.
+    """
 
     relations: dict[str, StreamDefinition | TableDefinition | ViewDefinition] = field(default_factory=dict)
     sinks: dict[str, SinkDefinition] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    within: Within | None = None
 
 
 # --- statements ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from transom.core.errors import OptionError
+from transom.core.location import local_path
 from transom.core.time import BEGINNING, FOREVER, floor_to_tick, from_datetime, parse_duration
 from transom.plan.catalogue import Catalogue
 
@@ -49,6 +51,11 @@ def _bytes(text: str) -> int | None:
     if found is None:
         return None
     return int(float(found[1]) * (1 << (10 * " KMGT".index(found[2].upper() or " ")))) or None
+
+
+def _folder(text: str) -> str | None:
+    """The whole path: who spills may be in another folder than who read this."""
+    return os.path.abspath(local_path(text)) if text else None
 
 
 def _count(text: str) -> int | None:
@@ -125,7 +132,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "the tactic of joins of windows that slide, told by RSTREAM",
         ),
         Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
-        Option("spill", None, str, "a folder", "where on disk; by default a folder for temporary files"),
+        Option("spill", None, _folder, "a folder", "where on disk; by default a folder for temporary files"),
         Option("disk_speed", None, _bytes, "a size such as '100 MB'", "bytes a second that the disk is slowed down to"),
         Option(
             "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
@@ -154,3 +161,10 @@ def time_settings(catalogue: Catalogue) -> tuple[int, int | None]:
     tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
     origin: int | None = catalogue.options.get("origin")
     return tick, None if origin is None else floor_to_tick(origin, tick)
+
+
+def check_spill(catalogue: Catalogue) -> None:
+    """Refuses a folder of SET spill outside of the one that everything is to stay within."""
+    folder = catalogue.options.get("spill")
+    if folder is not None and catalogue.within is not None:
+        catalogue.within.check(folder)

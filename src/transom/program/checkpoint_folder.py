@@ -5,13 +5,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 
 FILES: Final = {"local": "checkpoint.arrow", "spark": "queries.json"}
 """By the file that it writes into the folder a runtime is known."""
+
+
+RUN: Final = "run.id"
+"""The file with the name of the run, by which the folders that it writes to know it again."""
 
 
 class CheckpointFolder:
@@ -38,6 +44,8 @@ class CheckpointFolder:
                     f"the checkpoint in '{folder}' was written by the {other} runtime, and this is the {runtime} one",
                     remedy=f"go on with --runtime {other}, or choose another folder",
                 )
+        if run_of(folder) is None:
+            put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
 
     def claim(self, names: Sequence[str]) -> None:
         """The folder is for queries of these names, each of which has a folder in it; other ones are refused."""
@@ -62,20 +70,7 @@ class CheckpointFolder:
 
     def write(self, data: bytes) -> None:
         """In the place of what was there, whole or not at all."""
-        fresh = self.path + ".new"
-        try:
-            with open(fresh, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, self.path)
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise cannot("write", self.path, error) from None
+        put(self.path, data)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -83,8 +78,33 @@ class CheckpointFolder:
             self._lock = None
 
 
-def cannot(what: str, path: str, error: OSError) -> CheckpointError:
+def run_of(folder: str) -> str | None:
+    """The name of the run that a checkpoint folder is of; None where none has begun."""
+    try:
+        with open(os.path.join(folder, RUN), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise cannot("read", os.path.join(folder, RUN), error) from None
+
+
+def put(path: str, data: bytes) -> None:
+    """A file in the place of what was there, whole or not at all."""
+    fresh = path + ".new"
+    try:
+        with open(fresh, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+        sync_folder(os.path.dirname(path))
+    except OSError as error:
+        raise cannot("write", path, error) from None
+
+
+def cannot(what: str, path: str, error: OSError | UnicodeDecodeError) -> CheckpointError:
     return CheckpointError(
-        f"cannot {what} the checkpoint '{path}': {error.strerror or error}",
+        f"cannot {what} the checkpoint '{path}': {getattr(error, 'strerror', None) or error}",
         remedy="check that the folder may be read and written and that the disk has room",
     )

@@ -89,7 +89,7 @@ class Inputs:
 
     def hold(self, definition: Definition) -> None:
         """A definition of the catalogue; if it is one in memory, its rows are kept from now on."""
-        source = open_source(definition)
+        source = open_source(definition, self._catalogue.within)
         if isinstance(source, MemorySource):
             self._memory[definition.name.lower()] = source
 
@@ -106,18 +106,18 @@ class Inputs:
             for batch in list(self.side.batches):
                 side.append(batch)
             return side
-        return self._memory.get(key) or open_source(definition)
+        return self._memory.get(key) or open_source(definition, self._catalogue.within)
 
     def peek(self, definition: Definition) -> Source | None:
         """A source to look at the first rows of; None where that would take them from whoever reads them."""
         key = definition.name.lower()
         if key in self._supplies or key in self.frames or key == SIDE_TABLE:
             return None
-        return self._memory.get(key) or peeked(definition)
+        return self._memory.get(key) or peeked(definition, self._catalogue.within)
 
     def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
         self._refuse_known(definition.name)
-        source = open_source(definition)
+        source = open_source(definition, self._catalogue.within)
         assert isinstance(source, MemorySource)
         for batch in batches:
             source.append(batch)

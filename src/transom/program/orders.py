@@ -18,6 +18,7 @@ from transom.connectors.open import is_files, open_sink
 from transom.connectors.screen import Screen
 from transom.connectors.sink import Sink
 from transom.core.errors import OptionError
+from transom.program.checkpoint_folder import run_of
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, check_put_off
 from transom.program.run import OpenSink, Order
@@ -42,7 +43,8 @@ _FORMS: Final = ("changes", "lifetimes", "latest")
 @dataclass(frozen=True)
 class Ordering:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Refused rows go to files below the folder
-    `side`, otherwise to the sink `refused`, if there is one. `where` they run some may not."""
+    `side`, otherwise to the sink `refused`, if there is one. `where` they run some may not. `checkpoint` is the folder
+    of the run."""
 
     screen: Screen
     where: Where
@@ -51,6 +53,7 @@ class Ordering:
     side: str | None = None
     refused: Sink | None = None
     answer: Answer | None = None
+    checkpoint: str | None = None
 
     def orders(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[Order]:
         """A query is called by its sink or its number, unless `names` tell."""
@@ -62,24 +65,32 @@ class Ordering:
         for one, given in zip_longest(standing, names):
             name = given or _name(one, [order.name for order in found])
             emit = self.emit if one.sink is None else one.sink.emit
-            found.append(Order(one, name, emit, self._sink_maker(one, name), self._side_maker(name)))
+            order = Order(one, name, emit, self._sink_maker(one, name), self._side_maker(one, name))
+            for maker in (order.open_sink, order.open_side):
+                if isinstance(maker, OpenFiles):
+                    maker.check()
+            found.append(order)
         return found
 
     def _sink_maker(self, one: Planned, name: str) -> OpenSink:
         sink, answer = one.sink, self.answer
         if sink is not None and is_files(sink):
-            return OpenFiles(sink.properties)
+            return self._files(one, sink.properties)
         if sink is not None:
             return lambda schema, parts: open_sink(sink, schema, parts=parts, screen=self.screen, follow=self.follow)
         if answer is not None:
             return lambda schema, parts: answer(one, name, schema)
         return lambda schema, parts: MemorySink(schema)
 
-    def _side_maker(self, name: str) -> OpenSink | None:
+    def _side_maker(self, one: Planned, name: str) -> OpenSink | None:
         refused = self.refused
         if self.side is not None:
-            return OpenFiles({"path": os.path.join(self.side, name, ""), "format": "jsonl"})
+            return self._files(one, {"path": os.path.join(self.side, name, ""), "format": "jsonl"})
         return None if refused is None else lambda schema, parts: refused
+
+    def _files(self, one: Planned, properties: dict[str, str]) -> OpenFiles:
+        folder = self.checkpoint
+        return OpenFiles(properties, lambda: None if folder is None else run_of(folder), one.catalogue.within)
 
 
 def _name(one: Planned, taken: list[str]) -> str:

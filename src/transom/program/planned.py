@@ -10,6 +10,7 @@ from typing import Any
 
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
+from transom.core.location import local_path
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import (
     Catalogue,
@@ -24,6 +25,7 @@ from transom.plan.catalogue import (
     TableDefinition,
     ViewDefinition,
 )
+from transom.plan.options import check_spill
 from transom.planner.multiway_choice import Decision
 from transom.planner.operator import Operator
 from transom.planner.plan import plan_and_decisions
@@ -73,12 +75,12 @@ def read_program(
     Options in `fixed` have the last word over those that the text sets.
     """
     options = dict(catalogue.options)
-    known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options))
+    known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options), catalogue.within)
     planned = []
     for statement in parse_statements(text, known):
         if isinstance(statement, SetStatement):
             options[statement.option] = statement.value
-        here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})})
+        here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})}, catalogue.within)
         with _located(statement, text):
             planned.append(_plan_statement(statement, here, statistics_of))
     _check_paths(planned, text)
@@ -87,11 +89,12 @@ def read_program(
 
 
 def _plan_statement(statement: Statement, catalogue: Catalogue, statistics_of: StatisticsOf) -> Planned:
+    check_spill(catalogue)
     match statement:
         case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
-            open_source(definition)
+            open_source(definition, catalogue.within)
         case CreateStatement(definition=SinkDefinition() as definition):
-            check_sink(definition)
+            check_sink(definition, catalogue.within)
         case InsertStatement() | QueryStatement() | ExplainStatement():
             root, decisions = plan_and_decisions(statement.query, catalogue, statistics_of(catalogue))
             sink = catalogue.sinks[statement.sink] if isinstance(statement, InsertStatement) else None
@@ -125,7 +128,7 @@ def _check_paths(planned: list[Planned], text: str) -> None:
 def path_of(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
     """Where a definition reads or writes files, if it does."""
     path = None if isinstance(definition, ViewDefinition) else definition.properties.get("path")
-    return None if path is None else os.path.abspath(path)
+    return None if path is None else os.path.abspath(local_path(path))
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from transom.program.status import Status
 EVERY: Final = 16
 """Steps between two checkpoints, unless told otherwise."""
 
-OpenSink = Callable[[pa.Schema, int], Sink]
-"""Makes the sink of these columns; it is told how many parts there are of it already."""
+OpenSink = Callable[[pa.Schema, int | None], Sink]
+"""Makes the sink of these columns; it is told how many parts its log counts already, None without a log."""
 
 
 OnBatch = Callable[[pa.Table, int], None]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from transom.connectors.open import open_source
 from transom.connectors.source import START, Source
 from transom.core.delta import Int64s
+from transom.core.location import Within, local_path
 from transom.core.time import FOREVER, SECOND
 from transom.kernels import scalar
 from transom.plan.algebra import (
@@ -148,15 +149,15 @@ class Samples:
         return Sample(chosen.take(pa.array(order)), times, times, declared or sampled)
 
 
-def peeked(definition: StreamDefinition | TableDefinition) -> Source | None:
+def peeked(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Source | None:
     """A declared source whose rows stay where they are when somebody looks at them."""
     properties = definition.properties
-    path = properties.get("path")
-    if path is not None and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+    path = local_path(properties.get("path", ""))
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         return None  # a pipe
     if properties.get("live", "false").lower() != "false":
         return None
-    return open_source(definition)
+    return open_source(definition, within)
 
 
 def _codes(rows: pa.RecordBatch, columns: tuple[int, ...] | None) -> Int64s:

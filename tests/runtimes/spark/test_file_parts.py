@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from transom.connectors.files_sink import FileSink
+from transom.connectors.sink_folder import MARK
 from transom.core.errors import SinkError
 from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
 from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
@@ -38,7 +40,7 @@ def numbers(path: Path) -> list[int]:
 
 
 def hidden(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(".")]
+    return [name for name in os.listdir(folder) if name.startswith(".") and name != MARK]
 
 
 def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     (about,) = [part.about for part in unpack(first.blob)]
     assert about["rows"] == 3 and hidden(tmp_path / "out") == [about["name"]] and numbers(tmp_path / "out") == []
     out.show(7, [(about["bucket"], about["name"])])
-    assert os.listdir(tmp_path / "out") == ["part-000007-0001.csv"]
+    assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0001.csv"]
     assert numbers(tmp_path / "out") == [1, 2, 3]
 
 
@@ -93,7 +95,9 @@ def test_parts_of_a_run_that_went_further_are_forgotten(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
     for batch in range(4):
         write(out, batch, (batch,))
-    sink(tmp_path / "out", done=2, planned=2)  # the checkpoint was put back from a copy
+    sink(tmp_path / "out", done=2, planned=2).abandon()  # the checkpoint was put back from a copy
+    assert numbers(tmp_path / "out") == [0, 1, 2, 3], "a run that fails at once has changed nothing"
+    sink(tmp_path / "out", done=2, planned=2).close()
     assert numbers(tmp_path / "out") == [0, 1]
 
 
@@ -165,7 +169,7 @@ def test_a_task_that_cannot_write_leaves_nothing(tmp_path: Path) -> None:
     assert out.parts is not None
     with pytest.raises(SinkError, match="takes columns"):
         out.parts.write([pa.record_batch({"n": ["x"]})])
-    assert os.listdir(tmp_path / "out") == []
-    os.rmdir(tmp_path / "out")
+    assert os.listdir(tmp_path / "out") == [MARK]
+    shutil.rmtree(tmp_path / "out")
     with pytest.raises(SinkError, match="cannot be written"):
         out.parts.write([rows(1)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ class LocalMember:
     ) -> None:
         self.name = order.name
         self.branch = branch
-        self.parts = [0, 0]
+        self.parts: list[int | None] = [None, None]
         self._order = order
         self._over = over
         self._tell = tell
@@ -61,7 +61,7 @@ class LocalMember:
         return self._tell(self)
 
     def open(self) -> list[Sink]:
-        """The sinks; opened when they are first needed, because to open one removes what is no part of this run."""
+        """The sinks; opened when they are first needed."""
         if self._sink is None:
             self._sink = self._order.open_sink(self.branch.output_schema, self.parts[0])
             open_side = self._order.open_side
@@ -83,11 +83,11 @@ class LocalMember:
         for sink in sinks:
             sink.commit()
 
-    def go_on(self, parts: list[int], latest: pa.RecordBatch | None) -> None:
+    def go_on(self, parts: Sequence[int], latest: pa.RecordBatch | None) -> None:
         """From a checkpoint: the sinks have so many parts."""
         self.abandon()
         self._sink = self._side = None
-        self.parts = [*parts, 0][:2]
+        self.parts[:] = [*parts, 0][:2]
         self.latest, self._latest_is_new = latest, True
 
     def close(self) -> None:

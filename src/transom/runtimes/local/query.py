@@ -31,6 +31,7 @@ from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
+from transom.program.run import OpenSink
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
@@ -61,9 +62,9 @@ class LocalQuery:
         self,
         planned: Planned,
         open_source: Callable[[Definition], Source],
-        open_sink: Callable[[pa.Schema, int], Sink],
+        open_sink: OpenSink,
         *,
-        open_side: Callable[[pa.Schema, int], Sink] | None = None,
+        open_side: OpenSink | None = None,
         emit: str = "changes",
         follow: bool = False,
         clock: Clock | None = None,
@@ -96,7 +97,7 @@ class LocalQuery:
         self._open_side = open_side
         self._sink: Sink | None = None
         self._side: Sink | None = None
-        self._parts = [0, 0]
+        self._parts: list[int | None] = [None, None]
         self._latest: pa.RecordBatch | None = None
         self._latest_is_new = False
         self._steps = 0
@@ -278,7 +279,7 @@ class LocalQuery:
             self._side.write(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
 
     def _open(self) -> list[Sink]:
-        """The sinks; opened when they are first needed, because to open one removes what is no part of this run."""
+        """The sinks; opened when they are first needed."""
         if self._sink is None:
             self._sink = self._open_sink(self.schema, self._parts[0])
             self._side = None if self._open_side is None else self._open_side(SIDE, self._parts[1])

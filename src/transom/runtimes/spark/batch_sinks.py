@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 import pyarrow as pa
 
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.sink import Sink
-from transom.program.run import OnBatch
+from transom.program.run import OnBatch, OpenSink
 from transom.runtimes.spark.checkpoint import Reached
 from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
 
@@ -89,11 +89,17 @@ class FunctionSink(InDriver):
         """Nothing is held that would have to be let go."""
 
 
-def open_batch_sink(
-    open_sink: Callable[[pa.Schema, int], Sink], schema: pa.Schema, reached: Reached, snapshots: bool = False
-) -> BatchSink:
+def open_batch_sink(open_sink: OpenSink, schema: pa.Schema, reached: Reached, snapshots: bool = False) -> BatchSink:
     """A sink that goes on where a checkpoint is; `snapshots`: it gets the whole answer anew with every batch."""
     if isinstance(open_sink, OpenFiles):
         done, planned = reached.done, reached.planned
-        return BatchFiles(open_sink.properties, schema, done=done, planned=planned, snapshots=snapshots)
-    return PlainSink(open_sink(schema, 0))
+        return BatchFiles(
+            open_sink.properties,
+            schema,
+            done=done,
+            planned=planned,
+            snapshots=snapshots,
+            run=open_sink.run(),
+            within=open_sink.within,
+        )
+    return PlainSink(open_sink(schema, None))

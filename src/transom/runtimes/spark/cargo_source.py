@@ -56,7 +56,7 @@ class Reading:
     def open(self, name: str) -> PiecewiseSource:
         definition = self.layout.sources[name]
         if name not in self.spools:
-            return open_piecewise(definition)
+            return open_piecewise(definition, self.layout.catalogue.within)
         stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
         time_column = None if definition.time is None else definition.time.column
         times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}

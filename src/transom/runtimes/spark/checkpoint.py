@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
+from transom.core.location import file_uri
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PLAN: Final = "plan"
@@ -42,6 +43,8 @@ class QueryCheckpoint:
         self.folder = folder
         self.spark = os.path.join(folder, "spark")
         """What Spark writes."""
+        self.uri = file_uri(self.spark)
+        """The same place for Spark, whose own paths may begin in another file system."""
 
     def reached(self) -> Reached:
         with self._errors():

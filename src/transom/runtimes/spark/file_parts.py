@@ -21,7 +21,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.connectors.file_target import PART, FileTarget, hidden, sync_folder
+from transom.connectors.file_target import FileTarget, hidden, sync_folder
+from transom.connectors.sink_folder import SinkFolder, read_mark, refuse_lost
+from transom.core.location import Within
 from transom.pipeline.cargo import FILES, OUT, CargoPart, Parcel, pack, unpack
 
 _UNSEEN: Final = re.compile(r"\.part-[0-9a-f]{32}\.new")
@@ -64,22 +66,38 @@ class PartFiles:
 class BatchFiles:
     """The parts of all batches, in the driver. `done` batches are settled, of `planned` ones parts may be shown.
 
-    `snapshots` says that the answer is one file that is replaced as a whole.
+    Where no batch is planned there is no log: a new run. `snapshots` says that the answer is one file that is replaced
+    as a whole.
     """
 
     def __init__(
-        self, properties: dict[str, str], schema: pa.Schema, *, done: int, planned: int, snapshots: bool = False
+        self,
+        properties: dict[str, str],
+        schema: pa.Schema,
+        *,
+        done: int,
+        planned: int,
+        snapshots: bool = False,
+        run: str | None = None,
+        within: Within | None = None,
     ) -> None:
-        self._target = FileTarget.of(properties, schema)
+        self._target = FileTarget.of(properties, schema, within)
         self._schema = schema
         self._snapshots = snapshots
         self._shown_before = planned > done
+        self._marked: SinkFolder | None = None
+        file = self._target.file
         with self._target.errors():
+            for forgotten in (".done", ".more") if file is not None and not planned else ():
+                refuse_lost(hidden(file or "", forgotten), run)
             self._target.finish_gathering(known=done > 0)
-            self._folder, self._behind = self._place(done, planned)
-            os.makedirs(os.path.dirname(self._target.snapshot) if snapshots else self._folder, exist_ok=True)
-            if not snapshots:
-                self._forget(planned)
+            self._folder, self._behind = self._place(done, planned, run)
+            if snapshots and file is not None:
+                os.makedirs(os.path.dirname(file), exist_ok=True)
+                return
+            self._marked = SinkFolder(self._folder, run, planned or None, private=file is not None)
+            if self._marked.ours:
+                self._tidy()
 
     @property
     def parts(self) -> PartFiles | None:
@@ -88,14 +106,19 @@ class BatchFiles:
 
     def show(self, batch: int, files: Iterable[tuple[int, str]]) -> None:
         """The files of a batch, (bucket, name) each, in the place of all that were shown of it before."""
+        assert self._marked is not None
+        written = list(files)
         with self._target.errors():
             shown = set()
-            for bucket, name in files:
+            if written:
+                self._marked.clear(kept=[name for _, name in written])
+            for bucket, name in written:
                 part = f"part-{batch:06}-{bucket:04}.{self._target.properties.format}"
                 os.replace(os.path.join(self._folder, name), os.path.join(self._folder, part))
                 shown.add(part)
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
-                self._remove(name for name, place in self._shown().items() if place[0] == batch and name not in shown)
+                known = self._marked.shown()
+                self._remove(name for name, place in known.items() if place[0] == batch and name not in shown)
                 self._shown_before = False
             if shown:
                 sync_folder(self._folder)
@@ -106,6 +129,9 @@ class BatchFiles:
         self.show(batch, [(0, files.write([rows]))] if len(rows) else [])
 
     def replace(self, batch: int, rows: pa.RecordBatch) -> None:
+        if self._marked is not None:
+            with self._target.errors():
+                self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
         self._target.replace(rows)
 
     def abandon(self) -> None:
@@ -117,16 +143,27 @@ class BatchFiles:
         self._tidy()
         if self._snapshots:
             if not os.path.exists(self._target.snapshot):
-                self._target.replace(pa.RecordBatch.from_pylist([], self._schema))
-        elif self._target.file is not None and os.path.isdir(self._folder):
-            parts = self._shown()
-            in_order = sorted(parts, key=lambda name: parts[name])
-            if in_order or not self._behind:
-                self._target.gather(self._folder, in_order, behind=self._behind)
-            else:
-                shutil.rmtree(self._folder)
+                self.replace(0, pa.RecordBatch.from_pylist([], self._schema))
+        elif self._marked is not None and os.path.isdir(self._folder):
+            with self._target.errors():
+                self._end(self._marked)
 
-    def _place(self, done: int, planned: int) -> tuple[str, bool]:
+    def _end(self, marked: SinkFolder) -> None:
+        file = self._target.file
+        if file is None:
+            marked.settle()
+            return
+        marked.clear()
+        parts = marked.shown()
+        in_order = sorted(parts, key=lambda name: parts[name])
+        if in_order or not self._behind:
+            self._target.gather(self._folder, in_order, behind=self._behind)
+        else:
+            shutil.rmtree(self._folder)
+        if not self._behind:  # of a run that is forgotten, whose file has just been replaced
+            shutil.rmtree(hidden(file, ".more"), ignore_errors=True)
+
+    def _place(self, done: int, planned: int, run: str | None) -> tuple[str, bool]:
         """The folder of the parts, and whether the file has rows that come before them."""
         file = self._target.file
         if file is None:
@@ -134,10 +171,8 @@ class BatchFiles:
         folder, more = self._target.folder, hidden(file, ".more")
         if self._snapshots:
             return folder, False
-        if not planned:
-            for forgotten in (folder, more):
-                shutil.rmtree(forgotten, ignore_errors=True)
-        if os.path.isdir(more):
+        mark = read_mark(more) if planned else None  # without a log it is of a run that is forgotten
+        if mark is not None and run in (None, mark.run, mark.next):
             return more, True
         if os.path.isdir(folder) or not done:
             return folder, False
@@ -145,17 +180,8 @@ class BatchFiles:
             raise self._target.miss_file(done)
         return more, True
 
-    def _forget(self, planned: int) -> None:
-        """Parts of a run that is forgotten are removed, and what attempts left behind."""
-        self._tidy()
-        self._remove(name for name, place in self._shown().items() if place[0] >= planned)
-
-    def _shown(self) -> dict[str, tuple[int, int]]:
-        """Batch and bucket of every part."""
-        found = ((name, PART.fullmatch(name)) for name in os.listdir(self._folder))
-        return {name: (int(part["number"]), int(part["bucket"] or 0)) for name, part in found if part is not None}
-
     def _tidy(self) -> None:
+        """Removes what attempts left behind that nobody counts."""
         with self._target.errors():
             if os.path.isdir(self._folder):
                 self._remove(name for name in os.listdir(self._folder) if _UNSEEN.fullmatch(name))

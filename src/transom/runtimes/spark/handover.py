@@ -72,7 +72,7 @@ def hand_over(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> N
             _carry(CarryOver(stop.layout, layout), TableLog(log), stop.folder, folder)
         return pa.table({"done": pa.array([True])})
 
-    entries = [_entries(spark, QueryCheckpoint(stop.folder).spark, stage) for stage in range(stop.layout.levels)]
+    entries = [_entries(spark, QueryCheckpoint(stop.folder).uri, stage) for stage in range(stop.layout.levels)]
     whole = entries[0]
     for each in entries[1:]:
         whole = whole.unionAll(each)

@@ -29,7 +29,7 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.planned import Planned
-from transom.program.run import OnBatch
+from transom.program.run import OnBatch, OpenSink
 from transom.program.status import Status
 from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
@@ -79,10 +79,10 @@ class SparkQuery:
         planned: Planned,
         spark: SparkSession,
         open_source: Callable[[Definition], Source],
-        open_sink: Callable[[pa.Schema, int], Sink],
+        open_sink: OpenSink,
         *,
         frames: Mapping[str, DataFrame] | None = None,
-        open_side: Callable[[pa.Schema, int], Sink] | None = None,
+        open_side: OpenSink | None = None,
         emit: str = "changes",
         follow: bool = False,
         checkpoint: str | None = None,
@@ -140,7 +140,7 @@ class SparkQuery:
         if self._alone and self._depot.folder is None:
             self._depot = Depot.on_this_machine()
         writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
-        writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.spark).outputMode("append")
+        writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.uri).outputMode("append")
         trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
         try:
             self._started = writer.trigger(**trigger).start()
@@ -347,7 +347,7 @@ class SparkQuery:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _sinks(self) -> list[BatchSink]:
-        """Where the answer goes, and refused rows if they are wanted. To open a sink removes what is no part of it."""
+        """Where the answer goes, and refused rows if they are wanted."""
         if not self._opened:
             reached, snapshots = self._reached(), self.layout.emit_name == "latest"
             if self._on_batch is not None:
