@@ -42,7 +42,11 @@ class FileTarget:
         path = os.path.abspath(read.path)
         if _is_folder(read.path):
             return FileTarget(read, unique, None, path, within)
-        return FileTarget(read, unique, path, hidden(path, ".parts"), within)
+        folder = hidden(path, ".parts")
+        if within is not None:
+            within.check(folder)
+            within.check(hidden(path, ".more"))
+        return FileTarget(read, unique, path, folder, within)
 
     def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.types != self.schema.types:

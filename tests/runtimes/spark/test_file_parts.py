@@ -12,7 +12,8 @@ import pytest
 
 from transom.connectors.files_sink import FileSink
 from transom.connectors.sink_folder import MARK
-from transom.core.errors import SinkError
+from transom.core.errors import OptionError, SinkError
+from transom.core.location import Within
 from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
 from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
 
@@ -23,9 +24,9 @@ def rows(*numbers: int) -> pa.RecordBatch:
     return pa.record_batch([pa.array(numbers, pa.int32())], schema=SCHEMA)
 
 
-def sink(path: Path, done: int = 0, planned: int = 0, snapshots: bool = False) -> BatchFiles:
+def sink(path: Path, done: int = 0, planned: int = 0, snapshots: bool = False, run: str | None = None) -> BatchFiles:
     properties = {"path": str(path), "format": "csv"}
-    return BatchFiles(properties, SCHEMA, done=done, planned=planned, snapshots=snapshots)
+    return BatchFiles(properties, SCHEMA, done=done, planned=planned, snapshots=snapshots, run=run)
 
 
 def write(out: BatchFiles, batch: int, *buckets: tuple[int, ...]) -> None:
@@ -173,3 +174,64 @@ def test_a_task_that_cannot_write_leaves_nothing(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(SinkError, match="cannot be written"):
         out.parts.write([rows(1)])
+
+
+@pytest.mark.parametrize("name", ["out", "out.csv"])
+def test_shown_parts_are_not_removed_because_there_is_no_log(tmp_path: Path, name: str) -> None:
+    """As where the log went to another file system than the one that we look into."""
+    path = tmp_path / name
+    for batch in range(3):
+        write(sink(path, batch, batch, run="one"), batch, (batch,))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(SinkError, match="there is no log of it any more"):
+        sink(path, run="one")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_rows_behind_a_finished_file_are_not_removed_because_there_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    write(first := sink(path, run="one"), 0, (1,))
+    first.close()
+    write(sink(path, 1, 1, run="one"), 1, (2,))
+    with pytest.raises(SinkError, match="there is no log of it any more"):
+        sink(path, run="one")
+    write(other := sink(path, run="two"), 0, (3,))  # dies
+    del other
+    write(again := sink(path, 0, 1, run="two"), 0, (3,))
+    again.close()
+    assert numbers(path) == [3] and os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_the_parts_of_another_run_go_with_the_first_rows(tmp_path: Path) -> None:
+    """Also if it is stopped and goes on before it has any; batches without rows remove nothing."""
+    for batch in range(3):
+        write(sink(tmp_path, batch, batch, run="one"), batch, (batch,))
+    out = sink(tmp_path, run="two")
+    write(out, 0)
+    sink(tmp_path, done=1, planned=2, run="two").abandon()
+    again = sink(tmp_path, done=1, planned=2, run="two")
+    write(again, 1)
+    again.close()
+    assert numbers(tmp_path) == [0, 1, 2]
+    write(sink(tmp_path, done=2, planned=3, run="two"), 2, (7,), (8,))
+    assert numbers(tmp_path) == [7, 8]
+    with pytest.raises(SinkError, match="has the answer of another run by now"):
+        sink(tmp_path, done=3, planned=3, run="one")
+
+
+def test_parts_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "part-000000-0000.csv").write_text("n\n1\n")
+    for snapshots in (False, True):
+        with pytest.raises(SinkError, match="no query of ours"):
+            sink(tmp_path, snapshots=snapshots)
+    assert os.listdir(tmp_path) == ["part-000000-0000.csv"]
+
+
+def test_a_task_writes_nothing_outside_of_the_folder_to_stay_within(tmp_path: Path) -> None:
+    within = Within.of(tmp_path)
+    out = BatchFiles({"path": str(tmp_path / "out"), "format": "csv"}, SCHEMA, done=0, planned=0, within=within)
+    travelled: PartFiles = pickle.loads(pickle.dumps(out.parts))
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").symlink_to(tmp_path.parent)
+    with pytest.raises(OptionError, match="leads outside of"):
+        travelled.write([rows(1)])

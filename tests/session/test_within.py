@@ -1,0 +1,151 @@
+"""A session that keeps within a folder: what its queries name, and where links lead."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from transom import OptionError, QueryError, Session
+from transom.connectors.open import open_piecewise
+from transom.connectors.pieces import Piece
+from transom.core.location import Within
+from transom.plan.catalogue import TableDefinition
+
+OUTSIDE = "leads outside of"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The folder to stay in. Beside it there is a secret, and another folder whose name begins like its own."""
+    home = tmp_path / "home"
+    (home / "data").mkdir(parents=True)
+    (home / "data" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "secret.csv").write_text("a\n42\n")
+    (tmp_path / "homely").mkdir()
+    (tmp_path / "homely" / "a.csv").write_text("a\n42\n")
+    return home
+
+
+def table(path: object) -> str:
+    return f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{path}')"
+
+
+def read(home: Path, path: object) -> list[int]:
+    with Session(within=home) as session:
+        session.sql(table(path))
+        return [row["a"] for row in session.run("SELECT a FROM t", emit="latest").to_pylist()]
+
+
+def test_what_is_inside_is_read_and_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "link.csv").symlink_to(home / "data" / "a.csv")
+    (home / "folder").symlink_to(home / "data")
+    monkeypatch.chdir(home / "data")
+    for path in (home / "data", "a.csv", "../data/*.csv", home / "**" / "a.csv", home / "link.csv", home / "folder"):
+        assert set(read(home, path)) == {1}
+    with Session(within="..") as session:
+        session.sql(f"""
+            SET spill = '../spilled';
+            {table("a.csv")};
+            CREATE SINK o WITH (connector = 'files', path = '../new/out.csv');
+            INSERT INTO o SELECT a FROM t;
+        """)
+    assert (home / "new" / "out.csv").read_text().endswith(",1\n")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["{up}/secret.csv", "{up}/*.csv", "{home}/../secret.csv", "{home}/*/../../*.csv", "{up}/homely/a.csv", "../**",
+     "{home}/data/../../secret.csv", "/etc/passwd", "file://{up}/secret.csv", "{up}"],
+)  # fmt: skip
+def test_paths_that_lead_outside_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.chdir(home)
+    with pytest.raises(OptionError, match=OUTSIDE) as raised:
+        read(home, path.format(up=home.parent, home=home))
+    assert f"'{home}'" in raised.value.what
+
+
+@pytest.mark.parametrize("path", ["file.csv", "*.csv", "folder", "folder/*.csv", "**/*.csv", "f[i]le.csv", "far/x.csv"])
+def test_links_that_lead_outside_are_refused(home: Path, path: str) -> None:
+    (home / "file.csv").symlink_to(home.parent / "secret.csv")
+    (home / "folder").symlink_to(home.parent / "homely")
+    (home / "far").symlink_to(home.parent / "nowhere")
+    with pytest.raises(OptionError, match=OUTSIDE):
+        read(home, home / path)
+
+
+def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
+    text = f"""
+        CREATE STREAM s (a INTEGER) WITH (connector = 'files', path = '{home}/data', time = 'arrival');
+        SELECT a FROM s
+    """
+    with Session(within=home) as session:
+        query = session.query(text)
+        query.follow = True
+        while query.step():
+            pass
+        (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
+        query._look_again.clear()
+        with pytest.raises(OptionError, match=OUTSIDE):
+            query.step()
+
+
+def test_a_task_opens_nothing_outside(home: Path) -> None:
+    """What travels to another process knows its bounds, whatever it is told to read."""
+    with Session(within=home) as session:
+        session.sql(table(home / "data"))
+        known = pickle.loads(pickle.dumps(session.catalogue))
+    definition = known.relations["t"]
+    assert isinstance(definition, TableDefinition) and known.within == Within(os.path.realpath(home))
+    (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
+    source = open_piecewise(definition, known.within)
+    for piece in (Piece("b.csv", [0, 0], 1), Piece("../../secret.csv", [0, 0], 1)):
+        with pytest.raises(OptionError, match=OUTSIDE):
+            list(source.read_piece(piece))
+
+
+@pytest.mark.parametrize("name", ["../out.csv", "../out/", "link.csv", "folder/", "folder/out.csv"])
+def test_sinks_outside_are_refused(home: Path, name: str) -> None:
+    (home / "link.csv").symlink_to(home.parent / "secret.csv")
+    (home / "folder").symlink_to(home.parent / "homely")
+    with Session(within=home) as session, pytest.raises(OptionError, match=OUTSIDE):
+        session.sql(f"CREATE SINK o WITH (connector = 'files', path = '{home}/{name}', format = 'csv')")
+
+
+@pytest.mark.parametrize("link", [".out.csv.parts", ".out.csv.new"])
+def test_what_a_sink_writes_on_the_way_stays_inside_too(home: Path, link: str) -> None:
+    (home / link).symlink_to(home.parent / ("homely" if link.endswith("parts") else "secret.csv"))
+    with Session(within=home) as session:
+        session.sql(table(home / "data"))
+        session.sql(f"CREATE SINK o WITH (connector = 'files', path = '{home}/out.csv')")
+        with pytest.raises(OptionError, match=OUTSIDE):
+            session.sql("INSERT INTO o SELECT a FROM t")
+    assert (home.parent / "secret.csv").read_text() == "a\n42\n"
+    assert os.listdir(home.parent / "homely") == ["a.csv"]
+
+
+def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
+    with Session(within=home) as session:
+        session.sql(table(home / "data"))
+        with pytest.raises(OptionError, match=OUTSIDE):
+            session.sql("SET spill = '/tmp/elsewhere'")
+        for place in ("checkpoint", "side"):
+            with pytest.raises(OptionError, match=OUTSIDE):
+                session.assemble(session.prepare("SELECT a FROM t"), **{place: str(home.parent / "x")})
+    with pytest.raises(OptionError, match=OUTSIDE):
+        Session(within=home, spill=str(home.parent)).sql(table(home / "data"))
+    with pytest.raises(OptionError, match="there is no folder"):
+        Session(within=home / "nowhere")
+    assert not (home.parent / "x").exists()
+
+
+def test_no_statement_changes_it(home: Path) -> None:
+    with Session(within=home) as session:
+        with pytest.raises(OptionError, match="no option 'within'"):
+            session.sql("SET within = '/'")
+        with pytest.raises((OptionError, QueryError), match="no property 'within'"):
+            session.sql(table(home.parent / "secret.csv").replace("path =", "within = '/', path ="))
+        with pytest.raises(OptionError, match=OUTSIDE):
+            session.sql(table(home.parent / "secret.csv"))
