@@ -34,7 +34,7 @@ def test_paths_in_the_file_begin_at_its_folder_and_those_of_options_at_the_curre
     found = transom("run", "project/query.cql", "--side", "refused", "--set", "batch_rows=2", folder=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", LEDGER)
     assert (tmp_path / "project" / "answers" / "out.csv").read_text() == ANSWER
-    (side,) = (tmp_path / "refused" / "out").iterdir()
+    (side,) = (tmp_path / "refused" / "out").glob("[!.]*")
     rows = [json.loads(line) for line in side.read_text().splitlines()]
     assert [(row["stream"], row["position"]) for row in rows] == [("s", "data/s.csv, line 4"), ("s", None)]
     assert rows[0]["row"] == "2024-05-01 00:00:05,x,many"
@@ -156,7 +156,7 @@ def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) 
     finished = transom(*arguments)
     assert (finished.returncode, finished.stderr) == (0, LEDGER)
     assert (tmp_path / "answers" / "out.csv").read_text() == ANSWER
-    assert sorted(os.listdir(tmp_path / "side" / "out")) == ["part-000000.jsonl", "part-000001.jsonl"]
+    assert sorted(os.listdir(side.parent)) == [".transom", "part-000000.jsonl", "part-000001.jsonl"]
 
 
 def test_ctrl_c_stops_a_followed_run_with_what_it_has(tmp_path: Path) -> None:

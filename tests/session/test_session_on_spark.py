@@ -65,6 +65,16 @@ def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> N
     assert aggregate["measured"]["rows_in"] == 6 and aggregate["measured"]["state_bytes"] > 0
 
 
+def test_links_that_lead_out_of_the_folder_to_stay_within_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "secret.csv").write_text("a\n42\n")
+    (tmp_path / "home" / "a.csv").symlink_to(tmp_path / "secret.csv")
+    session = Session(spark=spark, within=tmp_path / "home")
+    session.sql(f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{tmp_path}/home')")
+    with pytest.raises(OptionError, match="leads outside of"):
+        session.run("SELECT a FROM t", emit="latest")
+
+
 def test_listeners_hear_of_every_batch(spark: SparkSession) -> None:
     heard: list[Progress] = []
     session = fill(Session(spark=spark, batch_rows=4))

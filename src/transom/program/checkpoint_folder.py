@@ -44,8 +44,12 @@ class CheckpointFolder:
                     f"the checkpoint in '{folder}' was written by the {other} runtime, and this is the {runtime} one",
                     remedy=f"go on with --runtime {other}, or choose another folder",
                 )
-        if run_of(folder) is None:
-            put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
+        try:
+            if run_of(folder) is None:
+                put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
+        except CheckpointError:
+            self.release()
+            raise
 
     def claim(self, names: Sequence[str]) -> None:
         """The folder is for queries of these names, each of which has a folder in it; other ones are refused."""

@@ -17,6 +17,7 @@ import pyarrow.parquet
 from tests.runtimes.spark.pauses import Pause, PausingQuery
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.open import open_source
+from transom.connectors.sink_folder import MARK
 from transom.plan.catalogue import Catalogue
 from transom.program.planned import Planned, read_program
 
@@ -74,8 +75,8 @@ def shown(folder: Path) -> dict[str, list[str]]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Hidden files and folders among the answers and the refused rows."""
-    return [str(path) for kind in ("out", "side") for path in (folder / kind).rglob(".*")]
+    """Hidden files and folders among the answers and the refused rows, but for the marks of their folders."""
+    return [str(path) for kind in ("out", "side") for path in (folder / kind).rglob(".*") if path.name != MARK]
 
 
 def main(order: str) -> None:
