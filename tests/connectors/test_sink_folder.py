@@ -190,7 +190,9 @@ def test_a_run_that_dies_when_it_takes_a_folder_over(
     assert numbers(tmp_path) == [8, 9]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "run": "x"}', '{"format": 1, "run": 7}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[" * 9999, '{"format": 2, "run": "x"}', '{"format": 1, "run": 7}', "\udcff"]
+)
 def test_a_mark_that_cannot_be_read_is_nobodys(tmp_path: Path, text: str) -> None:
     commit(sink(tmp_path), 1)
     (tmp_path / ".transom").write_bytes(text.encode("utf-8", "surrogateescape"))

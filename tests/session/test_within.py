@@ -131,9 +131,10 @@ def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
         session.sql(table(home / "data"))
         with pytest.raises(OptionError, match=OUTSIDE):
             session.sql("SET spill = '/tmp/elsewhere'")
-        for place in ("checkpoint", "side"):
-            with pytest.raises(OptionError, match=OUTSIDE):
-                session.assemble(session.prepare("SELECT a FROM t"), **{place: str(home.parent / "x")})
+        with pytest.raises(OptionError, match=OUTSIDE):
+            session.start("SELECT a FROM t", checkpoint=str(home.parent / "x"))
+        with pytest.raises(OptionError, match=OUTSIDE):
+            session.assemble(session.prepare("SELECT a FROM t"), side=str(home.parent / "x"))
     with pytest.raises(OptionError, match=OUTSIDE):
         Session(within=home, spill=str(home.parent)).sql(table(home / "data"))
     with pytest.raises(OptionError, match="there is no folder"):

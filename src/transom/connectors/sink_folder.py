@@ -27,6 +27,7 @@ from transom.core.errors import SinkError
 
 MARK: Final = ".transom"
 _FORMAT: Final = 1
+_LONGEST: Final = 4096
 
 PART: Final = re.compile(r"part-(?P<number>\d{6,})(?:-(?P<bucket>\d{4,}))?\.[a-z]+")
 """The name of a part: the number of its commit or batch, and where several write at once, which of them wrote it."""
@@ -136,13 +137,13 @@ def read_mark(path: str) -> Mark | None:
     """The mark of a folder; None where there is none."""
     try:
         with open(os.path.join(path, MARK), encoding="utf-8") as file:
-            told = json.load(file)
+            told = json.loads(file.read(_LONGEST))
         names = told["run"], told.get("next")
         if told["format"] == _FORMAT and all(name is None or isinstance(name, str) for name in names):
             return Mark(*names)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise SinkError(
         f"the mark '{MARK}' in the folder '{show(path)}' cannot be read, so nobody knows whose its files are",
