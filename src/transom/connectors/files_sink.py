@@ -34,6 +34,8 @@ class FileSink:
         file = self._target.file
         with self._target.errors():
             self._target.finish_gathering(known=parts > 0)
+            if parts and file is None and not os.path.isdir(self._folder):
+                raise self._target.miss_file(parts)
             os.makedirs(self._folder, exist_ok=True)
             # After the end of a run the parts are gone, and their rows are in the file.
             first = _restore(self._folder, parts)
