@@ -190,6 +190,9 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         self._reading.enter()
         packer = Packer(self._reading.layout, stretch.sender, stretch.now)
+        if stretch.now is not None and not stretch.sender:
+            for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
+                packer.hear_of(name)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:
