@@ -78,9 +78,8 @@ def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: s
     done = transom("run", whole / "query.cql", "--runtime", "local", "--side", whole / "side")
     assert done.returncode == 0, done.stderr
     size = ("--set", "batch_rows=6", "--every", "1") if runtime == "local" else ("--cores", "2")
-    arguments = (
-        "run", grown / "query.cql", "--runtime", runtime, *size, "--checkpoint", grown / "kept", "--side", grown / "side",
-    )  # fmt: skip
+    kept = ("--checkpoint", grown / "kept", "--side", grown / "side")
+    arguments = ("run", grown / "query.cql", "--runtime", runtime, *size, *kept)
     for part in range(parts):
         write(grown, part)
         if part >= parts - kills:
