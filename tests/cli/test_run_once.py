@@ -65,10 +65,10 @@ def killed(moment: str, marker: Path, *arguments: str | Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runtime", "parts", "kills"),
-    [("local", 5, 5 if NIGHTLY else 3), ("spark", 5, 5) if NIGHTLY else ("spark", 2, 1)],
+    ("runtime", "parts", "lean"), [("local", 5, False), ("spark", 5, False) if NIGHTLY else ("spark", 2, True)]
 )
-def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: str, parts: int, kills: int) -> None:
+def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: str, parts: int, lean: bool) -> None:
+    """By day Spark, which takes long to start, is killed once, and goes on with more than there was then."""
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     for folder in (whole, grown):
         folder.mkdir()
@@ -82,8 +82,10 @@ def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: s
     arguments = ("run", grown / "query.cql", "--runtime", runtime, *size, *kept)
     for part in range(parts):
         write(grown, part)
-        if part >= parts - kills:
-            killed(MOMENTS[part % len(MOMENTS)], tmp_path / f"paused-{part}", *arguments, "--once")
+        if not lean or not part:
+            killed(MOMENTS[(part + lean) % len(MOMENTS)], tmp_path / f"paused-{part}", *arguments, "--once")
+        if lean and not part:
+            continue
         done = transom(*arguments, "--once")
         assert done.returncode == 0, done.stderr
         assert "up to 2024-05-01" in done.stderr and "to the end of its input" not in done.stderr
