@@ -65,7 +65,7 @@ class Manifest:
                 )
             queries = {name: {about: dict(facts) for about, facts in one.items()} for name, one in _items(known)}
             return Manifest(str(known["runtime"]), queries)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise CheckpointError(
                 f"what the checkpoint in '{folder}' is for cannot be read: its manifest is damaged",
                 remedy=f"put it back from a copy, or {_ANEW}",
@@ -89,7 +89,7 @@ class Manifest:
 
     def _comes_and_goes(self, name: str) -> bool:
         """In this process, queries that share a join come to it and leave it from run to run."""
-        return self.runtime == "local" and bool(self.queries[name][_query(name)]["shared with others"])
+        return self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
 
     def _differences(self, other: Manifest) -> Iterator[str]:
         for name in self.queries:
