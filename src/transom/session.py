@@ -40,7 +40,7 @@ from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, OpenRun, Order, Query, Run, Runtime, Terms
+from transom.program.run import EVERY, OnBatch, OpenRun, Order, Query, Run, Runtime, Terms, ending_of
 from transom.program.running import RunningQuery
 from transom.program.standing import Emit, StandingQueries, StandingQuery
 from transom.program.statistics import sampling
@@ -212,13 +212,16 @@ class Session(StandingQueries):
         on_batch: OnBatch | None = None,
         follow: bool = False,
         checkpoint: str | None = None,
+        end: bool | None = None,
         clock: Clock | None = None,
     ) -> RunningQuery:
         """A query that runs in the background; declarations may stand before it in the text.
 
         Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
         With `follow` it waits for more rows at the end of an input that may grow. With a folder as `checkpoint` it goes
-        on where it was; `on_rows` gets rows since the last checkpoint again then. On Spark `on_batch` gets them with
+        on where it was; `on_rows` gets rows since the last checkpoint again then. At the end of its input it stops, and
+        time stays open for the next run that goes on from the checkpoint; with `end`, or without a checkpoint, time
+        ends there, and no later run may bring more. On Spark `on_batch` gets them with
         the number of the batch: a batch that is run again has the same number and the same rows.
 
         >>> session, seen = Session(), []
@@ -243,6 +246,7 @@ class Session(StandingQueries):
             emit=emit,
             follow=follow,
             checkpoint=checkpoint,
+            end=end,
             every=every,
             answer=handing(on_rows),
             clock=clock,
@@ -311,6 +315,7 @@ class Session(StandingQueries):
         emit: Emit = "changes",
         follow: bool = False,
         checkpoint: str | None = None,
+        end: bool | None = None,
         every: int = EVERY,
         side: str | None = None,
         keep_refused: bool = True,
@@ -321,6 +326,8 @@ class Session(StandingQueries):
     ) -> Run:
         """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
 
+        `follow`, `checkpoint` and `end` are those of `start`.
+
         Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
         to memory. Refused rows go to files below the folder `side`, otherwise to the side table if they are to be kept.
         A query is called by its sink or its number, unless `names` tell.
@@ -328,7 +335,7 @@ class Session(StandingQueries):
         refused = self._inputs.side if keep_refused else None
         checkpoint, side = (held_path(path, self.catalogue.within) for path in (checkpoint, side))
         ordering = Ordering(self.screen, self._runtime.machine, emit, follow, side, refused, answer, checkpoint)
-        terms = Terms(follow, checkpoint, every, clock, on_batch)
+        terms = Terms(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(ordering.orders(planned, names), terms)
         run.listeners += self._listeners
         return run
@@ -359,7 +366,7 @@ class Session(StandingQueries):
         return ordering.orders([one], [name])[0]
 
     def _open_run(self, follow: bool) -> OpenRun:
-        run = self._runtime.open(Terms(follow, every=1))
+        run = self._runtime.open(Terms(ending_of(follow, None, None), every=1))
         run.listeners += self._listeners
         return run
 

@@ -153,7 +153,7 @@ def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) 
     running.communicate()
     assert not (tmp_path / "answers" / "out.csv").exists()
     data.write_text(ROWS)
-    finished = transom(*arguments)
+    finished = transom(*arguments, "--end")
     assert (finished.returncode, finished.stderr) == (0, LEDGER)
     assert (tmp_path / "answers" / "out.csv").read_text() == ANSWER
     assert sorted(os.listdir(side.parent)) == [".transom", "part-000000.jsonl", "part-000001.jsonl"]

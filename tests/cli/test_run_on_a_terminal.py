@@ -67,11 +67,11 @@ def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> Non
         assert seen.wait() == 130
     assert (tmp_path / "answers" / "out.csv").read_text() == "".join(ANSWER.splitlines(keepends=True)[:4])
     data.write_text(ROWS)
-    with terminal(*arguments, folder=tmp_path) as seen:
+    with terminal(*arguments, "--end", folder=tmp_path) as seen:
         seen.expect("out: 4 rows out, to the end of its input")
         assert seen.wait() == 0
     write_project(tmp_path / "unbroken")
-    with terminal(*arguments, folder=tmp_path / "unbroken") as seen:
+    with terminal(*arguments, "--end", folder=tmp_path / "unbroken") as seen:
         assert seen.wait() == 0
     whole = (tmp_path / "unbroken" / "answers" / "out.csv").read_text()
     assert (tmp_path / "answers" / "out.csv").read_text() == whole == ANSWER

@@ -50,7 +50,7 @@ def test_ctrl_c_ends_after_the_batch_and_the_command_goes_on(tmp_path: Path) -> 
     assert lines[-2].startswith("to go on from here: transom run ") and lines[-1] == "interrupted"
     assert len(lines) == 5, err
     (tmp_path / "data" / "s.csv").write_text(ROWS)
-    finished = transom(*arguments)
+    finished = transom(*arguments, "--end")
     assert finished.returncode == 0
     assert "  s  6 rows in = 4 used + 1 late + 1 rejected + 0 waiting\n" in finished.stderr
     assert sorted((tmp_path / "answers" / "out.csv").read_text().splitlines()) == sorted(ANSWER.splitlines())

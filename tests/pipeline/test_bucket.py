@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.pipeline.buckets import Spread, laid_out, rows
 from tests.pipeline.queries import Running, rows_of
 from tests.run_locally import Push, batch_of
-from transom.core.errors import LateRowError
+from transom.core.errors import CheckpointError, LateRowError
 from transom.core.time import SECOND
 from transom.pipeline import bucket, packer
 from transom.pipeline.admission import Input
@@ -120,6 +120,14 @@ def test_a_silent_stream_is_raised_in_all_buckets_and_what_comes_later_is_late()
     spread.push("s", (18, 1, 1), (19, 1, 1), now=161)
     assert spread.ledger("s") == (1, 1, 0)
     assert {status["watermarks"]["s"] for status in spread.cluster.statuses.values()} == {19 * SECOND}
+
+
+def test_no_row_may_follow_the_end_of_its_stream() -> None:
+    spread = Spread(laid_out("SELECT k FROM s [RANGE 5 SECONDS]"))
+    spread.batch([rows(spread.layout, "s", (1, 1, 1)), Push("s", [], end=True)])
+    assert spread.end("s") == [], "it may be told again"
+    with pytest.raises(CheckpointError, match="stream 's' has ended, and there are rows of it now"):
+        spread.push("s", (9, 1, 1))
 
 
 def test_a_stream_that_is_read_twice_is_silent_once() -> None:

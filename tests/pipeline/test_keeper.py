@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -10,20 +11,22 @@ from tests.memory_log import MemoryLog, MemoryWarm
 from tests.pipeline.buckets import laid_out, rows
 from tests.run_locally import batch_of
 from transom.core.errors import CheckpointError
+from transom.core.time import SECOND
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.cargo import OUT, Parcel
 from transom.pipeline.keeper import Kept
 from transom.pipeline.layout import Layout
 from transom.pipeline.packer import Packer
+from transom.plan.catalogue import StreamDefinition
 
 LAYOUT = laid_out("SELECT k, x FROM s [PARTITION BY k ROWS 3]", buckets=1, emit="lifetimes")
 
 
-def cargo(t: int, count: int = 1, layout: Layout = LAYOUT) -> list[bytes]:
+def cargo(t: int, count: int = 1, layout: Layout = LAYOUT, name: str = "s") -> list[bytes]:
     packer = Packer(layout, 0)
-    given = rows(layout, "s", *((t, i, t) for i in range(count))).rows
-    taken = packer.take("s", batch_of(layout.sources["s"].columns, given))
+    given = rows(layout, name, *((t, i, t) for i in range(count))).rows
+    taken = packer.take(name, batch_of(layout.sources[name].columns, given))
     return [parcel.blob for parcel in chain(taken, packer.finish())]
 
 
@@ -91,6 +94,22 @@ def test_the_log_before_a_memory_is_dropped(monkeypatch: pytest.MonkeyPatch) -> 
     for t in range(5):
         place.step(cargo(t))
     assert list(place.log.entries) == [(4, 0)]
+
+
+def test_a_log_that_is_taken_otherwise_than_it_was_is_no_memory() -> None:
+    """With another bound the rows would be late, and time elsewhere: what was told would be told again, or never."""
+    place = Place(laid_out("SELECT k, x FROM d [PARTITION BY k ROWS 3]", buckets=1, emit="lifetimes"))
+    for t in (3, 9):
+        place.step(cargo(t, layout=place.bucket.layout, name="d"))
+    layout = place.bucket.layout
+    definition = layout.sources["d"]
+    assert isinstance(definition, StreamDefinition)
+    bound = replace(definition, time=replace(definition.time, bound=5 * SECOND))
+    catalogue = replace(layout.catalogue, relations={**layout.catalogue.relations, "d": bound})
+    other = Place(replace(layout, catalogue=catalogue))
+    other.log = place.log
+    with pytest.raises(CheckpointError, match=r"the time of 'd' came to 1970-01-01 00:00:04, where it .* 00:00:07"):
+        other.step(cargo(12, layout=other.bucket.layout, name="d"))
 
 
 def test_the_log_of_another_query_or_number_of_buckets_is_refused() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.planted.bugs_of_buckets import DOORS, EXCHANGES, STEPS
+from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
@@ -38,5 +39,6 @@ BUGS: Final = (
     *SHARING,
     *SLIDES,
     *STEPS,
+    *CHECKPOINTS,
     *FILES,
 )

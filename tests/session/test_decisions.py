@@ -46,7 +46,7 @@ def assembled(folder: Path, where: str = "", rates: dict[str, float] | None = No
         """)
     session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{folder}/out.csv', emit = 'changes')")
     planned = session.prepare(f"{more} INSERT INTO out {QUERY}{where}")
-    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), every=3)
+    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), end=True, every=3)
     assert isinstance(run, LocalRun)
     return run
 
@@ -126,7 +126,7 @@ def test_other_statistics_go_on_with_the_plan_that_was(
 def test_a_tactic_that_is_asked_for_against_the_checkpoint_is_refused(folders: tuple[Path, Path]) -> None:
     broken, _ = folders
     stop_half_way(assembled(broken, more="SET multiway = 'mjoin';"))
-    with pytest.raises(CheckpointError, match="was written by another query"):
+    with pytest.raises(CheckpointError, match="with SET multiway mjoin for query 'out', and it is tree now"):
         assembled(broken, more="SET multiway = 'tree';")
     with pytest.raises(CheckpointError, match="was written by another query"):
         assembled(broken, where=" AND a.n < 50", more="SET multiway = 'mjoin';")

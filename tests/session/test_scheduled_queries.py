@@ -51,7 +51,7 @@ def run_of(text: str = QUERIES, checkpoint: Path | None = None, **options: Any) 
     """By a clock that leaves no time."""
     session = session_of(**options)
     folder = None if checkpoint is None else str(checkpoint)
-    run = session.assemble(session.prepare(text), checkpoint=folder, every=1, clock=HurriedClock())
+    run = session.assemble(session.prepare(text), checkpoint=folder, end=True, every=1, clock=HurriedClock())
     assert isinstance(run, LocalRun)
     return run
 
@@ -164,7 +164,7 @@ def test_a_checkpoint_is_of_one_way_to_work(tmp_path: Path) -> None:
     run = run_of(checkpoint=tmp_path, schedule="mqt")
     run.step()
     run.abandon()
-    with pytest.raises(CheckpointError, match="another query"):
+    with pytest.raises(CheckpointError, match="with SET schedule mqt for query 'query-1', and it is off now"):
         run_of(checkpoint=tmp_path)
 
 

@@ -110,7 +110,7 @@ def test_a_checkpoint_is_gone_on_from_with_other_queries(tmp_path: Path) -> None
     def run_of(*numbers: int) -> LocalRun:
         session = session_of(batch_rows=4)
         planned = session.prepare("".join(text[number] for number in numbers))
-        run = session.assemble(planned, checkpoint=str(tmp_path / "kept"), every=1)
+        run = session.assemble(planned, checkpoint=str(tmp_path / "kept"), end=True, every=1)
         assert isinstance(run, LocalRun)
         return run
 

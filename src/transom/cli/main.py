@@ -91,9 +91,9 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run = commands.add_parser(
         "run",
         help="run the queries of a file",
-        description="Runs the queries of a file together, to the end of their input. INSERT writes to its sink; rows "
-        "of other queries are printed. On a terminal a display tells how it is going. What became of every input row "
-        "is told at the end, on standard error.",
+        description="Runs the queries of a file together, to the end of their input; with a checkpoint time stays open "
+        "there, and the next run goes on. INSERT writes to its sink; rows of other queries are printed. On a terminal "
+        "a display tells how it is going. What became of every input row is told at the end, on standard error.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
@@ -109,7 +109,22 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run.add_argument(
         "--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query"
     )
-    run.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
+    how = run.add_mutually_exclusive_group()
+    how.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
+    how.add_argument(
+        "--once",
+        dest="end",
+        action="store_const",
+        const=False,
+        help="read all there is now, and leave time open: the next run goes on (what a run with --checkpoint does)",
+    )
+    how.add_argument(
+        "--end",
+        action="store_true",
+        default=None,
+        help="the input ends here: what waits for more is told, and no later run may bring any (what a run without "
+        "--checkpoint does)",
+    )
     run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
     _add_look(run)
 

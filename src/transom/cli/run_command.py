@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from transom.cli.display import Display
-from transom.cli.query_file import absolute, confinement, folder_of, read_query_file, read_settings
+from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
@@ -25,6 +25,11 @@ STARTING: Final = {"local": "starting", "spark": "starting Spark"}
 
 
 def main(options: argparse.Namespace) -> int:
+    if options.end is False and options.checkpoint is None:
+        raise UsageError(
+            "--once leaves time open for the next run, and there is no checkpoint for it to go on from",
+            remedy="give --checkpoint DIR, or leave --once out",
+        )
     text = read_query_file(options.file)
     fixed = read_settings(options.set)
     checkpoint, side, within = absolute(options.checkpoint), absolute(options.side), confinement(options.within)
@@ -48,6 +53,7 @@ def main(options: argparse.Namespace) -> int:
                 emit=options.emit,
                 follow=options.follow,
                 checkpoint=checkpoint,
+                end=options.end,
                 every=options.every or EVERY,
                 side=side,
                 keep_refused=False,
@@ -61,9 +67,11 @@ def main(options: argparse.Namespace) -> int:
 def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:
     """Tells how it went, however it ended, unless an error says so."""
     run: Run | None = None
+    had_ended = False
     try:
         with display:
             run = assemble()
+            had_ended = bool(run.queries) and run.finished
             run.run(display.watch)
     except KeyboardInterrupt:
         _tell(run)
@@ -71,6 +79,8 @@ def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namesp
             print(f"to go on from here: {shlex.join(['transom', *options.arguments])}", file=sys.stderr)
         raise
     _tell(run)
+    if had_ended:
+        print("nothing was left to do: the input ended in an earlier run", file=sys.stderr)
 
 
 def _tell(run: Run | None) -> None:

@@ -50,6 +50,8 @@ class FileSink:
             if parts is None and file is not None:
                 refuse_lost(hidden(file, ".done"), run)
             self._target.finish_gathering(known=self._parts > 0)
+            if self._parts and file is None and not os.path.isdir(self._folder):
+                raise self._target.miss_file(self._parts)
             self._marked = SinkFolder(self._folder, run, parts, private=file is not None)
             # After the end of a run the parts are gone, and their rows are in the file.
             first = self._restore()

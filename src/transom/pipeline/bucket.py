@@ -27,7 +27,7 @@ from transom.pipeline.agenda import Brought
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
-from transom.pipeline.doors import Doors
+from transom.pipeline.doors import Doors, came_after_the_end
 from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.feed import FeedState, received, received_signed, received_stream
 from transom.pipeline.layout import Layout, Port
@@ -111,6 +111,13 @@ class Bucket:
         """No thread is left behind."""
         self.part.close()
 
+    @property
+    def frontier(self) -> dict[str, int | None]:
+        """How far time has come, of the answer and of every input."""
+        self.doors.state = self.state.doors
+        watermarks = {f"'{self.source_of[name]}'": self.doors.watermark(name) for name in self.doors.inputs}
+        return {"the answer": self.state.doors.upto, **watermarks}
+
     # --- what came ---------------------------------------------------------------------------------------------------
 
     def _admit(self, parts: Sequence[CargoPart], out: Outgoing) -> None:
@@ -120,6 +127,7 @@ class Bucket:
             if part.kind in _JUDGED:
                 rows[part.about["port"], part.about["sender"]].append(part)
         seen = [part for part in parts if part.kind == "seen"]
+        self._refuse_after_the_end(seen)
         stamps: dict[tuple[str, int], int] = {}
         for name in self.doors.inputs:
             for about, firsts in ((p.about, p.rows) for p in seen if p.about["source"] == self.source_of[name]):
@@ -144,6 +152,14 @@ class Bucket:
         if self.fragment.number == self.layout.accountant and self.bucket == 0:
             for part in seen:
                 self._account(part.about)
+
+    def _refuse_after_the_end(self, seen: Sequence[CargoPart]) -> None:
+        """Time has passed the rows of an input that has ended; none may follow."""
+        for name, source in self.source_of.items():
+            if self.doors.state.inputs[name].ended:
+                more = sum(part.about["rows_in"] for part in seen if part.about["source"] == source)
+                if more:
+                    raise came_after_the_end(f"stream '{self.layout.sources[source].name}'")
 
     def _begin(self, name: str, about: dict[str, Any], firsts: pa.RecordBatch | None) -> None:
         """The query may begin with the earliest of these times that is not late."""

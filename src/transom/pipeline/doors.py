@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from transom.core.delta import Int64s, StreamDelta, no_int64s
+from transom.core.errors import CheckpointError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch, fixed_array
@@ -33,6 +34,15 @@ class DoorsState:
     clock: int = BEGINNING
     spoke: dict[str, int] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
+
+
+def came_after_the_end(what: str) -> CheckpointError:
+    """An input has brought rows though it had been said to have ended."""
+    return CheckpointError(
+        f"{what} has ended, and there are rows of it now that were not read",
+        remedy="run without --end (end=True) what is to be gone on with; to read all of it, start with an empty "
+        "checkpoint folder",
+    )
 
 
 class Doors:

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import StreamDelta, no_int64s
-from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
@@ -33,7 +32,7 @@ from transom.pipeline.spilling import store_of
 from transom.plan.algebra import Stream, StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
-from transom.planner.fingerprint import fingerprint
+from transom.planner.fingerprint import fingerprint, of_another_plan
 from transom.planner.operator import Operator, scanned
 from transom.state import codec
 from transom.state.holders import HolderPool
@@ -248,10 +247,7 @@ class Pipeline:
         """Go on where `snapshot` was taken, by the same query."""
         saved = codec.decode(data, registry.STATE_CLASSES)
         if not isinstance(saved, dict) or saved.get("plan") != self.fingerprint:
-            raise CheckpointError(
-                "the checkpoint was written by another query",
-                remedy="run the query that wrote it, or start with an empty checkpoint folder",
-            )
+            raise of_another_plan()
         self.close()
         self._state = saved["state"]
         self.doors.state = self._state.doors

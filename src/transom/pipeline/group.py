@@ -28,6 +28,7 @@ from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.plan.algebra import Window
 from transom.plan.catalogue import Catalogue
 from transom.plan.sharing import CountedWindow, SharedJoin
+from transom.planner.fingerprint import of_another_plan
 from transom.planner.operator import Operator
 from transom.planner.sharing import NOT_COUNTED, Sides, length_of, share
 from transom.state import codec
@@ -208,9 +209,9 @@ class GroupPipeline:
         saved: Any = codec.decode(data, GROUP_CLASSES)
         known = dict(zip(saved.names, saved.branches, strict=True)) if isinstance(saved, GroupState) else {}
         if not known:
-            raise _of_others()
+            raise of_another_plan()
         if type(saved.part.operators[-1][0]) is not type(self.trunk.state.part.operators[-1][0]):
-            raise _of_others()  # its work was put in order, or was not, or the join was another
+            raise of_another_plan()  # its work was put in order, or was not, or the join was another
         marks = dict(zip(saved.names, saved.fingerprints, strict=True))
         members = [branch.member for branch in self.branches]
         self.close()
@@ -221,7 +222,7 @@ class GroupPipeline:
             branch = Branch(member, self._catalogue, saved.doors.upto if state is None else state.begin)
             if state is not None:
                 if marks[member.name] != branch.fingerprint:
-                    raise _of_others()
+                    raise of_another_plan()
                 branch.state = state
             else:
                 branch.state.before = _become(saved.doors)
@@ -251,13 +252,6 @@ class GroupPipeline:
 
 def picked(pairs: Delta, columns: tuple[int, ...]) -> Delta:
     return replace(pairs, values=pairs.values.select(columns))
-
-
-def _of_others() -> CheckpointError:
-    return CheckpointError(
-        "the checkpoint was written by another query",
-        remedy="run the query that wrote it, or start with an empty checkpoint folder",
-    )
 
 
 def _become(doors: DoorsState) -> dict[str, list[int]]:

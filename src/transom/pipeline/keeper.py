@@ -20,9 +20,11 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from transom.core.errors import CheckpointError
+from transom.core.time import format_instant
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
 from transom.pipeline.cargo import Parcel
+from transom.planner.fingerprint import of_another_plan
 from transom.state import codec
 
 LEAST_BYTES: Final = 1 << 16
@@ -62,7 +64,10 @@ class Warm(Protocol):
 
 @dataclass
 class Header:
-    """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log."""
+    """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log.
+
+    `frontier` is how far time had come: memory that is made again must come to the same.
+    """
 
     plan: str
     fragment: int
@@ -72,6 +77,7 @@ class Header:
     parts: list[int] = field(default_factory=list)
     log_bytes: int = 0
     memory: bool = False
+    frontier: dict[str, int | None] = field(default_factory=dict)
 
     def text(self) -> str:
         return json.dumps(list(vars(self).values()))
@@ -100,16 +106,14 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     known = log.header()
     header = Header(plan, bucket.fragment.number, bucket.bucket) if known is None else Header.of(known)
     if header.plan != plan:
-        raise CheckpointError(
-            "the checkpoint was written by another query, or for another number of buckets",
-            remedy="run the query that wrote it, or start with an empty checkpoint folder",
-        )
+        raise of_another_plan()
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header, start)
     parcels = bucket.step(blobs)
     written = _append(bucket.state, log, header, blobs)
     header.token = secrets.token_hex(8)
+    header.frontier = bucket.frontier
     log.write_header(header.text())
     warm.put(header.token, bucket.state)
     return Kept(parcels, written, rebuilt)
@@ -131,7 +135,24 @@ def _rebuilt(bucket: Bucket, log: WrittenLog, header: Header, start: Start) -> B
             bucket.state = codec.decode(data, BUCKET_CLASSES)
         else:
             bucket.step(_apart(data))
+    _refuse_another_past(bucket, header)
     return bucket.state
+
+
+def _refuse_another_past(bucket: Bucket, header: Header) -> None:
+    """What was told rests on the time that had been reached: under another law rows would be told twice, or never."""
+    found = bucket.frontier
+    other = next((name for name, at in header.frontier.items() if found.get(name) != at), None)
+    if other is not None:
+        came, had = (_instant(at) for at in (found.get(other), header.frontier[other]))
+        raise CheckpointError(
+            f"memory was made again from its log, and the time of {other} came to {came}, where it had come to {had}",
+            remedy="declare streams as they were, put the checkpoint back from a copy, or start with an empty folder",
+        )
+
+
+def _instant(at: int | None) -> str:
+    return "nothing" if at is None else format_instant(at)
 
 
 def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes | pa.Buffer]) -> int:

@@ -1,19 +1,26 @@
-"""The folder of a checkpoint: one run at a time, and one runtime ever."""
+"""The folder of a checkpoint: one run at a time, and for one law ever.
+
+`manifest.json` says what it is for; what else lies there is the business of the runtime that wrote it.
+"""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import uuid
-from collections.abc import Sequence
 from typing import Final
 
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
+from transom.program.checkpoint_manifest import Manifest
 
-FILES: Final = {"local": "checkpoint.arrow", "spark": "queries.json"}
-"""By the file that it writes into the folder a runtime is known."""
+_MANIFEST: Final = "manifest.json"
+
+STATE: Final = "checkpoint.arrow"
+"""The file that has the whole state of the queries, where a runtime writes it into one."""
+
+_OLDER: Final = (STATE, "queries.json")
+"""What lies in a folder from before there were manifests."""
 
 
 RUN: Final = "run.id"
@@ -21,9 +28,8 @@ RUN: Final = "run.id"
 
 
 class CheckpointFolder:
-    def __init__(self, folder: str, runtime: str) -> None:
+    def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.path = os.path.join(folder, FILES[runtime])
         self._lock: int | None = None
         try:
             os.makedirs(folder, exist_ok=True)
@@ -37,13 +43,6 @@ class CheckpointFolder:
             ) from None
         except OSError as error:
             raise cannot("use", folder, error) from None
-        for other, file in FILES.items():
-            if other != runtime and os.path.exists(os.path.join(folder, file)):
-                self.release()
-                raise CheckpointError(
-                    f"the checkpoint in '{folder}' was written by the {other} runtime, and this is the {runtime} one",
-                    remedy=f"go on with --runtime {other}, or choose another folder",
-                )
         try:
             if run_of(folder) is None:
                 put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
@@ -51,30 +50,45 @@ class CheckpointFolder:
             self.release()
             raise
 
-    def claim(self, names: Sequence[str]) -> None:
-        """The folder is for queries of these names, each of which has a folder in it; other ones are refused."""
-        written = json.dumps({"queries": list(names)}).encode()
-        known = self.read()
-        if known is None:
-            self.write(written)
-        elif known != written:
+    def manifest(self) -> Manifest | None:
+        """What the folder is for; None: for whoever comes."""
+        data = self.read(_MANIFEST)
+        if data is not None:
+            return Manifest.read(data.decode(errors="replace"), self.folder)
+        if any(os.path.exists(os.path.join(self.folder, name)) for name in _OLDER):
             raise CheckpointError(
-                "the checkpoint was written by other queries",
-                remedy="run the queries that wrote it, or start with an empty checkpoint folder",
+                f"the checkpoint in '{self.folder}' was written before checkpoints told their format",
+                remedy="go on with the version of Transom that wrote it, or start with an empty checkpoint folder",
             )
+        return None
 
-    def read(self) -> bytes | None:
+    def claim(self, manifest: Manifest, begun: bool) -> None:
+        """The folder is for these queries; if it has `begun` to be for others, or for another law, they are refused."""
+        known = self.manifest()
+        if known is not None and known.runtime != manifest.runtime:
+            raise CheckpointError(
+                f"the checkpoint in '{self.folder}' was written by the {known.runtime} runtime, and this is the "
+                f"{manifest.runtime} one",
+                remedy=f"go on with --runtime {known.runtime}, or choose another folder",
+            )
+        if known is not None and begun:
+            known.refuse_another(manifest)
+        if known != manifest:
+            self.write(_MANIFEST, manifest.text().encode())
+
+    def read(self, name: str) -> bytes | None:
+        path = os.path.join(self.folder, name)
         try:
-            with open(self.path, "rb") as file:
+            with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise cannot("read", self.path, error) from None
+            raise cannot("read", path, error) from None
 
-    def write(self, data: bytes) -> None:
+    def write(self, name: str, data: bytes) -> None:
         """In the place of what was there, whole or not at all."""
-        put(self.path, data)
+        put(os.path.join(self.folder, name), data)
 
     def release(self) -> None:
         if self._lock is not None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from transom.connectors.sink import Sink
+from transom.core.errors import OptionError
 from transom.planner.explain import Measured
 from transom.planner.statistics import Machine
 from transom.program.clock import Clock
@@ -20,6 +22,10 @@ from transom.program.status import Status
 
 EVERY: Final = 16
 """Steps between two checkpoints, unless told otherwise."""
+
+Ending = OneOf["end", "now", "stopped"]
+"""How a run ends. "end": with its input, and time with it. "now": with all there is now, and time stays open for the
+next run. "stopped": when it is stopped; until then it waits for more where an input may grow."""
 
 OpenSink = Callable[[pa.Schema, int | None], Sink]
 """Makes the sink of these columns; it is told how many parts its log counts already, None without a log."""
@@ -42,13 +48,33 @@ class Order:
 
 @dataclass(frozen=True)
 class Terms:
-    """How queries are run. `follow`: they wait for more rows where an input may grow. `checkpoint` is a folder."""
+    """How queries are run, and end. `checkpoint` is a folder."""
 
-    follow: bool = False
+    ending: Ending = "end"
     checkpoint: str | None = None
     every: int = EVERY
     clock: Clock | None = None
     on_batch: OnBatch | None = None
+
+
+def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
+    """With a checkpoint there is a next run to go on, so time stays open unless it is told to `end`.
+
+    >>> ending_of(False, None, None), ending_of(False, None, "kept"), ending_of(True, None, "kept")
+    ('end', 'now', 'stopped')
+    """
+    if follow:
+        if end is not None:
+            raise OptionError(
+                "a query that waits for more has no end of its own", remedy="leave out either follow or end"
+            )
+        return "stopped"
+    if end is False and checkpoint is None:
+        raise OptionError(
+            "time is to stay open for the next run, and there is no checkpoint for it to go on from",
+            remedy="give a folder as checkpoint, or leave out end=False",
+        )
+    return "now" if end is False or (end is None and checkpoint is not None) else "end"
 
 
 class Query(Protocol):
@@ -71,8 +97,8 @@ class Query(Protocol):
 class Run(Protocol):
     """Queries that run together.
 
-    `run` goes to the end of the input, or until it is stopped; `watch` is called after batches, and now and then while
-    there is nothing to do. Listeners are told of every batch, in the thread that runs it.
+    `run` goes to the end that it is to have, or until it is stopped; `watch` is called after batches, and now and then
+    while there is nothing to do. Listeners are told of every batch, in the thread that runs it.
     """
 
     listeners: list[Listener]

@@ -68,7 +68,7 @@ def test_a_group_that_crashes_after_any_step_goes_on_from_its_checkpoint(tmp_pat
     run_of(whole, emit).run()
     crashes = 0
     while True:
-        run = run_of(broken, emit, checkpoint=str(broken / "kept"), every=every)
+        run = run_of(broken, emit, checkpoint=str(broken / "kept"), end=True, every=every)
         for _ in range(every + 1):  # one more than is kept
             run.step()
         if run.finished:
@@ -105,7 +105,7 @@ def test_a_group_that_fails_between_two_of_its_answers_goes_on_from_its_checkpoi
     monkeypatch.setattr(FileSink, "write", refuse)
     while True:
         wanted = every + 1 + failures % 2
-        run = run_of(broken, "changes", checkpoint=str(broken / "kept"), every=every)
+        run = run_of(broken, "changes", checkpoint=str(broken / "kept"), end=True, every=every)
         try:
             run.run()
             break

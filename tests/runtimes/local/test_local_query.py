@@ -22,7 +22,8 @@ from tests.runtimes.local.readings import (
 from transom.core.errors import CheckpointError, LateRowError, SourceError
 from transom.core.time import BEGINNING, FOREVER, from_datetime
 from transom.program.clock import HeldClock
-from transom.runtimes.local.query import POLL, LocalQuery
+from transom.runtimes.local.intake import POLL
+from transom.runtimes.local.query import LocalQuery
 from transom.session import Session
 
 SECOND = 1_000_000

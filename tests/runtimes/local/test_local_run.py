@@ -12,7 +12,7 @@ from tests.runtimes.local.readings import QUERY, at, declarations, read_rows, si
 from transom.connectors.files_sink import FileSink
 from transom.core.errors import CheckpointError, SinkError, SourceError
 from transom.program.clock import HeldClock
-from transom.runtimes.local.query import POLL
+from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.run import LocalRun
 from transom.session import Session
 
@@ -62,7 +62,7 @@ def test_a_run_that_crashes_after_any_step_goes_on_from_its_checkpoint(
     text = two_queries(tmp_path, tmp_path, emit=emit)
     steps = 0
     while True:
-        run = start(text, checkpoint=str(tmp_path / "kept"), every=every)
+        run = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=every)
         before = [status.steps for status in run.status()]
         for _ in range(every + 1):  # one more than is kept
             if not run.step():
@@ -92,7 +92,7 @@ def test_a_run_that_crashes_while_it_settles(
     write_inputs(tmp_path, "csv")
     text = two_queries(tmp_path, tmp_path)
     for turn in range(6):
-        run = start(text, checkpoint=str(tmp_path / "kept"), every=1_000)
+        run = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=1_000)
         for _ in range(5 if turn < 5 else 1_000):
             run.step()
         with monkeypatch.context() as patch:
@@ -106,10 +106,10 @@ def test_a_run_that_crashes_while_it_settles(
                 run.close()
         crash(run)
         if moment == "before the checkpoint":
-            again = start(text, checkpoint=str(tmp_path / "kept"))
+            again = start(text, checkpoint=str(tmp_path / "kept"), end=True)
             assert sum(status.steps for status in again.status()) == 0
             crash(again)
-    start(text, checkpoint=str(tmp_path / "kept")).run()
+    start(text, checkpoint=str(tmp_path / "kept"), end=True).run()
     assert (read_rows(tmp_path / "one.csv"), read_rows(tmp_path / "two")) == unbroken["changes"]
 
 
@@ -119,7 +119,7 @@ def test_a_finished_run_may_be_run_again_and_changes_nothing(tmp_path: Path, unb
         out = tmp_path / emit
         text = two_queries(tmp_path, out, emit=emit)
         for _ in range(3):
-            run = start(text, checkpoint=str(out / "kept"))
+            run = start(text, checkpoint=str(out / "kept"), end=True)
             run.run()
             assert (read_rows(out / "one.csv"), read_rows(out / "two")) == unbroken[emit]
 
@@ -133,7 +133,7 @@ def test_refused_rows_are_written_once_through_crashes(tmp_path: Path) -> None:
         path.write_text("\n".join(lines) + "\n")
     query = declarations(tmp_path, "csv") + sink(tmp_path, "out") + "INSERT INTO out " + QUERY
     while True:
-        run = start(query, checkpoint=str(tmp_path / "kept"), every=2, side=str(tmp_path / "side"))
+        run = start(query, checkpoint=str(tmp_path / "kept"), end=True, every=2, side=str(tmp_path / "side"))
         for _ in range(3):
             run.step()
         if run.finished:
@@ -169,16 +169,16 @@ def test_an_interrupted_run_shows_what_it_has_and_can_go_on(tmp_path: Path, unbr
         assert seen <= 20, "the run goes on after Ctrl-C"
 
     with pytest.raises(KeyboardInterrupt):
-        start(text, checkpoint=str(tmp_path / "kept")).run(interrupt)
+        start(text, checkpoint=str(tmp_path / "kept"), end=True).run(interrupt)
     so_far = read_rows(tmp_path / "one.csv")
     assert 0 < len(so_far) < len(unbroken["changes"][0])
     assert so_far == unbroken["changes"][0][: len(so_far)]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    again = start(text, checkpoint=str(tmp_path / "kept"), every=5)  # goes on, and crashes before it ends
+    again = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=5)  # goes on, and crashes before it ends
     for _ in range(7):
         again.step()
     crash(again)
-    start(text, checkpoint=str(tmp_path / "kept")).run()
+    start(text, checkpoint=str(tmp_path / "kept"), end=True).run()
     assert (read_rows(tmp_path / "one.csv"), read_rows(tmp_path / "two")) == unbroken["changes"]
 
 
@@ -193,7 +193,7 @@ def test_a_run_in_another_thread_needs_no_signals(tmp_path: Path, unbroken: dict
 def test_a_run_that_fails_leaves_what_was_settled(tmp_path: Path, unbroken: dict[str, Any]) -> None:
     write_inputs(tmp_path, "csv")
     text = two_queries(tmp_path, tmp_path, one="one")
-    run = start(text, checkpoint=str(tmp_path / "kept"), every=4)
+    run = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=4)
     for _ in range(20):
         run.step()
     os.rename(tmp_path / "smoke.csv", tmp_path / "gone.csv")
@@ -202,28 +202,28 @@ def test_a_run_that_fails_leaves_what_was_settled(tmp_path: Path, unbroken: dict
     so_far = read_rows(tmp_path / "one")
     assert so_far and so_far == unbroken["changes"][0][: len(so_far)]
     os.rename(tmp_path / "gone.csv", tmp_path / "smoke.csv")
-    start(text, checkpoint=str(tmp_path / "kept")).run()
+    start(text, checkpoint=str(tmp_path / "kept"), end=True).run()
     assert read_rows(tmp_path / "one") == unbroken["changes"][0]
 
 
 def test_a_checkpoint_is_for_one_run_at_a_time_and_for_its_own_queries(tmp_path: Path) -> None:
     write_inputs(tmp_path, "csv")
     text = two_queries(tmp_path, tmp_path)
-    run = start(text, checkpoint=str(tmp_path / "kept"))
+    run = start(text, checkpoint=str(tmp_path / "kept"), end=True)
     run.step()
     with pytest.raises(CheckpointError, match="in use by another run"):
-        start(text, checkpoint=str(tmp_path / "kept"))
+        start(text, checkpoint=str(tmp_path / "kept"), end=True)
     run.close()
     with pytest.raises(CheckpointError, match="other queries"):
-        start(text.rpartition(";")[0], checkpoint=str(tmp_path / "kept"))
+        start(text.rpartition(";")[0], checkpoint=str(tmp_path / "kept"), end=True)
     with pytest.raises(CheckpointError, match="another query"):
-        start(text.replace("10 SECONDS", "11 SECONDS"), checkpoint=str(tmp_path / "kept"))
+        start(text.replace("10 SECONDS", "11 SECONDS"), checkpoint=str(tmp_path / "kept"), end=True)
 
 
 def test_a_damaged_checkpoint_is_never_taken_for_a_good_one(tmp_path: Path) -> None:
     write_inputs(tmp_path, "csv")
     text = two_queries(tmp_path, tmp_path)
-    run = start(text, checkpoint=str(tmp_path / "kept"), every=1)
+    run = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=1)
     for _ in range(9):
         run.step()
     crash(run)
@@ -232,9 +232,9 @@ def test_a_damaged_checkpoint_is_never_taken_for_a_good_one(tmp_path: Path) -> N
     for damaged in (b"", whole[:100], whole[: len(whole) - 9], b"x" * 400):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError):
-            start(text, checkpoint=str(tmp_path / "kept"))
+            start(text, checkpoint=str(tmp_path / "kept"), end=True)
     path.write_bytes(whole)
-    again = start(text, checkpoint=str(tmp_path / "kept"))
+    again = start(text, checkpoint=str(tmp_path / "kept"), end=True)
     assert sum(status.steps for status in again.status()) == 9
     again.close()
 

@@ -103,7 +103,7 @@ class World:
 
     def query(self) -> LocalQuery:
         return LocalQuery(
-            self.planned(), self.source, lambda schema, parts: Heard(self.told), follow=True, clock=self.clock
+            self.planned(), self.source, lambda schema, parts: Heard(self.told), ending="stopped", clock=self.clock
         )
 
 

@@ -44,7 +44,7 @@ def test_rows_that_never_end_wait_for_the_query(tmp_path: Path, monkeypatch: pyt
         asked.append(used)
         return used
 
-    pumping = Pump(source, str(tmp_path / "rows"), definition, growing=False, used=count)
+    pumping = Pump(source, str(tmp_path / "rows"), definition, ending="end", used=count)
 
     def rows() -> int:
         return Spool(str(tmp_path / "rows"), COLUMNS).rows

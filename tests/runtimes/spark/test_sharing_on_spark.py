@@ -72,7 +72,7 @@ def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession
     run.run(stop_in_the_middle)
     assert run.status()[0].rows_out > 0
     session = session_of(spark, batch_rows=20)
-    session.assemble(session.prepare(text), checkpoint=kept).run()
+    session.assemble(session.prepare(text), checkpoint=kept, end=True).run()
     alone = session_of(None, sharing="off")
     for number, query in enumerate(QUERIES[:2]):
         told = (tmp_path / f"o{number}.csv").read_text().splitlines()[1:]

@@ -33,7 +33,7 @@ def write(folder: Path, rows: int) -> None:
 def start(spark: SparkSession | None, folder: Path, *, follow: bool = False) -> Run:
     session = Session(spark=spark, batch_rows=60)
     planned = session.prepare(QUERY.format(folder=folder))
-    return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"))
+    return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True)
 
 
 def test_spilling_slides_are_the_same_and_go_on_after_a_stop(

@@ -39,7 +39,7 @@ def assembled(
         """)
     session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{folder}/out', format = 'csv')")
     planned = session.prepare(f"{more} INSERT INTO out {QUERY}")
-    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), follow=follow)
+    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), follow=follow, end=None if follow else True)
     assert isinstance(run, SparkRun)
     return run
 
@@ -69,8 +69,8 @@ def test_other_statistics_go_on_with_the_plan_that_was(spark: SparkSession, tmp_
     unbroken = assembled(spark, whole, (9000, 1, 1), TREE)
     assert decisions(unbroken) != decisions(first)
     unbroken.run()
-    with pytest.raises(CheckpointError, match="was written by another query"):
-        assembled(spark, broken, (9000, 1, 1), "SET multiway = 'parallel_mjoin';").run()
+    with pytest.raises(CheckpointError, match="with SET multiway tree for query 'out', and it is parallel_mjoin now"):
+        assembled(spark, broken, (9000, 1, 1), "SET multiway = 'parallel_mjoin';")
     second = assembled(spark, broken, (9000, 1, 1), TREE)
     assert decisions(second) == decisions(first)
     second.run()

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from transom.connectors.source import Source
-from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.branch import Member
 from transom.pipeline.group import GroupPipeline
@@ -23,18 +22,18 @@ from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import StreamDefinition
 from transom.plan.options import OPTIONS
+from transom.planner.fingerprint import of_another_plan
 from transom.planner.operator import Operator
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing_shape import Sharable
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
-from transom.program.run import Order
+from transom.program.run import Ending, Order
 from transom.program.status import InputStatus, OperatorStatus, Status
-from transom.runtimes.local.intake import Intake
+from transom.runtimes.local.intake import Intake, Reading
 from transom.runtimes.local.member import LocalMember
 from transom.runtimes.local.overload import overload_of
-from transom.runtimes.local.query import Reading
 from transom.state import codec
 
 
@@ -46,7 +45,7 @@ class LocalGroup:
         orders: Sequence[tuple[Order, Sharable]],
         open_source: Callable[[Definition], Source],
         *,
-        follow: bool = False,
+        ending: Ending = "end",
         clock: Clock | None = None,
     ) -> None:
         first, asked = orders[0]
@@ -68,7 +67,7 @@ class LocalGroup:
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         if isinstance(schedule, Schedule):
             rows = min(rows, schedule.buffer)
-        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, follow=follow, clock=clock)
+        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=clock)
         self.members = [self._made(order) for order, _ in orders]
         self._steps = 0
         self._stepping = threading.RLock()
@@ -84,8 +83,13 @@ class LocalGroup:
         """All input has been read to its end, and everything that follows from it is out."""
         return self.pipeline.finished or (self._intake.complete and self.pipeline.at_rest)
 
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more for this run to do, once a step has found nothing."""
+        return self.finished or (self._intake.exhausted and self.pipeline.at_rest)
+
     def step(self) -> bool:
-        """Read one batch and go on; False when there is nothing to do: for good, or for now when following."""
+        """Read one batch and go on; False when there is nothing to do: for good, or for now."""
         if self.finished:
             return False
         for member in self.members:
@@ -232,12 +236,9 @@ class LocalGroup:
         """Go on where `save` was called, by the same queries; new ones come in there, others have left."""
         saved: Any = codec.decode(data, (Reading,))
         if not isinstance(saved, dict) or set(saved.get("read", ())) != set(self._intake.readings):
-            raise CheckpointError(
-                "the checkpoint was written by another query",
-                remedy="run the query that wrote it, or start with an empty checkpoint folder",
-            )
+            raise of_another_plan()
         self.pipeline.restore(saved["group"].tobytes())
-        self._intake.readings = saved["read"]
+        self._intake.go_on(saved["read"])
         self._steps = saved["steps"]
         for member, branch in zip(self.members, self.pipeline.branches, strict=True):
             member.branch = branch

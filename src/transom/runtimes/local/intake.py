@@ -1,26 +1,51 @@
-"""The inputs of queries that share a join, read once for all of them."""
+"""The inputs of a query in this process, or of queries that share a join: read once, as far as there is anything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
-from transom.connectors.source import Source, SourceBatch
+from transom.connectors.source import START, Position, Source, SourceBatch
+from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.program.clock import Clock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
-from transom.runtimes.local.query import POLL, Reading
+from transom.program.run import Ending
+from transom.program.unread import refuse_grown
+
+POLL: Final = 200_000
+"""Microseconds after which an input that had nothing is looked at again."""
 
 Refuse = Callable[[pa.RecordBatch], None]
 """Takes rows for the side table."""
 
 
+@dataclass
+class Reading:
+    """How far an input has been read, and why rows of it were refused. `complete`: there is nothing more to come.
+
+    `over`: the source itself said so. `spoke` is when it last brought something, by the clock on the wall.
+    """
+
+    position: Position = field(default_factory=lambda: START)
+    reads: int = 0
+    complete: bool = False
+    over: bool = False
+    spoke: int | None = None
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
 class Intake:
-    """Streams by name; with `follow` they may grow. What is refused is handed to `refuse`."""
+    """Inputs by name, those without a time first: they are complete before anything else is read.
+
+    How the run is to end says what becomes of an input at its present end. What is refused is handed to `refuse`.
+    """
 
     def __init__(
         self,
@@ -29,7 +54,7 @@ class Intake:
         refuse: Refuse,
         *,
         rows: int,
-        follow: bool,
+        ending: Ending,
         clock: Clock,
     ) -> None:
         self.readings = {name: Reading() for name in definitions}
@@ -37,64 +62,97 @@ class Intake:
         self._sources = {name: open_source(definition) for name, definition in definitions.items()}
         self._refuse = refuse
         self._rows = rows
-        self._follow = follow
+        self._ending = ending
         self._clock = clock
-        self._spoke = dict.fromkeys(definitions, clock.now())
+        self._began = clock.now()
         self._look_again: dict[str, int] = {}
 
     @property
     def complete(self) -> bool:
-        """Whether all of it has been read."""
-        return all(reading.complete for reading in self.readings.values())
+        """Whether all of it has been read, and nothing will come."""
+        return bool(self.readings) and all(reading.complete for reading in self.readings.values())
 
-    def next_input(self, trunk: Pipeline) -> str | None:
-        """The input that is furthest behind, of those that may have rows."""
+    @property
+    def exhausted(self) -> bool:
+        """Whether this run has read all that it is going to read."""
+        return all(reading.complete or self._look_again.get(name) == FOREVER for name, reading in self.readings.items())
+
+    @property
+    def tables_read(self) -> bool:
+        """Whether the tables that never change are there."""
+        return all(self.readings[name].complete for name in self.definitions if self._is_static(name))
+
+    def next_input(self, pipeline: Pipeline) -> str | None:
+        """A static table that is not complete; else the input that is furthest behind, of those that may have rows."""
+        for name, reading in self.readings.items():
+            if self._is_static(name) and not reading.complete:
+                return name
         now = self._clock.now()
         open_ones = [
             name
             for name, reading in self.readings.items()
             if not reading.complete and self._look_again.get(name, now) <= now
         ]
-        return min(open_ones, key=lambda name: (trunk.watermark(name), self.readings[name].reads), default=None)
+        return min(open_ones, key=lambda name: (pipeline.watermark(name), self.readings[name].reads), default=None)
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
-        return self._sources[name].read(self.readings[name].position, self._rows, growing=self._follow)
+        return self._sources[name].read(self.readings[name].position, self._rows, growing=self._may_grow(name))
 
-    def take(self, name: str, batch: SourceBatch, trunk: Pipeline, stopwatch: Stopwatch | None) -> bool:
+    def take(self, name: str, batch: SourceBatch, pipeline: Pipeline, stopwatch: Stopwatch | None) -> bool:
         """Whether there was something, or the input was seen to have ended."""
         reading = self.readings[name]
         reading.position = batch.position
         reading.reads += 1
         if len(batch.rejected):
-            trunk.reject(name, len(batch.rejected))
+            pipeline.reject(name, len(batch.rejected))
             count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
             self._refuse(unreadable(self.definitions[name].name, batch.rejected))
-        if stopwatch is not None:
+        if stopwatch is not None and not self._is_static(name):
             stopwatch.arrive(len(batch.rows))
         if len(batch.rows):
-            self._note(name, trunk.push(name, batch.rows, self._clock.now()))
+            self.note(name, pipeline.push(name, batch.rows, self._clock.now()))
         came = bool(len(batch.rows) or len(batch.rejected))
-        if came:
-            self._spoke[name] = self._clock.now()
-        if batch.ended and self._follow and not batch.over:
-            self._look_again[name] = self._clock.now() + POLL
+        if came or reading.spoke is None:
+            reading.spoke = self._clock.now()
+        if not batch.ended:
+            return True
+        if self._may_grow(name) and not batch.over:
+            self._look_again[name] = self._clock.now() + POLL if self._ending == "stopped" else FOREVER
             return came
-        if batch.ended:
-            reading.complete = True
-            trunk.end(name)
+        reading.complete, reading.over = True, batch.over
+        pipeline.end(name)
         return True
 
-    def leave_idle_behind(self, trunk: Pipeline) -> None:
-        """Streams that have been silent for their idle time do not hold back the others."""
+    def leave_idle_behind(self, pipeline: Pipeline) -> None:
+        """Streams that have been silent for their idle time do not hold back the others.
+
+        Silence lasts from one run to the next; but nobody is silent who has not been listened to.
+        """
         now = self._clock.now()
         for name, definition in self.definitions.items():
-            idle = definition.idle
-            if idle is not None and self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
-                trunk.fall_idle(name)
+            idle, spoke = definition.idle, self.readings[name].spoke
+            if idle is None or self._is_static(name) or self._look_again.get(name, now) <= now:
+                continue
+            if now - (self._began if spoke is None else spoke) >= idle:
+                pipeline.fall_idle(name)
 
-    def _note(self, name: str, refused: Refused | None) -> None:
+    def note(self, name: str, refused: Refused | None) -> None:
+        """Rows that the pipeline did not take."""
         if refused is not None:
             count_reasons(self.readings[name].reasons, refused.reasons)
             definition = self.definitions[name]
             self._refuse(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
+
+    def go_on(self, readings: dict[str, Reading]) -> None:
+        """From where a checkpoint was; what is complete must have stayed as it is."""
+        self.readings = readings
+        for name, reading in readings.items():
+            if reading.complete and not reading.over:
+                refuse_grown(self.definitions[name], self._sources[name], reading.position)
+
+    def _may_grow(self, name: str) -> bool:
+        return self._ending != "end" and not self._is_static(name)
+
+    def _is_static(self, name: str) -> bool:
+        return self.definitions[name].time is None

@@ -8,54 +8,39 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
-from transom.connectors.source import START, Position, Source, SourceBatch
-from transom.core.errors import CheckpointError
+from transom.connectors.source import Source
 from transom.core.time import FOREVER
-from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes, state_rows
-from transom.pipeline.side import SIDE, count_reasons, refused_rows, unreadable
+from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
+from transom.planner.fingerprint import of_another_plan
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import Operator
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
-from transom.program.run import OpenSink
+from transom.program.run import Ending, OpenSink
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.runtimes.local.intake import Intake, Reading
 from transom.state import codec
-
-POLL: Final = 200_000
-"""Microseconds after which an input that had nothing is looked at again."""
-
-
-@dataclass
-class Reading:
-    """How far an input has been read, and why rows of it were refused. `complete`: there is nothing more."""
-
-    position: Position = field(default_factory=lambda: START)
-    reads: int = 0
-    complete: bool = False
-    reasons: dict[str, int] = field(default_factory=dict)
 
 
 class LocalQuery:
     """A query that can be stepped, run, asked how it is doing, saved and restored.
 
     `open_source`, `open_sink` and `open_side` make the ends of it; sinks are told how many parts they have already.
-    With `follow` the inputs may grow: the query does not end by itself while an input may have more, and idle streams
-    are left behind.
+    Unless it is to end with its inputs they may grow, and streams that are idle are left behind.
     """
 
     def __init__(
@@ -66,33 +51,26 @@ class LocalQuery:
         *,
         open_side: OpenSink | None = None,
         emit: str = "changes",
-        follow: bool = False,
+        ending: Ending = "end",
         clock: Clock | None = None,
         name: str = "query",
         home: str | None = None,
     ) -> None:
         assert planned.root is not None
         self.name = name
-        self.follow = follow
         self.clock: Clock = clock or RealClock()
         self._planned = planned
         self._emit = emit
         self._home = home
         self.pipeline = self._made(planned)
         self.schema = self.pipeline.output_schema
-        self.batch_rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
-        self._definitions: dict[str, Definition] = {}
+        definitions: dict[str, Definition] = {}
         for relation in self.pipeline.names:
             definition = planned.catalogue.relations[relation]
             assert isinstance(definition, StreamDefinition | TableDefinition)
-            self._definitions[relation] = definition
-        self._sources = {relation: open_source(known) for relation, known in self._definitions.items()}
-        self._readings = {relation: Reading() for relation in self._definitions}
-        self._idle = {
-            name: known.idle
-            for name, known in self._definitions.items()
-            if name in self.pipeline.inputs and known.idle is not None
-        }
+            definitions[relation] = definition
+        rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
+        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self.clock)
         self._open_sink = open_sink
         self._open_side = open_side
         self._sink: Sink | None = None
@@ -101,8 +79,6 @@ class LocalQuery:
         self._latest: pa.RecordBatch | None = None
         self._latest_is_new = False
         self._steps = 0
-        self._spoke = dict.fromkeys(self._definitions, self.clock.now())
-        self._look_again: dict[str, int] = {}
         self._stepping = threading.RLock()
         self._written_upto = FOREVER  # within a step, what was final before it: what follows is not with the sink yet
         stamped = any(self.pipeline.doors.stamped(relation) for relation in self.pipeline.inputs)
@@ -113,14 +89,15 @@ class LocalQuery:
     @property
     def finished(self) -> bool:
         """All input has been read to its end, and everything that follows from it is out."""
-        return self.pipeline.finished or self._all_read
+        return self.pipeline.finished or self._intake.complete
 
     @property
-    def _all_read(self) -> bool:
-        return bool(self._readings) and all(reading.complete for reading in self._readings.values())
+    def done(self) -> bool:
+        """Whether there is nothing more for this run to do, once a step has found nothing."""
+        return self.finished or self._intake.exhausted
 
     def step(self) -> bool:
-        """Read one batch and go on; False when there is nothing to do: for good, or for now when following."""
+        """Read one batch and go on; False when there is nothing to do: for good, or for now."""
         if self.finished:
             return False
         self._open()
@@ -132,12 +109,11 @@ class LocalQuery:
 
     def _step(self) -> bool:
         read = False
-        while not read and (name := self._next_input()) is not None:
-            read = self._read(name)
-        if not all(self._readings[table].complete for table in self.pipeline.statics):
-            went_on = False
-        else:
-            went_on = self._advance()
+        while not read and (name := self._intake.next_input(self.pipeline)) is not None:
+            batch = self._intake.read(name)
+            with self._stepping:
+                read = self._intake.take(name, batch, self.pipeline, self._stopwatch)
+        went_on = self._advance() if self._intake.tables_read else False
         went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
         return read or went_on
@@ -186,65 +162,12 @@ class LocalQuery:
         assert isinstance(sink, MemorySink)
         return sink.table()
 
-    def _next_input(self) -> str | None:
-        """A static table that is not complete; else the input that is furthest behind, of those that may have rows."""
-        for table in self.pipeline.statics:
-            if not self._readings[table].complete:
-                return table
-        now = self.clock.now()
-        open_ones = [
-            name for name in self.pipeline.inputs
-            if not self._readings[name].complete and self._look_again.get(name, now) <= now
-        ]  # fmt: skip
-        return min(
-            open_ones, key=lambda name: (self.pipeline.watermark(name), self._readings[name].reads), default=None
-        )
-
-    def _read(self, name: str) -> bool:
-        """One batch of an input; whether there was one, or it was seen to have ended."""
-        reading = self._readings[name]
-        growing = self.follow and name in self.pipeline.inputs
-        batch = self._sources[name].read(reading.position, self.batch_rows, growing=growing)
-        with self._stepping:
-            return self._take(name, batch, growing)
-
-    def _take(self, name: str, batch: SourceBatch, growing: bool) -> bool:
-        reading = self._readings[name]
-        reading.position = batch.position
-        reading.reads += 1
-        if len(batch.rejected):
-            self.pipeline.reject(name, len(batch.rejected))
-            count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
-            if self._side is not None:
-                self._side.write(unreadable(self._definitions[name].name, batch.rejected))
-        if self._stopwatch is not None and name in self.pipeline.inputs:
-            self._stopwatch.arrive(len(batch.rows))
-        if len(batch.rows):
-            self._note(name, self.pipeline.push(name, batch.rows, self.clock.now()))
-        came = bool(len(batch.rows) or len(batch.rejected))
-        if came:
-            self._spoke[name] = self.clock.now()
-        if batch.ended and growing and not batch.over:
-            self._look_again[name] = self.clock.now() + POLL
-            return came
-        if batch.ended:
-            reading.complete = True
-            self.pipeline.end(name)
-        return True
-
-    def _leave_idle_behind(self) -> None:
-        """Streams that have been silent for their idle time do not hold back the others."""
-        for name, idle in self._idle.items():
-            now = self.clock.now()
-            if self._look_again.get(name, now) > now and now - self._spoke[name] >= idle:
-                self.pipeline.fall_idle(name)
-
     def _advance(self) -> bool:
         with self._stepping:
-            self._leave_idle_behind()
+            self._intake.leave_idle_behind(self.pipeline)
             output, refused = self.pipeline.advance()
             for name, rows in refused.items():
-                self._note(name, rows)
+                self._intake.note(name, rows)
         if output is None:
             return False
         if self.pipeline.emit_name == "latest":
@@ -270,13 +193,9 @@ class LocalQuery:
         pipeline.clock = self.clock.now
         return pipeline
 
-    def _note(self, name: str, refused: Refused | None) -> None:
-        if refused is None:
-            return
-        count_reasons(self._readings[name].reasons, refused.reasons)
+    def _refuse(self, rows: pa.RecordBatch) -> None:
         if self._side is not None:
-            definition = self._definitions[name]
-            self._side.write(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
+            self._side.write(rows)
 
     def _open(self) -> list[Sink]:
         """The sinks; opened when they are first needed."""
@@ -309,17 +228,17 @@ class LocalQuery:
         )
 
     def _input_status(self, name: str) -> InputStatus:
-        ledger = self.pipeline.ledger(name)
+        ledger, reading = self.pipeline.ledger(name), self._intake.readings[name]
         return InputStatus(
-            name=self._definitions[name].name,
+            name=self._intake.definitions[name].name,
             rows_in=ledger.rows_in,
             used=ledger.used,
             late=ledger.late,
             rejected=ledger.rejected,
             waiting=ledger.waiting,
             watermark=self.pipeline.watermark(name) if name in self.pipeline.inputs else None,
-            ended=self._readings[name].complete,
-            reasons=dict(self._readings[name].reasons),
+            ended=reading.complete,
+            reasons=dict(reading.reasons),
         )
 
     def _operator_status(self, number: int, operator: Operator) -> OperatorStatus:
@@ -351,7 +270,7 @@ class LocalQuery:
         parts = [sink.prepare() for sink in self._open()]
         saved = {
             "pipeline": np.frombuffer(self.pipeline.snapshot(), np.uint8),
-            "readings": self._readings,
+            "readings": self._intake.readings,
             "parts": parts,
             "latest": self._latest,
             "steps": self._steps,
@@ -378,16 +297,13 @@ class LocalQuery:
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query over the same inputs."""
         saved: Any = codec.decode(data, (Reading,))
-        if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._readings):
-            raise CheckpointError(
-                "the checkpoint was written by another query",
-                remedy="run the query that wrote it, or start with an empty checkpoint folder",
-            )
+        if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
+            raise of_another_plan()
         self._plan_as(saved.get("decisions", ""))
         self.pipeline.restore(saved["pipeline"].tobytes())
         self.abandon()
         self._sink = self._side = None
-        self._readings = saved["readings"]
+        self._intake.go_on(saved["readings"])
         self._parts = [*saved["parts"], 0][:2]
         self._latest, self._latest_is_new = saved["latest"], True
         self._steps = saved["steps"]

@@ -14,10 +14,11 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from transom.core.errors import CheckpointError
+from transom.planner.fingerprint import of_another_plan
 from transom.planner.sharing_shape import Sharable
 from transom.program.asked import Asked
-from transom.program.checkpoint_folder import CheckpointFolder
+from transom.program.checkpoint_folder import STATE, CheckpointFolder
+from transom.program.checkpoint_manifest import Manifest
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
@@ -25,8 +26,9 @@ from transom.program.run import EVERY, Order
 from transom.program.sharing import asked_of
 from transom.program.status import Status
 from transom.runtimes.local.group import LocalGroup
+from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.member import LocalMember
-from transom.runtimes.local.query import POLL, LocalQuery
+from transom.runtimes.local.query import LocalQuery
 from transom.state import codec
 
 Unit = LocalQuery | LocalGroup
@@ -34,7 +36,8 @@ Unit = LocalQuery | LocalGroup
 
 
 class LocalRun:
-    """Queries that run together. `checkpoint` is a folder; `every` so many steps it is renewed.
+    """Queries that run together. `checkpoint` is a folder, which is for what `manifest` says; `every` so many steps it
+    is renewed.
 
     They are told in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
     join that others may share.
@@ -49,12 +52,14 @@ class LocalRun:
         clock: Clock | None = None,
         names: Sequence[str] = (),
         make: Callable[[Order, Sharable | None], Unit] | None = None,
+        manifest: Manifest | None = None,
     ) -> None:
         self.units = list(units)
         self._names = list(names)
         self._make = make
         self.listeners: list[Listener] = []
-        self._checkpoint = None if checkpoint is None else CheckpointFolder(checkpoint, "local")
+        self._checkpoint = None if checkpoint is None else CheckpointFolder(checkpoint)
+        self._manifest = manifest
         self._every = every
         self._clock = clock or RealClock()
         self._stop = threading.Event()
@@ -85,17 +90,16 @@ class LocalRun:
             raise
 
     def _resume(self) -> bool:
-        data = None if self._checkpoint is None else self._checkpoint.read()
+        data = None if self._checkpoint is None else self._checkpoint.read(STATE)
+        if self._checkpoint is not None and self._manifest is not None:
+            self._checkpoint.claim(self._manifest, begun=data is not None)
         if data is None:
             for unit in self.units:
                 unit.begin()
             return False
         saved = codec.decode(data, ())
         if not isinstance(saved, list) or len(saved) != len(self.units):
-            raise CheckpointError(
-                "the checkpoint was written by other queries",
-                remedy="run the queries that wrote it, or start with an empty checkpoint folder",
-            )
+            raise of_another_plan()
         for unit, part in zip(self.units, saved, strict=True):
             unit.restore(part.tobytes())
         return True
@@ -136,13 +140,13 @@ class LocalRun:
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
-            self._checkpoint.write(codec.encode([np.frombuffer(unit.save(), np.uint8) for unit in self.units]))
+            self._checkpoint.write(STATE, codec.encode([np.frombuffer(unit.save(), np.uint8) for unit in self.units]))
         for unit in self.units:
             unit.show()
         self._unsettled = 0
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
-        """To the end of the input, or until it is stopped: what was done so far is shown then.
+        """To the end that it is to have, or until it is stopped: what was done so far is shown then.
 
         Ctrl-C stops it as well, and KeyboardInterrupt is raised. `watch` is called after every step, and now and then
         while there is nothing to do.
@@ -153,7 +157,7 @@ class LocalRun:
                     self._asked.do()
                     if self.step():
                         watch(self)
-                    elif self.finished:
+                    elif all(unit.done for unit in self.units):
                         break
                     else:
                         if self._unsettled:

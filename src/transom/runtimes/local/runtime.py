@@ -11,6 +11,7 @@ from transom.core.errors import OptionError, SourceError
 from transom.planner.explain import Measured
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
+from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Inputs
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
@@ -53,12 +54,15 @@ class LocalRuntime:
                 "batches have no numbers of their own in this process",
                 remedy="write on_rows, or run the query on Spark",
             )
+        units = self._units(orders, terms)
+        shared = {member.name for unit in units if isinstance(unit, LocalGroup) for member in unit.members}
         run = LocalRun(
-            self._units(orders, terms),
+            units,
             checkpoint=terms.checkpoint,
             every=terms.every,
             clock=terms.clock,
             names=[order.name for order in orders],
+            manifest=Manifest.of("local", orders, shared),
         )
         run.resume()
         return run
@@ -82,7 +86,7 @@ class LocalRuntime:
         return found
 
     def _together(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> LocalGroup:
-        return LocalGroup(orders, self._inputs.open, follow=terms.follow, clock=terms.clock)
+        return LocalGroup(orders, self._inputs.open, ending=terms.ending, clock=terms.clock)
 
     def _alone(self, order: Order, number: int, terms: Terms) -> LocalQuery:
         return LocalQuery(
@@ -91,7 +95,7 @@ class LocalRuntime:
             order.open_sink,
             open_side=order.open_side,
             emit=order.emit,
-            follow=terms.follow,
+            ending=terms.ending,
             clock=terms.clock,
             name=order.name,
             home=_home(order, number, terms.checkpoint),

@@ -44,8 +44,14 @@ class Reading:
     tasks: int
     max_rows: int | None
     max_files: int | None
-    follow: bool
     depot: Depot
+    growing: frozenset[str] = frozenset()
+    """Inputs whose present end is not their end."""
+    follow: bool = False
+    """Whether the run waits for more; then the clock goes on though nothing comes."""
+    tells_time_from: int | None = None
+    """Of a run that ends with all there is now: when it began. One batch at least says what time it is, so that streams
+    that have been silent since an earlier run are left behind though nothing comes."""
     ending: tuple[str, ...] = ()
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
@@ -133,20 +139,22 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name in reading.names:
             if name in ended:
                 continue
-            static = reading.layout.sources[name].time is None
+            static, growing = reading.layout.sources[name].time is None, name in reading.growing
             reach = self._source(name).reach(
                 at.get(name, {}),
                 max_rows=None if static else reading.max_rows,
                 max_files=None if static else reading.max_files,
-                growing=reading.follow and not static,
+                growing=growing,
             )
             at[name] = reach.position
             if reach.pieces:
                 pieces[name] = [piece.packed() for piece in reach.pieces]
-            if reach.over or (reach.ended and (static or not reading.follow)):
+            if reach.over or (reach.ended and not growing):
                 ended.append(name)
         ended += [name for name in reading.ending if name not in ended]
         ticks = reading.follow and reading.wants_time
+        if reading.tells_time_from is not None and len(ended) < len(reading.layout.sources):
+            ticks = ticks or (start.get("now") or 0) < reading.tells_time_from
         if not pieces and ended == start["ended"] and not ticks:
             return start
         now = time.time_ns() // 1000 if reading.wants_time else None
@@ -182,6 +190,9 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         self._reading.enter()
         packer = Packer(self._reading.layout, stretch.sender, stretch.now)
+        if stretch.now is not None and not stretch.sender:
+            for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
+                packer.hear_of(name)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:

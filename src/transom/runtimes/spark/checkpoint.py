@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, Final
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.core.location import file_uri
+from transom.planner.fingerprint import of_another_plan
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PLAN: Final = "plan"
@@ -59,7 +61,11 @@ class QueryCheckpoint:
     def offset(self, batch: int) -> dict[str, Any]:
         """Where our own source stood after a batch; it is the first of all."""
         with self._errors(), open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
-            found: dict[str, Any] = json.loads(file.read().split("\n")[2])
+            lines = file.read().split("\n")
+        try:
+            found: dict[str, Any] = json.loads(lines[2])
+        except (IndexError, ValueError):
+            raise self._damaged(f"how far batch {batch} goes cannot be read") from None
         return found
 
     def decisions(self) -> str:
@@ -86,10 +92,7 @@ class QueryCheckpoint:
             with open(path, encoding="utf-8") as file:
                 known = file.read()
         if known != fingerprint:
-            raise CheckpointError(
-                f"the checkpoint in '{self.folder}' was written by another query",
-                remedy="run the query that wrote it, or start with an empty checkpoint folder",
-            )
+            raise of_another_plan()
 
     def _write(self, name: str, text: str) -> None:
         path = os.path.join(self.folder, name)
@@ -129,6 +132,19 @@ class QueryCheckpoint:
                 f"the checkpoint in '{self.folder}' cannot be used: {what}",
                 remedy="check that the folder may be read and written and that the disk has room",
             ) from None
+
+
+def begun(folder: str) -> bool:
+    """Whether any query with a checkpoint in the folder has planned a batch.
+
+    If none has, rows that were laid out for one are removed: nobody has read them, and they may be those of another.
+    """
+    queries = [QueryCheckpoint(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
+    if any(query.reached().planned for query in queries):
+        return True
+    for query in queries:
+        shutil.rmtree(os.path.join(query.folder, "rows"), ignore_errors=True)
+    return False
 
 
 def damage(error: str, folder: str) -> CheckpointError | None:

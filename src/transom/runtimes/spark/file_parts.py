@@ -166,6 +166,8 @@ class BatchFiles:
     def _place(self, done: int, planned: int, run: str | None) -> tuple[str, bool]:
         """The folder of the parts, and whether the file has rows that come before them."""
         file = self._target.file
+        if done and not (os.path.isfile(self._target.snapshot) if self._snapshots else self._is_there()):
+            raise self._target.miss_file(done)
         if file is None:
             return self._target.folder, False
         folder, more = self._target.folder, hidden(file, ".more")
@@ -176,9 +178,14 @@ class BatchFiles:
             return more, True
         if os.path.isdir(folder) or not done:
             return folder, False
-        if not os.path.isfile(file):
-            raise self._target.miss_file(done)
         return more, True
+
+    def _is_there(self) -> bool:
+        """Whether there is anything of what was written before: the file, or the folder of its parts."""
+        target = self._target
+        if target.file is None:
+            return os.path.isdir(target.folder)
+        return os.path.isfile(target.file) or any(map(os.path.isdir, (target.folder, hidden(target.file, ".more"))))
 
     def _tidy(self) -> None:
         """Removes what attempts left behind that nobody counts."""

@@ -68,7 +68,7 @@ class SparkGroup(SparkQuery):
             place.open_source,
             first.open_sink,
             frames=place.frames,
-            follow=place.terms.follow,
+            ending=place.terms.ending,
             checkpoint=place.checkpoint,
             name=f"shared-{first.name}",
             on_batch=place.terms.on_batch,

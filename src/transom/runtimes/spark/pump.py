@@ -10,6 +10,8 @@ from transom.connectors.iterable import IterableSource
 from transom.connectors.source import Source
 from transom.connectors.spool import Spool
 from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.program.run import Ending
+from transom.program.unread import refuse_grown
 
 _ROWS: Final = 1 << 16
 _SECONDS: Final = 0.1
@@ -20,8 +22,9 @@ AHEAD: Final = 1 << 20
 class Pump:
     """Reads a source into a spool: at once if all its rows are here, otherwise in a thread of its own.
 
-    Where a folder has rows already, from before a restart, it goes on behind them. `used` tells how many rows the query
-    has read so far.
+    Where a folder has rows already, from before a restart, it goes on behind them. The spool is closed when nothing
+    will ever follow: the source says so, or `ending` says that the input ends with the run. `used` tells how many rows
+    the query has read so far.
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class Pump:
         source: Source,
         folder: str,
         definition: StreamDefinition | TableDefinition,
-        growing: bool,
+        ending: Ending,
         used: Callable[[], int],
     ) -> None:
         stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
@@ -37,7 +40,11 @@ class Pump:
         column = definition.time.column if stamped and definition.time is not None else None
         self._spool = Spool(folder, definition.columns, stamped=column)
         self._source = source
-        self._growing = growing and definition.time is not None
+        static = definition.time is None
+        self._ends = static or ending == "end"
+        self._growing = not static and ending == "stopped"
+        self.closes = self._ends or isinstance(source, IterableSource)
+        """Whether it closes the spool in this run; whoever reads it to its end waits for that."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self.folder = folder
@@ -46,6 +53,8 @@ class Pump:
         self.error: BaseException | None = None
         """What went wrong in the thread: the program's own rows may raise anything."""
         if self._spool.closed:
+            if not isinstance(source, IterableSource):
+                refuse_grown(definition, source, self._position)
             return
         if self._growing or isinstance(source, IterableSource):
             self._thread = threading.Thread(target=self._try, name="transom-pump", daemon=True)
@@ -74,8 +83,9 @@ class Pump:
             batch = self._source.read(self._position, _ROWS, growing=self._growing)
             self._spool.append(batch.rows, batch.rejected)
             self._position = batch.position
-            if batch.over or (batch.ended and not self._growing):
+            if batch.over or (batch.ended and self._ends):
                 self._spool.close()
+            if batch.over or (batch.ended and not self._growing):
                 return
             if batch.ended:
                 self._stopped.wait(_SECONDS)

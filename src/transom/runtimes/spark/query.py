@@ -29,8 +29,9 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.planned import Planned
-from transom.program.run import OnBatch, OpenSink
+from transom.program.run import Ending, OnBatch, OpenSink
 from transom.program.status import Status
+from transom.program.unread import refuse_grown
 from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
@@ -84,7 +85,7 @@ class SparkQuery:
         frames: Mapping[str, DataFrame] | None = None,
         open_side: OpenSink | None = None,
         emit: str = "changes",
-        follow: bool = False,
+        ending: Ending = "end",
         checkpoint: str | None = None,
         name: str = "query",
         on_batch: OnBatch | None = None,
@@ -98,7 +99,7 @@ class SparkQuery:
         assert planned.root is not None
         self.name = name
         self.spark = spark
-        self.follow = follow
+        self.ending = ending
         self._checkpoint = checkpoint
         self._scratch: str | None = None
         known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
@@ -127,7 +128,7 @@ class SparkQuery:
         self._depot = Depot()
         self.guard = Guard()
         self._lock = threading.Lock()
-        self._ending = False
+        self._closing = False
         self._earlier: list[Any] = []
 
     # --- running -----------------------------------------------------------------------------------------------------
@@ -136,17 +137,32 @@ class SparkQuery:
         """Begin; the query goes on in the background."""
         checkpoint = QueryCheckpoint(self._folder())
         checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
+        if not self._closing:
+            self._refuse_grown(checkpoint)
         answer, *_ = self._sinks()
         if self._alone and self._depot.folder is None:
             self._depot = Depot.on_this_machine()
         writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
         writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.uri).outputMode("append")
-        trigger: dict[str, Any] = {"processingTime": FOLLOW_EVERY} if self.follow else {"availableNow": True}
+        trigger: dict[str, Any] = {"availableNow": True}
+        if self.ending == "stopped":
+            trigger = {"processingTime": FOLLOW_EVERY}
         try:
             self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
             raise self._told(error) from None
         return self._started
+
+    def _refuse_grown(self, checkpoint: QueryCheckpoint) -> None:
+        """Inputs that had been read to their end must have stayed as they are."""
+        planned = checkpoint.reached().planned
+        last = checkpoint.offset(planned - 1) if planned else {"ended": []}
+        for name in last["ended"]:
+            if name in self._frames or name not in self.layout.sources:
+                continue  # Spark knows how far it has read a DataFrame, and buckets take no row of it
+            source = self._open_source(self.layout.sources[name])
+            if hasattr(source, "reach"):  # of the others, a pump knows
+                refuse_grown(self.layout.sources[name], source, last["at"].get(name, {}))
 
     @property
     def active(self) -> bool:
@@ -183,14 +199,14 @@ class SparkQuery:
         self._failure = error
 
     def ended(self) -> bool:
-        """Whether it has come to the end of its input; what went wrong is raised."""
+        """Whether it has come to the end that it is to have; what went wrong is raised."""
         if self._failure is not None:
             raise self._failure
         if not self.wait(0):
             return False
-        if self._frames and not self._ending and not self.follow:
+        if self._frames and not self._closing and self.ending == "end":
             # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
-            self._ending = True
+            self._closing = True
             self._earlier = self.progress
             self.start()
             return False
@@ -296,7 +312,8 @@ class SparkQuery:
             source = self._open_source(definition)
             if not hasattr(source, "reach"):
                 folder = os.path.join(self._folder(), "rows", name)
-                self._pumps[name] = Pump(source, folder, definition, self.follow, used)
+                self._pumps[name] = Pump(source, folder, definition, self.ending, used)
+        now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
         return Reading(
             self.layout,
             tuple(own),
@@ -304,12 +321,21 @@ class SparkQuery:
             tasks=self.spark.sparkContext.defaultParallelism,
             max_rows=self._max_rows,
             max_files=self._max_files,
-            follow=self.follow,
             depot=depot,
-            ending=tuple(self._frames) if self._ending else (),
+            growing=frozenset(name for name in own if self._may_grow(name)),
+            follow=self.ending == "stopped",
+            tells_time_from=time.time_ns() // 1000 if now else None,
+            ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
             begin=None if self._stop is None else self._stop.offset,
         )
+
+    def _may_grow(self, name: str) -> bool:
+        """Whether the present end of an input is not its end."""
+        if self.ending == "end" or self.layout.sources[name].time is None:
+            return False
+        # Rows that a program makes as it goes come to an end in this run, and until then it is waited for.
+        return self.ending == "stopped" or name not in self._pumps or not self._pumps[name].closes
 
     # --- a batch -----------------------------------------------------------------------------------------------------
 

@@ -14,14 +14,15 @@ from transom.planner.explain import Measured
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
+from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Frame, Inputs
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
-from transom.program.sharing import sharing_of
+from transom.program.sharing import Sharing, sharing_of
 from transom.program.statistics import in_buckets
 from transom.runtimes.spark import settings
-from transom.runtimes.spark.checkpoint import PARTITIONS
+from transom.runtimes.spark.checkpoint import PARTITIONS, begun
 from transom.runtimes.spark.group import Place, SparkGroup
 from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import SparkQuery
@@ -68,10 +69,14 @@ class SparkRuntime:
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
             )
-        folder = None if terms.checkpoint is None else CheckpointFolder(terms.checkpoint, "spark")
+        folder = None if terms.checkpoint is None else CheckpointFolder(terms.checkpoint)
         try:
             if folder is not None:
-                folder.claim([order.name for order in orders])
+                sharing = sharing_of([order.planned for order in orders])
+                shared = {
+                    orders[place].name for places in _together(orders, sharing) if len(places) > 1 for place in places
+                }
+                folder.claim(Manifest.of("spark", orders, shared), begun(folder.folder))
             return SparkRun(self._units(orders, terms), folder, [order.name for order in orders])
         except BaseException:
             if folder is not None:
@@ -81,14 +86,12 @@ class SparkRuntime:
     def _units(self, orders: Sequence[Order], terms: Terms) -> list[SparkQuery]:
         """Queries on the same join are one streaming query; those that tell snapshots stay alone."""
         sharing = sharing_of([order.planned for order in orders])
-        found: list[SparkQuery] = []
-        for place, order in enumerate(orders):
-            group = [i for i in sharing.group_of(place) if orders[i].emit != "latest"]
-            if place not in group or len(group) < 2:
-                found.append(self._query(order, terms))
-            elif place == group[0]:
-                found.append(self._group([(orders[i], sharing.asked[i]) for i in group], terms))
-        return found
+        return [
+            self._query(orders[places[0]], terms)
+            if len(places) == 1
+            else self._group([(orders[place], sharing.asked[place]) for place in places], terms)
+            for places in _together(orders, sharing)
+        ]
 
     def _group(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> SparkGroup:
         frames, checkpoint = self._inputs.frames, _folder(terms, f"shared-{orders[0][0].name}")
@@ -160,11 +163,23 @@ class SparkRuntime:
             frames=self._inputs.frames,
             open_side=order.open_side,
             emit=order.emit,
-            follow=terms.follow,
+            ending=terms.ending,
             checkpoint=_folder(terms, order.name),
             name=order.name,
             on_batch=terms.on_batch,
         )
+
+
+def _together(orders: Sequence[Order], sharing: Sharing) -> list[list[int]]:
+    """The places of the orders, those together that are one streaming query."""
+    found: list[list[int]] = []
+    for place in range(len(orders)):
+        group = [i for i in sharing.group_of(place) if orders[i].emit != "latest"]
+        if place not in group or len(group) < 2:
+            found.append([place])
+        elif place == group[0]:
+            found.append(group)
+    return found
 
 
 def _folder(terms: Terms, name: str) -> str | None:

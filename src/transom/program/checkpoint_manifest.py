@@ -1,0 +1,203 @@
+"""What a checkpoint names: the queries that wrote it, what they read and where they write, and a format version.
+
+State is gone on with under the law that it was made under, or not at all: so everything on which an answer depends must
+be what it was. What changes no answer may change from run to run: how many rows or files a step takes, how fast the
+disk is said to be, and the rate of a stream, on which plans rest (a plan that is in use stays as it is).
+
+It is written as JSON that people can read; a difference is refused by the name that it has there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from transom.connectors.files_sink import OpenFiles
+from transom.core.errors import CheckpointError
+from transom.core.location import local_path
+from transom.core.schema import sql_name
+from transom.core.time import format_duration, format_instant
+from transom.plan.algebra import StreamScan, TableScan
+from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
+from transom.plan.options import OPTIONS
+from transom.planner.operator import scanned
+from transom.program.run import Order
+
+FORMAT: Final = 1
+"""The version of everything that is written into a checkpoint folder; another one is refused."""
+
+MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "step_budget"})
+"""Options on which neither an answer nor what is kept depends."""
+
+Facts = dict[str, Any]
+
+_ANEW: Final = "start with an empty checkpoint folder"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """By the name of every query: what it is, and by their names what its inputs, its options and its sink are."""
+
+    runtime: str
+    queries: dict[str, dict[str, Facts]]
+
+    def text(self) -> str:
+        return json.dumps({"format": FORMAT, **vars(self)}, indent=2, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def of(runtime: str, orders: Sequence[Order], shared: Collection[str] = ()) -> Manifest:
+        """`shared` are the queries that share a join with others, of which any but one may come and go."""
+        return Manifest(runtime, {order.name: _facts_of(order, order.name in shared) for order in orders})
+
+    @staticmethod
+    def read(text: str, folder: str) -> Manifest:
+        """What was written into a folder; refused if this version cannot know what it means."""
+        try:
+            known = json.loads(text)
+            if known["format"] != FORMAT:
+                raise CheckpointError(
+                    f"the checkpoint in '{folder}' has format {known['format']}, and this version of Transom reads "
+                    f"format {FORMAT}",
+                    remedy=f"go on with the version of Transom that wrote it, or {_ANEW}",
+                )
+            queries = {name: {about: dict(facts) for about, facts in one.items()} for name, one in _items(known)}
+            return Manifest(str(known["runtime"]), queries)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise CheckpointError(
+                f"what the checkpoint in '{folder}' is for cannot be read: its manifest is damaged",
+                remedy=f"put it back from a copy, or {_ANEW}",
+            ) from None
+
+    def refuse_another(self, other: Manifest) -> None:
+        """Raise for whatever of this one, which was written, is not so in the other one."""
+        for one, two, gone in ((self, other, "is not there now"), (other, self, "was not there")):
+            names = [name for name in one.queries if name not in two.queries and not one._comes_and_goes(name)]
+            if names:
+                told = ", ".join(f"'{name}'" for name in names)
+                raise CheckpointError(
+                    f"the checkpoint was written by other queries: {told} {gone}",
+                    remedy=f"run the queries that wrote it, or {_ANEW}",
+                )
+        found = list(dict.fromkeys(self._differences(other)))
+        if found:
+            raise CheckpointError(
+                f"the checkpoint was written {'; and '.join(found)}", remedy=f"write it as it was, or {_ANEW}"
+            )
+
+    def _comes_and_goes(self, name: str) -> bool:
+        """In this process, queries that share a join come to it and leave it from run to run."""
+        return self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
+
+    def _differences(self, other: Manifest) -> Iterator[str]:
+        for name in self.queries:
+            if name not in other.queries:
+                continue
+            now = other.queries[name]
+            for about, facts in self.queries[name].items():
+                for fact in {**facts, **now.get(about, {})}:
+                    was, is_now = facts.get(fact), now.get(about, {}).get(fact)
+                    if was != is_now and about != _query(name):
+                        yield f"with {_differs(fact, about, was, is_now)}"
+            yield from _other_query(name, self.queries[name][_query(name)], now[_query(name)])
+
+
+def _other_query(name: str, was: Facts, now: Facts) -> Iterator[str]:
+    """The text is there to be told, and the plan to be compared: blanks and comments make no other query."""
+    for fact in was:
+        if fact not in ("text", "plan") and was[fact] != now.get(fact):
+            yield f"with {_differs(fact, _query(name), was[fact], now.get(fact))}"
+    if was["plan"] != now["plan"]:
+        yield f"by another query '{name}': {was['text']}"
+
+
+def _differs(fact: str, about: str, was: Any, now: Any) -> str:
+    told = f"no {fact}" if was is None else f"{fact} {was}"
+    return f"{told} for {about}, and it {'has none' if now is None else f'is {now}'} now"
+
+
+def _items(known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, one in known["queries"].items():
+        if not {"text", "plan"} <= set(one[_query(name)]):
+            raise KeyError(name)
+        yield name, one
+
+
+def _query(name: str) -> str:
+    return f"query '{name}'"
+
+
+# --- what is so ------------------------------------------------------------------------------------------------------
+
+
+def _facts_of(order: Order, shared: bool) -> dict[str, Facts]:
+    planned = order.planned
+    assert planned.root is not None
+    statement = planned.statement
+    assert isinstance(statement, InsertStatement | QueryStatement)
+    found: dict[str, Facts] = {}
+    for operator in planned.root.walk():
+        if isinstance(operator.node, StreamScan | TableScan):
+            definition = planned.catalogue.relations[scanned(operator)]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            kind = "stream" if isinstance(definition, StreamDefinition) else "table"
+            found[f"{kind} '{definition.name.lower()}'"] = _input(definition)
+    if planned.sink is not None:
+        found[f"sink '{planned.sink.name}'"] = _properties(planned.sink.properties)
+    found[_query(order.name)] = {
+        "text": " ".join(statement.text.split()),
+        "plan": hashlib.sha256(repr(statement.query).encode()).hexdigest()[:16],
+        "emit": repr(order.emit),
+        **{f"SET {name}": value for name, value in _options(planned.catalogue.options).items()},
+        "a folder of refused rows": _side(order),
+        "shared with others": shared,
+    }
+    return found
+
+
+def _input(definition: StreamDefinition | TableDefinition) -> Facts:
+    stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+    table = definition if isinstance(definition, TableDefinition) else None
+    return {
+        "columns": ", ".join(f"{column.name} {sql_name(column.type)}" for column in definition.columns),
+        "time": None if definition.time is None else "of arrival" if stamped else repr(definition.time.column),
+        "WATERMARK bound": None if definition.time is None else format_duration(definition.time.bound),
+        "late": repr(definition.late),
+        "idle": None if definition.idle is None else format_duration(definition.idle),
+        "change column": None if table is None else table.change_column,
+        "primary key": None if table is None or not table.primary_key else ", ".join(table.primary_key),
+        **_properties(definition.properties),
+    }
+
+
+def _properties(properties: Mapping[str, str]) -> Facts:
+    """As they are written, but for paths: the same one may mean another place tomorrow."""
+    return {
+        name: repr(os.path.abspath(local_path(text)) if name == "path" else text)
+        for name, text in sorted(properties.items())
+    }
+
+
+def _options(options: Mapping[str, Any]) -> Facts:
+    found: Facts = {}
+    for name, option in OPTIONS.items():
+        if name in MAY_CHANGE:
+            continue
+        value = options.get(name, option.default)
+        if name == "tick":
+            value = format_duration(value)
+        elif name == "origin" and value is not None:
+            value = format_instant(value)
+        elif name == "spill" and value is not None:
+            value = os.path.abspath(local_path(value))
+        found[name] = value
+    return found
+
+
+def _side(order: Order) -> str | None:
+    """Rows that are refused go to files, or are kept nowhere that lasts."""
+    side = order.open_side
+    return repr(os.path.join(os.path.abspath(side.properties["path"]), "")) if isinstance(side, OpenFiles) else None

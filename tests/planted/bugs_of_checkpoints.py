@@ -1,0 +1,45 @@
+"""Bugs of going on: what a checkpoint is for, when time ends, and who has been silent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+CHECKPOINTS: Final = (
+    Bug(
+        "another_law_believed",
+        "program/checkpoint_manifest.py",
+        "if was != is_now and about != _query(name):",
+        "if was != is_now and not about:",
+        "a restart with another bound, late or idle is accepted, and rows are told twice or never",
+    ),
+    Bug(
+        "another_past_believed",
+        "pipeline/keeper.py",
+        "if other is not None:",
+        "if other is not None and not found:",
+        "memory that was made again otherwise than it was goes on as if nothing had happened",
+    ),
+    Bug(
+        "time_ends_with_every_run",
+        "runtimes/local/intake.py",
+        'return self._ending != "end" and not self._is_static(name)',
+        'return self._ending == "stopped" and not self._is_static(name)',
+        "a second run over a folder that has grown reads nothing",
+    ),
+    Bug(
+        "rows_behind_the_end_unread",
+        "runtimes/local/intake.py",
+        "if reading.complete and not reading.over:",
+        "if reading.complete and reading.over:",
+        "rows that come after --end are not read, and nobody is told",
+    ),
+    Bug(
+        "silence_begins_with_the_run",
+        "runtimes/local/intake.py",
+        "if now - (self._began if spoke is None else spoke) >= idle:",
+        "if now - self._began >= idle:",
+        "a stream that fell silent long ago holds every scheduled run back anew",
+    ),
+)
