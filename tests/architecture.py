@@ -47,7 +47,6 @@ OWNERS: Final[dict[str, str]] = {
 
 EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
 UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
-LONGEST_FILE: Final = 400
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
 
 
@@ -56,7 +55,6 @@ class Module:
     name: str
     path: Path
     tree: ast.Module
-    lines: int
 
     @property
     def room(self) -> str:
@@ -90,7 +88,7 @@ def read_modules(source: Path) -> dict[str, Module]:
         parts = path.relative_to(source).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = path.read_text(encoding="utf-8")
-        found[name] = Module(name, path, ast.parse(text, str(path)), len(text.splitlines()))
+        found[name] = Module(name, path, ast.parse(text, str(path)))
     return found
 
 
@@ -192,14 +190,6 @@ def empty_names(root: Path) -> list[str]:
         f"{path.relative_to(root)}: call it by what it is"
         for path in sorted(root.rglob("*"))
         if (path.is_dir() or path.suffix == ".py") and path.stem.lower().strip("_") in EMPTY_NAMES
-    ]
-
-
-def long_files(modules: Mapping[str, Module]) -> list[str]:
-    return [
-        f"{module.name}: {module.lines} lines, more than {LONGEST_FILE}"
-        for module in modules.values()
-        if module.lines > LONGEST_FILE
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from pathlib import Path
 
 import pytest
@@ -82,14 +83,12 @@ def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
         SELECT a FROM s
     """
     with Session(within=home) as session:
-        query = session.query(text)
-        query.follow = True
-        while query.step():
-            pass
+        query = session.start(text, follow=True)
+        while not query.status.rows_out:
+            time.sleep(0.01)
         (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
-        query._look_again.clear()
         with pytest.raises(OptionError, match=OUTSIDE):
-            query.step()
+            query.wait(timeout=60)
 
 
 def test_a_task_opens_nothing_outside(home: Path) -> None:
