@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import uuid
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -123,7 +123,9 @@ class SinkFolder:
 
     def _write(self, mark: Mark) -> None:
         told = {"format": _FORMAT, "run": mark.run} | ({} if mark.next is None else {"next": mark.next})
-        fresh = os.path.join(self.path, f"{MARK}-{secrets.token_hex(8)}")
+        fresh = os.path.join(self.path, f"{MARK}.new")
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)  # of a run that was killed; or a link, which is not to be followed
         with open(fresh, "x", encoding="utf-8") as file:
             json.dump(told, file)
             file.flush()
