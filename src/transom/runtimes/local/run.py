@@ -144,8 +144,8 @@ class LocalRun:
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
         """To the end of the input, or until it is stopped: what was done so far is shown then.
 
-        Ctrl-C stops it as well, and KeyboardInterrupt is raised. `watch` is called after every step, and now and then
-        while there is nothing to do.
+        Ctrl-C and other signals to end stop it as well, and are raised then (`Interrupt`). `watch` is called after
+        every step, and now and then while there is nothing to do.
         """
         try:
             with Interrupt() as interrupt:
@@ -164,8 +164,7 @@ class LocalRun:
         except BaseException:
             self.abandon()
             raise
-        if interrupt.asked:
-            raise KeyboardInterrupt
+        interrupt.tell()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
