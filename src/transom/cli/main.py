@@ -25,8 +25,8 @@ _PATHS = (
     "Paths in the query file are relative to the folder of the file; those on the command line to the current folder."
 )
 _EXIT = (
-    "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted, 143 and 129 ended by "
-    "SIGTERM and SIGHUP."
+    "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted, 143 and 129 ended "
+    "by SIGTERM and SIGHUP."
 )
 
 
