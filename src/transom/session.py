@@ -34,7 +34,6 @@ from transom.program.clock import Clock
 from transom.program.declare import Bound, Late
 from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import Inputs, of_spark
-from transom.program.interrupt import listen
 from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
@@ -77,7 +76,6 @@ class Session(StandingQueries):
         cores: int | None = None,
         **options: Any,
     ) -> None:
-        listen()  # a program that is told to end closes its sessions, and leaves no files behind
         self.catalogue = Catalogue(options={name.lower(): read_option(name, str(v)) for name, v in options.items()})
         self._inputs = Inputs(self.catalogue)
         self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)

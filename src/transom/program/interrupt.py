@@ -74,7 +74,10 @@ class Interrupt:
 
 
 def listen() -> None:
-    """From now on signals that would end this program at once are raised in it; only in the main thread."""
+    """From now on signals that would end this program at once are raised in it; only in the main thread.
+
+    So a program that is told to end closes its session, and leaves no files behind.
+    """
     for number in _unclaimed():
         if number != signal.SIGINT:
             signal.signal(number, _end)

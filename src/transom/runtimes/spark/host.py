@@ -88,7 +88,7 @@ class Host(StatefulProcessor):
         if place not in _BUCKETS:
             while len(_BUCKETS) >= MOST_BUCKETS:
                 del _BUCKETS[next(iter(_BUCKETS))]
-            folder = os.path.join(self._depot.warm_folder, self._run)
+            folder = os.path.join(self._depot.warm_folder(), self._run)
             warm = Arena(os.path.join(folder, f"{fragment}-{number}"), BUCKET_CLASSES)
             home = os.path.join(folder, f"{fragment}-{number}.spill")
             _BUCKETS[place] = Bucket(self._layout, fragment, number, home), warm

@@ -15,6 +15,7 @@ from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.inputs import Frame, Inputs
+from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
@@ -36,6 +37,7 @@ class SparkRuntime:
     def __init__(self, inputs: Inputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
         if spark is not None:
             settings.check(spark)
+        listen()
         self._inputs = inputs
         self._given = spark
         self._lease = Lease(cores)
