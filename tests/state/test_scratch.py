@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from transom.state import scratch
 from transom.state.scratch import Scratch, sweep
 
 OWNER = """
@@ -78,7 +77,7 @@ def test_one_that_is_swept_before_it_is_locked_is_made_again(tmp_path: Path, mon
             sweep(str(tmp_path))
         locked(file, how)
 
-    monkeypatch.setattr(scratch.fcntl, "flock", flock)
+    monkeypatch.setattr("transom.state.scratch.fcntl.flock", flock)
     made = Scratch("test", str(tmp_path))
     assert swept and swept[0] != made.path and os.listdir(tmp_path) == [os.path.basename(made.path)]
 

@@ -72,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="transom",
         description="Standing SQL questions over streams, answered as the data arrives.",
         epilog=f"{_PATHS} {_EXIT}",

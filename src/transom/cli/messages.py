@@ -13,6 +13,7 @@ from typing import Final
 from transom.connectors.screen import output_error
 from transom.core.errors import TransomError
 from transom.core.text import ESCAPED, visible, visible_lines
+from transom.pipeline.exhausted import out_of_memory
 
 _OF_OUTPUT: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """What goes wrong when something is printed; files are told by their names."""
@@ -28,6 +29,8 @@ def message_of(error: BaseException) -> str:
         return f"error: {error}"
     if isinstance(error, OSError) and error.errno in _OF_OUTPUT and error.filename is None:
         return f"error: {output_error(error)}"
+    if isinstance(error, MemoryError):
+        return f"error: {out_of_memory()}"
     what = f"error: something went wrong inside Transom: {visible(str(error))}\n"
     if os.environ.get("TRANSOM_DEBUG"):
         return what + visible_lines("".join(traceback.format_exception(error))).rstrip()

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from transom.core.errors import CheckpointError
+from transom.pipeline.exhausted import Kept, told_when_exhausted
 from transom.planner.sharing_shape import Sharable
 from transom.program.asked import Asked
 from transom.program.checkpoint_folder import CheckpointFolder
@@ -23,7 +24,7 @@ from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
 from transom.program.run import EVERY, Order
 from transom.program.sharing import asked_of
-from transom.program.status import Status
+from transom.program.status import Status, kept_by
 from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.member import LocalMember
 from transom.runtimes.local.query import POLL, LocalQuery
@@ -133,6 +134,9 @@ class LocalRun:
         """Steps are small: nobody wants to look at one."""
         return None
 
+    def _kept(self) -> list[Kept]:
+        return [one for status in self.status() for one in kept_by(status)]
+
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
@@ -148,7 +152,7 @@ class LocalRun:
         every step, and now and then while there is nothing to do.
         """
         try:
-            with Interrupt() as interrupt:
+            with Interrupt() as interrupt, told_when_exhausted(self._kept):
                 while not interrupt.asked and not self._stop.is_set():
                     self._asked.do()
                     if self.step():
