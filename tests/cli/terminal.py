@@ -62,6 +62,11 @@ class Terminal:
         """All that was drawn, without the moving of the cursor: a display that was renewed is there several times."""
         return _DRAWING.sub("", self._drawn.decode("utf-8", "replace"))
 
+    @property
+    def drawn(self) -> bytes:
+        """All that came, as it came."""
+        return self._drawn
+
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 

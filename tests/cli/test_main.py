@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.cli.commands import QUERY_FILE, outcome, write_project
 from transom.cli import bench_command, main
 from transom.core.errors import SinkError
+from transom.program.interrupt import Terminated
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["run"], ["check", "a", "b"], ["run", "a", "--every", "0"]])
@@ -111,6 +113,8 @@ def test_benchmarks_are_listed_and_dispatched(
     [
         (SinkError("the disk is full", remedy="make room"), 1, "error: the disk is full\n  make room\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
+        (Terminated(signal.SIGTERM), 143, "ended by SIGTERM\n"),
+        (MemoryError(), 1, "error: there is no memory left\n"),
         (ZeroDivisionError("division by zero"), 1, "error: something went wrong inside Transom: division by zero\n"),
     ],
 )

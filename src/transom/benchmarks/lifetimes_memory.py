@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from transom.benchmarks.lifetimes_data import Cell
 from transom.benchmarks.lifetimes_run import DIRECT, Bench
+from transom.benchmarks.own_process import own_process
 from transom.benchmarks.process_meter import anonymous_bytes
 from transom.core.errors import SourceError
 
@@ -22,12 +22,14 @@ BATCH: Final = 100_000
 
 def in_own_process(rows: int, seconds: float) -> dict[str, float]:
     """`rows_per_s`, and `peak_bytes` of anonymous memory above what the idle process has."""
-    command = [sys.executable, "-m", "transom.benchmarks.lifetimes_memory", str(rows), str(seconds)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-5:]
-        raise SourceError(f"the window of {rows:,} rows ended with status {done.returncode}", remedy="\n  ".join(last))
-    told: dict[str, float] = json.loads(done.stdout)
+    with own_process("transom.benchmarks.lifetimes_memory", str(rows), str(seconds)) as process:
+        output, errors = process.communicate()
+    if process.returncode != 0:
+        last = errors.strip().splitlines()[-5:]
+        raise SourceError(
+            f"the window of {rows:,} rows ended with status {process.returncode}", remedy="\n  ".join(last)
+        )
+    told: dict[str, float] = json.loads(output)
     return told
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Any, Final
 
 from transom.benchmarks.overlap_data import MB, Cell
 from transom.benchmarks.overlap_run import Contestant, described, digits, estimated
+from transom.benchmarks.own_process import own_process
 from transom.benchmarks.process_meter import anonymous_bytes
 from transom.core.errors import SourceError
 
@@ -66,12 +66,12 @@ def slides_for(cell: Cell) -> int:
 def in_own_process(cell: Cell, tactic: str, slides: int) -> dict[str, Any]:
     """What `watched` measures there."""
     asked = [json.dumps(asdict(cell)), tactic, str(slides)]
-    command = [sys.executable, "-m", "transom.benchmarks.overlap_memory", *asked]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-5:]
-        raise SourceError(f"the run by {tactic} ended with status {done.returncode}", remedy="\n  ".join(last))
-    told: dict[str, Any] = json.loads(done.stdout)
+    with own_process("transom.benchmarks.overlap_memory", *asked) as process:
+        output, errors = process.communicate()
+    if process.returncode != 0:
+        last = errors.strip().splitlines()[-5:]
+        raise SourceError(f"the run by {tactic} ended with status {process.returncode}", remedy="\n  ".join(last))
+    told: dict[str, Any] = json.loads(output)
     return told
 
 

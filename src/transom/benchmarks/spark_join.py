@@ -19,7 +19,6 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from transom.benchmarks.spark_join_data import Cell, Digest, exact_answer, write
 from transom.benchmarks.spark_join_report import Outcome, bars, best, report, table
 from transom.core.errors import SparkError
 from transom.runtimes.spark.bench_rivals import ROCKSDB, SETTINGS
+from transom.state.scratch import Scratch
 
 CELLS: Final = (
     Cell("short", 500_000, 10_000, 100_000, batches=9),
@@ -149,8 +149,8 @@ def _say(what: str) -> None:
 def main(arguments: argparse.Namespace) -> int:
     quick: bool = arguments.quick
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="transom-spark-join-") as folder:
-        contest = Contest(QUICK_CELLS if quick else CELLS, Path(folder))
+    with Scratch("bench") as scratch:
+        contest = Contest(QUICK_CELLS if quick else CELLS, Path(scratch.path))
         for contestant in contestants((2,) if quick else (2, 4)):
             outcomes += contest.measure(contestant, together=quick)
     if arguments.plot:

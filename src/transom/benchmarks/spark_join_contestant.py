@@ -6,15 +6,13 @@ The order goes in as a JSON file and what was measured comes out as another: `py
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from transom.benchmarks.own_process import own_process
 from transom.benchmarks.spark_join_data import Cell, Measured, files_of
 from transom.benchmarks.spark_join_transom import SourceKind, run_transom
 from transom.core.errors import SparkError
@@ -39,21 +37,12 @@ def in_own_process(kind: str, settings: Mapping[str, str], jobs: Sequence[Job], 
     folder.mkdir(parents=True)
     order = {"kind": kind, "settings": dict(settings), "jobs": [asdict(job) for job in jobs]}
     (folder / ORDER).write_text(json.dumps(order, default=str), encoding="utf-8")
-    with (folder / LOG).open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "transom.benchmarks.spark_join_contestant", str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            code = process.wait()
-        except BaseException:
-            # Its Java reads a pipe that closes with it, so nothing stays behind.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
+    # Its Java reads a pipe that closes with it, so nothing stays behind.
+    with (
+        (folder / LOG).open("wb") as log,
+        own_process("transom.benchmarks.spark_join_contestant", str(folder), stdout=log, stderr=log) as process,
+    ):
+        code = process.wait()
     if code != 0:
         lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
         raise SparkError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
+from transom.core.text import visible
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -21,7 +22,7 @@ def main(options: argparse.Namespace) -> int:
     fixed, within = read_settings(options.set), confinement(options.within)
     with folder_of(options.file):
         planned = read_program(text, Catalogue(within=within), fixed)
-    print(f"ok: {_declared(planned) or 'nothing is declared'}")
+    print(visible(f"ok: {_declared(planned) or 'nothing is declared'}"))
     return 0
 
 

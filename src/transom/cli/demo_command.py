@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
 from transom.program.planned import Planned
 from transom.session import Session
+from transom.state.scratch import Scratch
 
 QUERY: Final = Path(__file__).with_name("building.cql")
 
@@ -98,8 +98,8 @@ def _folder(keep: str | None) -> Iterator[Path]:
     if keep is not None:
         yield Path(keep)
         return
-    with tempfile.TemporaryDirectory(prefix="transom-demo-") as folder:
-        yield Path(folder)
+    with Scratch("demo") as scratch:
+        yield Path(scratch.path)
 
 
 def _chart(ended: list[tuple[str, datetime, datetime]]) -> str:

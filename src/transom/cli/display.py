@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from transom.cli.summary import instant_text
 from transom.connectors.screen import Screen
+from transom.core.text import size_text, visible
 from transom.planner.explain import title
 from transom.program.progress import Progress
 from transom.program.run import Run
@@ -107,7 +108,7 @@ def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | Non
     told += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
     operators = [_operator_cells(one) for one in reversed(status.operators)]  # the last one first, as in EXPLAIN
     told += _table([("operator", "rows in", "rows out", "rows kept", "state"), *operators])
-    return told
+    return [visible(line) for line in told]
 
 
 def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
@@ -119,17 +120,6 @@ def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
 def _operator_cells(one: OperatorStatus) -> tuple[str, ...]:
     name = f"#{one.number} {title(one.operator, one.tactic)}"
     return name, f"{one.rows_in:,}", f"{one.rows_out:,}", f"{one.state_rows:,}", size_text(one.state_bytes)
-
-
-def size_text(size: int) -> str:
-    """
-    >>> size_text(0), size_text(1_234), size_text(56_789_000)
-    ('0 B', '1.2 kB', '56.8 MB')
-    """
-    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= least:
-            return f"{size / least:.1f} {unit}"
-    return f"{size} B"
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -10,47 +10,69 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from transom import __version__
-from transom.cli.messages import message_of
+from transom.cli.messages import drop_unwritten, message_of, prepare_output, say
 from transom.cli.query_file import UsageError
 from transom.core.errors import TransomError
+from transom.core.text import visible
+from transom.program.interrupt import Terminated, listen
 
 OK, WRONG, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 _PATHS = (
     "Paths in the query file are relative to the folder of the file; those on the command line to the current folder."
 )
-_EXIT = "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted."
+_EXIT = (
+    "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted, 143 and 129 ended "
+    "by SIGTERM and SIGHUP."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code."""
+    prepare_output()
+    listen()
     options = _parser().parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _carried_out(options)
+    finally:
+        drop_unwritten()
+
+
+def _carried_out(options: argparse.Namespace) -> int:
     try:
         command = import_module(f"transom.cli.{options.command}_command")
         code: int = command.main(options)
         sys.stdout.flush()
         return code
     except TransomError as error:
-        print(message_of(error), file=sys.stderr)
+        say(message_of(error))
         return USAGE if isinstance(error, UsageError) else WRONG
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
+    except Terminated as ended:
+        say(str(ended))
+        return ended.status
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except Exception as error:
         if os.environ.get("TRANSOM_DEBUG"):
             raise
-        print(message_of(error), file=sys.stderr)
+        say(message_of(error))
         return WRONG
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="transom",
         description="Standing SQL questions over streams, answered as the data arrives.",
         epilog=f"{_PATHS} {_EXIT}",

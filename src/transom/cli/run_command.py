@@ -11,11 +11,14 @@ from typing import Final
 import pyarrow as pa
 
 from transom.cli.display import Display
+from transom.cli.messages import say
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
+from transom.core.text import visible
 from transom.plan.catalogue import ExplainStatement
+from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run
 from transom.session import Session
@@ -73,17 +76,17 @@ def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namesp
             run = assemble()
             had_ended = bool(run.queries) and run.finished
             run.run(display.watch)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated):
         _tell(run)
         if options.checkpoint is not None:
-            print(f"to go on from here: {shlex.join(['transom', *options.arguments])}", file=sys.stderr)
+            say(f"to go on from here: {visible(shlex.join(['transom', *options.arguments]))}")
         raise
     _tell(run)
     if had_ended:
-        print("nothing was left to do: the input ended in an earlier run", file=sys.stderr)
+        say("nothing was left to do: the input ended in an earlier run")
 
 
 def _tell(run: Run | None) -> None:
     sys.stdout.flush()
     if run is not None and run.queries:
-        print(summary(run.status()), file=sys.stderr)
+        say(summary(run.status()))

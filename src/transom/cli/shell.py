@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from transom.cli.display import Display
-from transom.cli.messages import message_of
+from transom.cli.messages import message_of, say
 from transom.cli.shell_queries import ShellQuery, refuse_shared_sink
 from transom.cli.shell_show import show
 from transom.cli.shell_text import Command, read_command
@@ -22,6 +21,7 @@ from transom.plan.catalogue import (
     StreamDefinition,
     TableDefinition,
 )
+from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.standing import Emit
 from transom.session import Session
@@ -122,7 +122,7 @@ class Shell:
         display = Display(self._screen) if self._manner.live else None
         if not self.running:
             self._screen.forget_speaker()
-        interrupted = False
+        ended: BaseException | None = None
         try:
             if display is not None:
                 display.start()
@@ -130,17 +130,17 @@ class Shell:
             while query.running:
                 try:
                     query.wait()
-                except KeyboardInterrupt:
+                except (KeyboardInterrupt, Terminated) as error:
                     query.stop()
-                    interrupted = True
+                    ended = error
         finally:
             if display is not None:
                 display.end()
         self._ended(query)
         if isinstance(query.error, BrokenPipeError):
             raise query.error
-        if interrupted and not self._manner.live:  # nobody is there to write the next statement
-            raise KeyboardInterrupt
+        if ended is not None and (isinstance(ended, Terminated) or not self._manner.live):
+            raise ended  # nobody is there to write the next statement
 
     def _ended(self, query: ShellQuery) -> None:
         if isinstance(query.error, BrokenPipeError):
@@ -150,7 +150,7 @@ class Shell:
         elif self._manner.live:
             self._screen.write(query.outcome() + "\n")
         else:
-            print(query.outcome(), file=sys.stderr, flush=True)
+            say(query.outcome())
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Shell:
         if self._manner.live:
             self._screen.write(text + "\n")
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
 
 def _kind(statement: CreateStatement) -> str:

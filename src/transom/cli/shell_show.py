@@ -11,6 +11,7 @@ from transom.cli.shell_text import SHOWN
 from transom.cli.summary import instant_text
 from transom.core.errors import QueryError
 from transom.core.schema import Schema, sql_name
+from transom.core.text import visible
 from transom.core.time import format_duration
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
 from transom.plan.options import OPTIONS
@@ -128,6 +129,7 @@ def _aligned(rows: list[Row]) -> str:
     ----  -
     long  x
     """
+    rows = [tuple(map(visible, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     whole = [rows[0], tuple("-" * width for width in widths), *rows[1:]]
     return "\n".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from transom.core.text import visible
 from transom.core.time import BEGINNING, format_instant
 from transom.program.status import InputStatus, Status
 
@@ -22,7 +23,7 @@ def summary(statuses: Iterable[Status]) -> str:
             lines.append(f"  {status.latency}")
         if status.overload is not None:
             lines.append(f"  {status.overload}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def ledger(one: InputStatus) -> str:

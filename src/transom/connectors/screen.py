@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from transom.core.errors import SinkError
+from transom.core.text import ESCAPED, visible
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -30,6 +33,7 @@ class Screen:
         self._last: str | None = None
         self._parts: dict[str, Any] = {}
         self._live: Live | None = None
+        self._lost = False
 
     @property
     def shows_rows(self) -> bool:
@@ -39,7 +43,7 @@ class Screen:
     @property
     def shows_parts(self) -> bool:
         """Whether there is a terminal to renew anything on, though rows may go elsewhere."""
-        return not _is_dumb() and (sys.stdout.isatty() or sys.stderr.isatty())
+        return not self._lost and not _is_dumb() and (sys.stdout.isatty() or sys.stderr.isatty())
 
     # --- rows that scroll --------------------------------------------------------------------------------------------
 
@@ -48,7 +52,12 @@ class Screen:
         with self._lock:
             if self._last != speaker:
                 named = self.several or self._last is not None
-                text = ("\n" if self._last is not None else "") + (f"-- {speaker}\n" if named else "") + heading + text
+                text = (
+                    ("\n" if self._last is not None else "")
+                    + (f"-- {visible(speaker)}\n" if named else "")
+                    + heading
+                    + text
+                )
                 self._last = speaker
             self.write(text)
 
@@ -61,7 +70,10 @@ class Screen:
         """Whole lines, above the parts that stand."""
         if not text:
             return
-        with self._lock:
+        with self._lock, _told():
+            if sys.stdout.isatty():
+                text = visible(text, keep="\n\t")
+            text = _writable(text)
             if self._live is not None and sys.stdout.isatty():
                 self._live.console.out(text.removesuffix("\n"), highlight=False)
             else:
@@ -108,6 +120,13 @@ class Screen:
             self._draw()
 
     def _draw(self) -> None:
+        try:
+            self._renew()
+        except (OSError, UnicodeError):  # the terminal is gone, or has no room or no letters for it: the run goes on
+            self._live, self._lost = None, True
+            self._parts.clear()
+
+    def _renew(self) -> None:
         if not self._parts or self.keyboard or not self.shows_parts:
             if self._live is not None:
                 live, self._live = self._live, None
@@ -129,6 +148,29 @@ class Screen:
             )
             self._live.start()
         self._live.update(shown, refresh=True)
+
+
+def output_error(error: OSError) -> SinkError:
+    return SinkError(
+        f"standard output cannot be written: {error.strerror or error}",
+        remedy="make room where it goes, or send it elsewhere",
+    )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads it has seen enough, which is no error
+        raise
+    except OSError as error:
+        raise output_error(error) from None
+
+
+def _writable(text: str) -> str:
+    """As standard output can encode it."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text if encoding.lower() == "utf-8" else text.encode(encoding, ESCAPED).decode(encoding)
 
 
 def _is_dumb() -> bool:

@@ -15,6 +15,7 @@ from transom.connectors.properties import refuse_unknown
 from transom.connectors.row_text import csv_header, csv_text, json_text, value_text
 from transom.connectors.screen import Screen
 from transom.core.errors import OptionError
+from transom.core.text import visible
 
 STYLES: Final = ("table", "csv", "jsonl")
 
@@ -40,7 +41,8 @@ class TerminalSink:
         self._schema = schema
         self._style = style or ("table" if screen.shows_rows else "csv")
         self._follow = follow
-        self._widths = [len(name) for name in schema.names]
+        self._headings = [visible(name) for name in schema.names]
+        self._widths = [len(heading) for heading in self._headings]
         self._snapshot: pa.RecordBatch | None = None
         self._is_printed = False
         self._printed_at = 0.0
@@ -87,7 +89,7 @@ class TerminalSink:
             cells = _cells(batch)
             for i, values in enumerate(cells):
                 self._widths[i] = max([self._widths[i], *(min(len(value), _WIDEST) for value in values)])
-            heading = self._aligned([tuple(names), tuple("-" * width for width in self._widths)])
+            heading = self._aligned([tuple(self._headings), tuple("-" * width for width in self._widths)])
             self._screen.say(self._name, heading, self._aligned(list(zip(*cells, strict=True))))
         elif self._style == "jsonl":
             self._screen.say(self._name, "", json_text(batch, names).decode())
@@ -111,9 +113,9 @@ def _drawn(name: str, batch: pa.RecordBatch, most: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=name, title_justify="left", title_style="bold")
+    table = Table(title=Text(visible(name)), title_justify="left", title_style="bold")
     for field in batch.schema:
-        table.add_column(Text(field.name), justify="right" if _is_number(field.type) else "left")
+        table.add_column(Text(visible(field.name)), justify="right" if _is_number(field.type) else "left")
     for row in zip(*_cells(batch.slice(0, most)), strict=True):
         table.add_row(*(Text(value) for value in row))
     if len(batch) > most:
@@ -123,16 +125,7 @@ def _drawn(name: str, batch: pa.RecordBatch, most: int) -> Any:
 
 def _cells(batch: pa.RecordBatch) -> list[list[str]]:
     columns = [value_text(values).fill_null("NULL").to_pylist() for values in batch.columns]
-    return [[value if value.isprintable() else _visible(value) for value in values] for values in columns]
-
-
-def _visible(value: str) -> str:
-    """A text with line ends and control characters written out: they would move the cursor.
-
-    >>> print(_visible("a\\nb"))
-    a\\nb
-    """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
+    return [[visible(value) for value in values] for values in columns]
 
 
 def _is_number(type_: pa.DataType) -> bool:

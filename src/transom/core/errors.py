@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transom.core.text import visible, visible_lines
+
 
 @dataclass(frozen=True)
 class Place:
@@ -34,24 +36,26 @@ class TransomError(Exception):
     def __str__(self) -> str:
         """Where, what, the quoted place, and the remedy, as it is shown to a person."""
         lines = []
+        what = visible(self.what)
         if self.place is None:
-            lines.append(self.what)
+            lines.append(what)
         else:
-            lines.append(f"line {self.place.line}, column {self.place.column}: {self.what}")
+            lines.append(f"line {self.place.line}, column {self.place.column}: {what}")
             source = self.text.splitlines() if self.text else []
             if 0 < self.place.line <= len(source):
                 quoted = source[self.place.line - 1]
                 start = max(0, self.place.column - 60)
-                quoted = quoted[start : start + 120]
+                quoted = quoted[start : start + 120].replace("\t", " ")  # so that the marks stand below what they mean
                 at = self.place.column - 1 - start
-                lines.append(f"  {quoted}")
-                lines.append("  " + " " * at + "^" * max(1, min(self.place.length, len(quoted) - at)))
+                before, meant = visible(quoted[:at]), visible(quoted[at : at + self.place.length])
+                lines.append(f"  {before}{meant}{visible(quoted[at + self.place.length :])}")
+                lines.append("  " + " " * len(before) + "^" * max(1, len(meant)))
         if self.operator:
-            lines.append(f"  in {self.operator}")
+            lines.append(f"  in {visible(self.operator)}")
         if self.query:
-            lines.append(f"  of {_short(self.query)}")
+            lines.append(f"  of {visible(_short(self.query))}")
         if self.remedy:
-            lines.append(f"  {self.remedy}")
+            lines.append(f"  {visible_lines(self.remedy)}")
         return "\n".join(lines)
 
 
@@ -98,6 +102,10 @@ class CheckpointError(TransomError):
 
 class SpillError(TransomError):
     """What does not fit into a memory budget cannot be kept on disk."""
+
+
+class OutOfMemoryError(TransomError):
+    """There is no memory left for what a query has to keep."""
 
 
 class SparkError(TransomError):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from transom.kernels.slide_join.memory import SlideJoinState
+from transom.pipeline.exhausted import Kept
 from transom.pipeline.memory import state_bytes, state_rows
+from transom.planner.explain import title
 
 if TYPE_CHECKING:
     from transom.pipeline.bucket import Bucket
@@ -50,3 +52,11 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "upto": state.doors.upto,
         "rows_out": state.rows_out,
     }
+
+
+def kept_in(bucket: Bucket) -> list[Kept]:
+    """What the operators keep in this bucket."""
+    return [
+        (f"#{bucket.numbers[id(one)] + 1} {title(one.kind, one.tactic.name)}", state_rows(memory), state_bytes(memory))
+        for one, memory in zip(bucket.part.operators, bucket.state.part.operators, strict=True)
+    ]

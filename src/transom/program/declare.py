@@ -11,6 +11,7 @@ from transom.core.schema import TIMESTAMP, Column, Schema
 from transom.core.time import parse_duration
 from transom.cql.bind_definition import ARRIVAL_TIME
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
+from transom.program.arguments import require_text
 
 Late = OneOf["drop", "side", "fail"]
 Bound = str | timedelta
@@ -30,6 +31,7 @@ def declared_stream(name: str, columns: Schema, time: str | None, bound: Bound, 
         stamped = Schema((*columns.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
         invisible = frozenset({ARRIVAL_TIME})
         return StreamDefinition(name, stamped, TimeColumn(ARRIVAL_TIME, 0), late, None, True, invisible, _MEMORY)
+    require_text(time, "the name of the time column")
     for i, column in enumerate(columns):
         if column.name.lower() == time.lower():
             typed = Schema((*columns.columns[:i], Column(column.name, TIMESTAMP), *columns.columns[i + 1 :]))
@@ -38,7 +40,7 @@ def declared_stream(name: str, columns: Schema, time: str | None, bound: Bound, 
 
 
 def _micros(bound: Bound) -> int:
-    micros = parse_duration(bound) if isinstance(bound, str) else bound // timedelta(microseconds=1)
+    micros = bound // timedelta(microseconds=1) if isinstance(bound, timedelta) else parse_duration(str(bound))
     if micros is None or not 0 <= micros < 1 << 62:
         raise OptionError(f"the bound cannot be '{bound}'", remedy="write a duration such as '2 seconds'")
     return micros

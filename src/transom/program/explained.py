@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from transom.core.text import visible_lines
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import share
@@ -27,7 +28,7 @@ class Explained(str):
 
     @staticmethod
     def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
-        explained = Explained(text)
+        explained = Explained(visible_lines(text))
         explained.plans = tuple(plans)
         return explained
 

@@ -16,6 +16,7 @@ from transom.connectors.source import Source
 from transom.core.errors import QueryError, SourceError
 from transom.pipeline.side import SIDE, SIDE_TABLE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.program.arguments import require_text
 from transom.program.declare import Bound, Late, declared_stream, declared_table
 from transom.program.sample import peeked
 
@@ -50,6 +51,7 @@ class Inputs:
         catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
 
     def table(self, name: str, data: Any) -> None:
+        require_text(name, "the name of a table")
         if isinstance(data, Frame):
             raise SourceError(
                 f"'{name}' is a streaming DataFrame, and the rows of a table must all be there",
@@ -61,6 +63,7 @@ class Inputs:
     def stream(
         self, name: str, data: Any, time: str | None, bound: Bound, late: Late, columns: pa.Schema | None
     ) -> None:
+        require_text(name, "the name of a stream")
         if isinstance(data, Frame):
             self._refuse_known(name)
             declared = columns_of(data.columns if columns is None else columns, name)
@@ -79,6 +82,7 @@ class Inputs:
         self._declare(declared_stream(name, declared, time, bound, late), batches)
 
     def append(self, name: str, data: Any) -> None:
+        require_text(name, "the name of a stream or table")
         source = self._memory.get(name.lower())
         if source is None:
             raise SourceError(

@@ -30,6 +30,7 @@ from transom.planner.multiway_choice import Decision
 from transom.planner.operator import Operator
 from transom.planner.plan import plan_and_decisions
 from transom.planner.statistics import Declared, Statistics
+from transom.program.arguments import require_text
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def read_program(
 
     Options in `fixed` have the last word over those that the text sets.
     """
+    require_text(text, "a query", QueryError)
     options = dict(catalogue.options)
     known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options), catalogue.within)
     planned = []

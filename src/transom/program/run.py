@@ -14,6 +14,7 @@ from transom.connectors.sink import Sink
 from transom.core.errors import OptionError
 from transom.planner.explain import Measured
 from transom.planner.statistics import Machine
+from transom.program.arguments import require_path
 from transom.program.clock import Clock
 from transom.program.inputs import Frame
 from transom.program.planned import Planned
@@ -55,6 +56,10 @@ class Terms:
     every: int = EVERY
     clock: Clock | None = None
     on_batch: OnBatch | None = None
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            require_path(self.checkpoint, "a checkpoint")
 
 
 def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:

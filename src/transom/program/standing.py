@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Literal as OneOf
 
 from transom.core.errors import OptionError, QueryError
+from transom.program.arguments import require_text
 from transom.program.orders import OnRows
 from transom.program.planned import Planned
 from transom.program.result import Result
@@ -190,6 +191,8 @@ class StandingQueries(ABC):
         >>> session.close()
         """
         one = self._only(text)
+        if name is not None:
+            require_text(name, "the name of a query")
         if on_rows is not None and one.sink is not None:
             raise OptionError(
                 f"the rows go to the sink '{one.sink.name}', and on_rows would get none",

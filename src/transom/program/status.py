@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transom.pipeline.exhausted import Kept
+from transom.planner.explain import title
 from transom.program.latency import Latency
 from transom.program.notebook import status_html
 from transom.program.overload import OverloadStatus
@@ -77,3 +79,11 @@ class Status:
 
     def _repr_html_(self) -> str:
         return status_html(self)
+
+
+def kept_by(status: Status) -> list[Kept]:
+    """What the operators of a query keep."""
+    return [
+        (f"#{one.number} {title(one.operator, one.tactic)} of {status.name}", one.state_rows, one.state_bytes)
+        for one in status.operators
+    ]

@@ -102,7 +102,8 @@ class Arena:
 
     def _begin(self) -> None:
         """A file of our own, in the place of what is there."""
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(os.path.dirname(self._path))
         fresh = f"{self._path}.{os.getpid()}.new"
         self._file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

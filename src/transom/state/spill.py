@@ -1,19 +1,17 @@
 """Batches that do not fit into memory, in files on a local disk: Arrow IPC, a file for what is written together.
 
 A store has a folder of its own. Without a `home` it makes one in the folder for temporary files (or wherever it is
-told) and removes it in the end; those of runs that died are removed when the next store is made there. With a `home`
-the files belong to a checkpoint: `hold` names those that the checkpoint to be written refers to, and what was given up
-stays until `release` says that this checkpoint is in its place. Such a store is `durable`. One that is not `referred`
-to by checkpoints has its home for the sake of other processes that go on with its files.
+told) and removes it in the end (`scratch.py`). With a `home` the files belong to a checkpoint: `hold` names those that
+the checkpoint to be written refers to, and what was given up stays until `release` says that this checkpoint is in its
+place. Such a store is `durable`. One that is not `referred` to by checkpoints has its home for the sake of other
+processes that go on with its files.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
-import shutil
 import tempfile
 import time
 import weakref
@@ -25,9 +23,8 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import CheckpointError, SpillError
+from transom.state.scratch import Scratch
 
-PREFIX: Final = "transom-spill-"
-_LOCK: Final = ".lock"
 _BLOCK: Final = 1 << 20
 _MOST_OPEN: Final = 64
 _LEAST_WAIT: Final = 0.005
@@ -69,7 +66,7 @@ class SpillStore:
         self._sleep = sleep
         self._owed = 0.0
         self._folder: str | None = None
-        self._lock: int | None = None
+        self._scratch: Scratch | None = None
         self._readers: dict[str, pa.RecordBatchFileReader] = {}
         self._given_up: list[str] = []
         self._releasable: list[str] = []
@@ -169,30 +166,20 @@ class SpillStore:
     def close(self) -> None:
         """Remove the folder, unless a checkpoint needs what is in it."""
         self._readers = {}
-        if self._folder is not None and self._home is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._folder = self._scratch = None
         elif self._home is not None:
             with suppress(OSError):
                 os.rmdir(self._home)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     def _made(self) -> str:
         parent = self._where or tempfile.gettempdir()
         with _told(parent):
             os.makedirs(parent, exist_ok=True)
-            sweep(parent)
-            while True:
-                folder = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
-                lock = os.path.join(folder, _LOCK)
-                self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
-                if os.path.exists(lock):
-                    weakref.finalize(self, _forget, folder, os.getpid())
-                    return folder
-                os.close(self._lock)  # it was swept before it was locked
+            self._scratch = Scratch("spill", parent)
+            weakref.finalize(self, self._scratch.remove)  # nobody has to close a store
+        return self._scratch.path
 
     def _unlink(self, name: str) -> None:
         self._readers.pop(name, None)
@@ -216,30 +203,6 @@ class SpillStore:
             self._sleep(self._owed)
             self._owed -= max(time.perf_counter() - began, self._owed)  # what was slept too long is taken off the next
         return took + more
-
-
-def _forget(folder: str, owner: int) -> None:
-    """Of a store that nobody holds any more, or at the end of the process that made it."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def sweep(parent: str) -> None:
-    """Remove the folders of stores whose process is gone: nobody holds their locks."""
-    for entry in os.scandir(parent):
-        if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
-            continue
-        try:
-            lock = os.open(os.path.join(entry.path, _LOCK), os.O_RDWR)
-        except OSError:
-            continue  # somebody makes it at this moment, or it belongs to somebody else
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(entry.path, ignore_errors=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(lock)
 
 
 class _Summed:

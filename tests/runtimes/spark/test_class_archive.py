@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def test_a_list_becomes_the_archive_that_is_used_next(java: Java) -> None:
     assert make(ENDED, str(java.executable), written, "jars/*")
     name, archive = options(java)
     assert name == "-XX:SharedArchiveFile" and archive.read_text() == "made\n" and not written.exists()
+
+
+def test_a_program_that_was_told_to_end_leaves_no_process_for_it(java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, written = options(java)
+    written.write_text(f"org/x/{STATEFUL_STAGE}\n")
+    started: list[object] = []
+    monkeypatch.setattr(class_archive, "ending", lambda: True)
+    monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **options: started.append(arguments))
+    class_archive._begin([str(ENDED), str(java.executable), str(written), "jars/*"])
+    assert not started and not written.exists()
 
 
 @pytest.mark.parametrize(("classes", "status"), [("java/lang/Object\n", "0"), (f"org/x/{STATEFUL_STAGE}\n", "1")])

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,16 +46,3 @@ def test_settled_batches_are_forgotten_and_what_vanishes_is_told(tmp_path: Path)
     assert os.listdir(tmp_path) == []
     with pytest.raises(SparkError, match="vanished"):
         depot.pick_up(laid.kind, laid.blob)
-
-
-def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    (tmp_path / f"transom-cargo-{dead.pid}-abc").mkdir()
-    (tmp_path / f"transom-cargo-{os.getppid()}-abc").mkdir()
-    (tmp_path / "transom-cargo-mine").mkdir()
-    depot = Depot.on_this_machine()
-    assert depot.folder is not None
-    left = {f"transom-cargo-{os.getppid()}-abc", "transom-cargo-mine", os.path.basename(depot.folder)}
-    assert set(os.listdir(tmp_path)) == left

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from queue import Queue
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
+from tests.runtimes.spark.processes import PATIENCE
 from transom import CheckpointError, Session
 from transom.connectors.callback import CallbackSink
 from transom.program.planned import Planned
@@ -79,6 +88,51 @@ def test_the_batch_under_way_is_finished_and_no_other_begun(spark: SparkSession,
     (status,) = run.status()
     assert len(seen) == 1 and status.rows_out == seen[0].num_rows < 20
     assert not status.finished
+
+
+class Ends(StreamingQueryListener):
+    """Names of the queries that began, and of those that ended what went wrong."""
+
+    def __init__(self) -> None:
+        self.names: list[str | None] = []
+        self.ended: Queue[str | None] = Queue()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self.names.append(event.name)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None: ...
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None: ...
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self.ended.put(event.exception)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_stop_is_no_failure_to_listeners_and_names_stay(spark: SparkSession, tmp_path: Path, follow: bool) -> None:
+    """Those that follow are stopped between two batches, the others before the next one."""
+    write(tmp_path, 20)
+    listener = Ends()
+    spark.streams.addListener(listener)
+    try:
+        for _ in range(2):
+            run = start(spark, tmp_path, follow=follow)
+            run.run(lambda run: run.stop())
+            assert [listener.ended.get(timeout=PATIENCE) for _ in run.queries] == [None, None]
+    finally:
+        spark.streams.removeListener(listener)
+    assert sorted(map(str, listener.names)) == ["many", "many", "sums", "sums"]
+
+
+def test_of_two_that_run_at_once_one_has_a_number(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    queries = QUERIES.format(folder=tmp_path).partition("CREATE SINK")[0] + "ISTREAM(SELECT a FROM s)"
+    with Session(spark=spark) as session:
+        first = session.start(queries, follow=True)
+        first.await_progress("2024-05-01 00:00:01", timeout=PATIENCE)
+        second = session.start("ISTREAM(SELECT a FROM s)", follow=True)
+        second.await_progress("2024-05-01 00:00:01", timeout=PATIENCE)
+        assert sorted(str(query.name) for query in spark.streams.active) == ["query-1", "query-1 2"]
 
 
 def test_a_checkpoint_is_for_one_run_of_one_kind_at_a_time(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from transom.pipeline.exhausted import Kept, told_when_exhausted
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.sharing_shape import Sharable
 from transom.program.asked import Asked
@@ -24,7 +25,7 @@ from transom.program.interrupt import Interrupt
 from transom.program.progress import Listener, Progress, progress_of, read_rows
 from transom.program.run import EVERY, Order
 from transom.program.sharing import asked_of
-from transom.program.status import Status
+from transom.program.status import Status, kept_by
 from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.member import LocalMember
@@ -137,6 +138,9 @@ class LocalRun:
         """Steps are small: nobody wants to look at one."""
         return None
 
+    def _kept(self) -> list[Kept]:
+        return [one for status in self.status() for one in kept_by(status)]
+
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
@@ -148,11 +152,11 @@ class LocalRun:
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
         """To the end that it is to have, or until it is stopped: what was done so far is shown then.
 
-        Ctrl-C stops it as well, and KeyboardInterrupt is raised. `watch` is called after every step, and now and then
-        while there is nothing to do.
+        Ctrl-C and other signals to end stop it as well, and are raised then (`Interrupt`). `watch` is called after
+        every step, and now and then while there is nothing to do.
         """
         try:
-            with Interrupt() as interrupt:
+            with Interrupt() as interrupt, told_when_exhausted(self._kept):
                 while not interrupt.asked and not self._stop.is_set():
                     self._asked.do()
                     if self.step():
@@ -168,8 +172,7 @@ class LocalRun:
         except BaseException:
             self.abandon()
             raise
-        if interrupt.asked:
-            raise KeyboardInterrupt
+        interrupt.tell()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 

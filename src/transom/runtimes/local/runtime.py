@@ -13,6 +13,7 @@ from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Inputs
+from transom.program.interrupt import listen
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
 from transom.program.sharing import sharing_of
@@ -36,6 +37,7 @@ def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
 
 class LocalRuntime:
     def __init__(self, inputs: Inputs) -> None:
+        listen()
         self._inputs = inputs
 
     @property

@@ -5,14 +5,14 @@ What is kept here is executed later, so the folder belongs to the user alone; on
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from transom.state.scratch import Scratch
 
 
 def cache_folder(*parts: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -53,6 +53,4 @@ def _private(root: Path) -> bool:
 @cache
 def _for_this_process() -> Path:
     """Without a cache everything is made anew each time, in a folder that goes with the process."""
-    folder = tempfile.mkdtemp(prefix="transom-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    return Path(Scratch("cache").path)

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from transom.program.interrupt import ending
 from transom.runtimes.spark.cache import cache_folder
 from transom.runtimes.spark.java import Java
 
@@ -48,6 +49,10 @@ def make_later(java: Java, class_path: str, options: Sequence[str], process: int
 
 
 def _begin(arguments: list[str]) -> None:
+    _, _, written, _ = arguments
+    if ending():  # nothing is to go on then; another run will make it
+        Path(written).unlink(missing_ok=True)
+        return
     with suppress(OSError):
         process = subprocess.Popen(
             [sys.executable, "-m", "transom.runtimes.spark.class_archive", *arguments],

@@ -10,10 +10,9 @@ there is no such place, and Spark carries everything.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,34 +26,13 @@ LEAST_BYTES: Final = 1 << 15
 """What is smaller is carried."""
 
 _BATCH: Final = "streaming.sql.batchId"
-_NAME: Final = re.compile(r"transom-cargo-(\d+)-")
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 @dataclass(frozen=True)
 class Depot:
-    """`folder` is None where there are several machines. It travels to the tasks."""
+    """`folder` is None where there are several machines. It travels to the tasks, and belongs to the query."""
 
     folder: str | None = None
-
-    @staticmethod
-    def on_this_machine() -> Depot:
-        """A new folder, for as long as this process lives; what processes left behind that were killed is removed."""
-        for name in os.listdir(tempfile.gettempdir()):
-            found = _NAME.match(name)
-            path = os.path.join(tempfile.gettempdir(), name)
-            if found is not None and not _alive(int(found[1])) and os.lstat(path).st_uid == os.getuid():
-                shutil.rmtree(path, ignore_errors=True)
-        return Depot(tempfile.mkdtemp(prefix=f"transom-cargo-{os.getpid()}-"))
 
     def lay_down(self, parcel: Parcel) -> Parcel:
         """What Spark is to carry: the parcel, or where it lies."""
@@ -87,17 +65,23 @@ class Depot:
             if name.isdecimal() and int(name) < batch:
                 shutil.rmtree(os.path.join(self.folder or "", name), ignore_errors=True)
 
-    @property
     def warm_folder(self) -> str:
         """Where workers keep their working memory; on a cluster Spark removes it with the executor."""
         if self.folder is not None:
-            return os.path.join(self.folder, "warm")
+            return self._within("warm")
         local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-        return os.path.join(local or os.getcwd(), "transom")
+        folder = os.path.join(local or os.getcwd(), "transom")
+        os.makedirs(folder, exist_ok=True)
+        return folder
 
     def _batch(self) -> str:
         context = TaskContext.get()
         number = None if context is None else context.getLocalProperty(_BATCH)
-        folder = os.path.join(self.folder or "", number or "0")
-        os.makedirs(folder, exist_ok=True)
+        return self._within(number or "0")
+
+    def _within(self, name: str) -> str:
+        """A folder in ours. Of a query that has ended ours is gone, and stays so though a task still goes on."""
+        folder = os.path.join(self.folder or "", name)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
         return folder

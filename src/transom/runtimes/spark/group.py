@@ -136,8 +136,8 @@ class SparkGroup(SparkQuery):
             if member.name in go:
                 member.leave()
         staying = [member for member in self.members if member.name not in go]
-        folders = [*self._older, self._folder()]
-        heritage = Heritage(stop, self._pumps, folders)
+        assert self._scratch is not None  # those that queries come to have no checkpoint
+        heritage = Heritage(stop, self._pumps, [*self._older, self._scratch])
         following = SparkGroup([*staying, *come], self._where, self.sides, heritage)
         following._known = whole
         if stop is not None:
@@ -149,7 +149,8 @@ class SparkGroup(SparkQuery):
         try:
             hand_over(self.spark, stop, following.layout, following._folder())
         except BaseException as error:
-            shutil.rmtree(following._folder(), ignore_errors=True)
+            if following._scratch is not None:
+                following._scratch.remove()
             if isinstance(error, Exception) and not isinstance(error, TransomError):
                 raise self._told(error) from None
             raise
@@ -164,12 +165,12 @@ class SparkGroup(SparkQuery):
 
     def _forget(self, stop: Stop | None) -> None:
         """What nobody goes on from any more is removed; rows that were pumped stay."""
-        for folder in self._older:
-            if stop is None or folder != stop.folder:
-                shutil.rmtree(os.path.join(folder, "spark"), ignore_errors=True)
-                shutil.rmtree(os.path.join(folder, "memories"), ignore_errors=True)
-        if self._depot.folder is not None:
-            shutil.rmtree(self._depot.folder, ignore_errors=True)
+        for scratch in self._older:
+            if stop is None or scratch.path != stop.folder:
+                shutil.rmtree(os.path.join(scratch.path, "spark"), ignore_errors=True)
+                shutil.rmtree(os.path.join(scratch.path, "memories"), ignore_errors=True)
+        if self._cargo is not None:
+            self._cargo.remove()
 
 
 def _let_in(member: SparkMember, upto: int | None, whole: Status) -> None:

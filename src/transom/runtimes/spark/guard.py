@@ -1,4 +1,7 @@
-"""Between Spark and what is done with a batch: keeps errors as they were, and lets no batch begin after a stop."""
+"""Between Spark and what is done with a batch: keeps errors as they were, and lets no batch begin after a stop.
+
+Whoever listens to the queries of a SparkSession knows one of ours by its name, and sees that it was stopped.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,29 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from itertools import count
+from typing import Any, Final, NoReturn
+
+from py4j.clientserver import ClientServer
+from pyspark.sql import SparkSession
 
 Batch = Callable[[Any, int], None]
 
 # It would print every error of a batch before we can tell it in our own words.
 logging.getLogger("py4j").addHandler(logging.NullHandler())
 
+_NAP_MS: Final = 50
+
 
 class Stopped(Exception):
-    """A batch was not begun, because the query is to end; Spark does it first thing when it goes on."""
+    """A batch was not begun, because the query is to end."""
+
+
+def free_name(spark: SparkSession, name: str) -> str:
+    """What a query is called on Spark: the same at every start, unless another one that runs is called so."""
+    taken = [query.name for query in spark.streams.active]
+    names = (name if number == 1 else f"{name} {number}" for number in count(1))
+    return next(each for each in names if each not in taken)
 
 
 class Guard:
@@ -23,7 +39,8 @@ class Guard:
         self._lock = threading.Lock()
         self._asked = False
         self.busy = False
-        self.stopped = False
+        self.holding = False
+        """Whether a batch waits here that is not to begin; Spark does it first thing when it goes on."""
         self.error: BaseException | None = None
         """What went wrong in a batch on our side, before Spark has made a text of it."""
         self.after: Callable[[int, float], None] = lambda number, seconds: None
@@ -32,10 +49,10 @@ class Guard:
     def around(self, batch: Batch) -> Batch:
         def guarded(frame: Any, number: int) -> None:
             with self._lock:
-                if self._asked:
-                    self.stopped = True
-                    raise Stopped
-                self.busy = True
+                self.holding = self._asked
+                self.busy = not self._asked
+            if self.holding:
+                _wait_for_the_stop(frame)
             began = time.perf_counter()
             try:
                 batch(frame, number)
@@ -52,6 +69,17 @@ class Guard:
         """Let no further batch begin."""
         with self._lock:
             self._asked = True
+
+
+def _wait_for_the_stop(frame: Any) -> NoReturn:
+    """Sleep in the thread of the JVM that runs the query, where a stop of the query interrupts it.
+
+    Spark knows that for a stop, and tells its listeners so; any other error would be a failure of the query to them.
+    """
+    context = frame.sparkSession.sparkContext
+    while isinstance(context._gateway, ClientServer):  # otherwise calls run in other threads than the one that asks
+        context._jvm.java.lang.Thread.sleep(_NAP_MS)
+    raise Stopped
 
 
 def _ours(error: BaseException) -> BaseException | None:

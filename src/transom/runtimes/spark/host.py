@@ -13,7 +13,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES
+from transom.pipeline.bucket_status import kept_in
 from transom.pipeline.cargo import STATUS, CargoPart, Parcel, pack
+from transom.pipeline.exhausted import told_when_exhausted
 from transom.pipeline.layout import SINK, Layout
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
 from transom.runtimes.spark.depot import Depot
@@ -70,8 +72,10 @@ class Host(StatefulProcessor):
             bucket, warm = self._bucket(fragment, number)
             cargo = [row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)]
             blobs = [self._depot.pick_up(kind, blob) for kind, blob in cargo]
+            begin = partial(memory_at, self._memories, fragment, number)
             try:
-                kept = keeper.step(bucket, self._log, warm, blobs, partial(memory_at, self._memories, fragment, number))
+                with told_when_exhausted(partial(kept_in, bucket)):
+                    kept = keeper.step(bucket, self._log, warm, blobs, begin)
             finally:
                 bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
@@ -88,7 +92,7 @@ class Host(StatefulProcessor):
         if place not in _BUCKETS:
             while len(_BUCKETS) >= MOST_BUCKETS:
                 del _BUCKETS[next(iter(_BUCKETS))]
-            folder = os.path.join(self._depot.warm_folder, self._run)
+            folder = os.path.join(self._depot.warm_folder(), self._run)
             warm = Arena(os.path.join(folder, f"{fragment}-{number}"), BUCKET_CLASSES)
             home = os.path.join(folder, f"{fragment}-{number}.spill")
             _BUCKETS[place] = Bucket(self._layout, fragment, number, home), warm

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import struct
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +25,7 @@ from transom.core.errors import SparkError
 from transom.runtimes.spark.class_archive import archive_options, make_later
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java
+from transom.state.scratch import Scratch
 
 SPARK: Final = Path(pyspark.__file__).parent
 CLASS_PATH: Final = f"{SPARK}/jars/*"
@@ -76,8 +74,8 @@ LASTING: Final = (
 
 def start_jvm(java: Java, log: Path, memory: str, options: Sequence[str], program: Sequence[str]) -> Any:
     """A gateway of PySpark to a new JVM that runs `program`; all that it says goes to the log."""
-    with _folder() as folder:
-        where = Path(folder) / "gateway"
+    with Scratch("gateway") as scratch:
+        where = Path(scratch.path) / "gateway"
         archive = archive_options(java, SPARK / "jars", pyspark.__version__)
         command = [
             str(java.executable),
@@ -111,17 +109,6 @@ def start_jvm(java: Java, log: Path, memory: str, options: Sequence[str], progra
     gateway.proc = process
     make_later(java, CLASS_PATH, archive, process.pid)
     return gateway
-
-
-@contextmanager
-def _folder() -> Iterator[str]:
-    """For a short while. A process that ends meanwhile removes it too, and has nothing to be warned of."""
-    folder = tempfile.mkdtemp(prefix="transom-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _connection(process: subprocess.Popen[bytes], where: Path, log: Path) -> tuple[int, str]:

@@ -6,10 +6,8 @@ nothing of it can get between the lines that a user reads. `log_file` tells wher
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
@@ -30,9 +28,14 @@ from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java, find_java
 from transom.runtimes.spark.jvm import GATEWAY, LASTING, LOGGING, SHORT, SUBMIT, start_jvm
 from transom.runtimes.spark.nothing import Nothing
+from transom.state.scratch import Scratch
 
 LOG_FILE: Final = "spark.transom.log"
 LOGS_KEPT: Final = 10
+
+_LONGEST_PLACE: Final = 36
+"""Letters of a folder in which sockets may lie; the name of ours and of a socket in it come to it."""
+
 FETCHED: Final = ("spark.jars", "spark.submit", "spark.driver.extraClassPath")
 """Settings that only `SparkSubmit` understands."""
 
@@ -134,10 +137,9 @@ def _new_gateway(java: Java, chosen: Mapping[str, str], lasting: bool) -> Any:
 
 
 def _folder() -> str:
-    """A folder that nobody else can look into, with a short name: the names of sockets may have a hundred letters."""
-    folder = tempfile.mkdtemp(prefix="transom-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    """A folder that nobody else can look into, with a short name: those of sockets may have a hundred letters."""
+    where = tempfile.gettempdir()
+    return Scratch("spark", where if len(where) <= _LONGEST_PLACE else "/tmp").path
 
 
 def _new_log() -> Path:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -37,12 +34,13 @@ from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.file_parts import PartFiles
-from transom.runtimes.spark.guard import Guard
+from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import first_line, read_back
+from transom.state.scratch import Scratch
 
 Definition = StreamDefinition | TableDefinition
 
@@ -51,7 +49,6 @@ BATCH_ROWS: Final = 1 << 17
 
 FOLLOW_EVERY: Final = "100 milliseconds"
 """How often a query that follows its inputs looks for more."""
-
 
 _LOOK: Final = 0.05
 
@@ -65,7 +62,7 @@ class Heritage:
 
     stop: Stop | None
     pumps: dict[str, Pump]
-    folders: list[str]
+    folders: list[Scratch]
 
 
 class SparkQuery:
@@ -101,7 +98,7 @@ class SparkQuery:
         self.spark = spark
         self.ending = ending
         self._checkpoint = checkpoint
-        self._scratch: str | None = None
+        self._scratch: Scratch | None = None
         known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
         buckets = known or self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
@@ -120,12 +117,13 @@ class SparkQuery:
         self._watch = watch
         self._stop = None if heritage is None else heritage.stop
         self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
-        self._older: list[str] = [] if heritage is None else heritage.folders
+        self._older: list[Scratch] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
         """Whether all work is done in the driver's own process, so that there are no executors that may die."""
         self._depot = Depot()
+        self._cargo: Scratch | None = None
         self.guard = Guard()
         self._lock = threading.Lock()
         self._closing = False
@@ -140,10 +138,15 @@ class SparkQuery:
         if not self._closing:
             self._refuse_grown(checkpoint)
         answer, *_ = self._sinks()
-        if self._alone and self._depot.folder is None:
-            self._depot = Depot.on_this_machine()
+        if self._alone and self._cargo is None:
+            self._cargo = Scratch("cargo")
+            self._depot = Depot(self._cargo.path)
         writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
-        writer = writer.queryName(self._run_name()).option("checkpointLocation", checkpoint.uri).outputMode("append")
+        writer = (
+            writer.queryName(free_name(self.spark, self.name))
+            .option("checkpointLocation", checkpoint.uri)
+            .outputMode("append")
+        )
         trigger: dict[str, Any] = {"availableNow": True}
         if self.ending == "stopped":
             trigger = {"processingTime": FOLLOW_EVERY}
@@ -206,8 +209,9 @@ class SparkQuery:
             return False
         if self._frames and not self._closing and self.ending == "end":
             # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
-            self._closing = True
-            self._earlier = self.progress
+            self._closing, self._earlier = True, self.progress
+            assert self._started is not None
+            self._started.awaitTermination()  # its name is free then
             self.start()
             return False
         return True
@@ -215,7 +219,7 @@ class SparkQuery:
     def finish(self) -> None:
         """Stop after the batch that is under way."""
         self.guard.ask()
-        while self.active and (self.guard.busy or self._triggered):
+        while self.active and not self.guard.holding and (self.guard.busy or self._triggered):
             time.sleep(_LOOK)
         self.stop()
         if self._started is not None:
@@ -391,8 +395,8 @@ class SparkQuery:
         if self._checkpoint is not None:
             return self._checkpoint
         if self._scratch is None:
-            self._scratch = tempfile.mkdtemp(prefix="transom-query-")
-        return self._scratch
+            self._scratch = Scratch("query")
+        return self._scratch.path
 
     @property
     def _status_file(self) -> str:
@@ -401,18 +405,14 @@ class SparkQuery:
     def _tidy(self) -> None:
         for pump in self._pumps.values():
             pump.stop()
-        for folder in (*self._older, self._scratch, self._depot.folder):
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+        for scratch in filter(None, (*self._older, self._scratch, self._cargo)):
+            scratch.remove()
         self._scratch = None
-
-    def _run_name(self) -> str:
-        return f"{self.name}-{uuid.uuid4().hex[:8]}"
 
     def _raise_what_went_wrong(self) -> None:
         assert self._started is not None
         error = self._started.exception()
-        if error is None or self.guard.stopped:
+        if error is None or self.guard.holding:
             return
         raise self.guard.error or self._told(error)
 

@@ -75,8 +75,8 @@ class SparkRun:
     def run(self, watch: Callable[[SparkRun], None] = lambda run: None) -> None:
         """To the end of the input, or until it is stopped: the batches that are under way are finished first.
 
-        Ctrl-C stops it as well, and KeyboardInterrupt is raised. `watch` is called after batches, and from the first
-        one on now and then while there is nothing to do.
+        Ctrl-C and other signals to end stop it as well, and are raised then (`Interrupt`). `watch` is called after
+        batches, and from the first one on now and then while there is nothing to do.
         """
         try:
             with Interrupt() as interrupt:
@@ -98,8 +98,7 @@ class SparkRun:
         except BaseException:
             self.abandon()
             raise
-        if interrupt.asked:
-            raise KeyboardInterrupt
+        interrupt.tell()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Frame, Inputs
+from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
@@ -37,6 +38,7 @@ class SparkRuntime:
     def __init__(self, inputs: Inputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
         if spark is not None:
             settings.check(spark)
+        listen()
         self._inputs = inputs
         self._given = spark
         self._lease = Lease(cores)

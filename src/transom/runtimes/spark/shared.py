@@ -14,6 +14,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from transom.core.errors import OptionError
 from transom.runtimes.spark import launch
 
 _SECONDS_TO_STOP: Final = 20.0
@@ -52,6 +53,8 @@ class Lease:
     """A share in the session, from `begin` or the first use of `spark` on. `cores` count if it is the first share."""
 
     def __init__(self, cores: int | None) -> None:
+        if cores is not None and (not isinstance(cores, int) or cores < 1):
+            raise OptionError(f"cores cannot be '{cores}'", remedy="write how many there may be, or leave it out")
         self._cores = cores
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
