@@ -41,7 +41,7 @@ from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
-from transom.runtimes.spark.worker_errors import first_line, read_back
+from transom.runtimes.spark.worker_errors import cause, read_back
 
 Definition = StreamDefinition | TableDefinition
 
@@ -395,6 +395,6 @@ class SparkQuery:
         if found is None and self._checkpoint is not None:
             found = damage(str(error), os.path.abspath(self._checkpoint))
         if found is None:
-            found = SparkError(f"Spark gave the query up: {first_line(str(error))}", remedy="the log tells more")
+            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log tells more")
         found.query = self._planned.statement.text
         return found
