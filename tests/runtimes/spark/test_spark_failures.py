@@ -52,7 +52,7 @@ JAVA = f"""{PROXY}py4j.protocol.Py4JJavaError: An error occurred while calling o
 
 UNCATEGORIZED = (
     "Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during"
-    " loading state.  SQLSTATE: 58030\n\tat org.apache.spark.sql.errors.QueryExecutionErrors$.x(QueryExecutionErrors.scala:1)\n"
+    " loading state.  SQLSTATE: 58030\n\tat org.apache.spark.sql.errors.QueryExecutionErrors$.x(Errors.scala:1)\n"
 )
 
 GONE = f"File file:{FOLDER}/spark/state/0/1/2_821dd210.changelog does not exist"
