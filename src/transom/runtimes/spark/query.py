@@ -42,6 +42,7 @@ from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import cause, read_back
+from transom.runtimes.spark.workers import Needs, check_workers, on_one_machine
 
 Definition = StreamDefinition | TableDefinition
 
@@ -122,8 +123,7 @@ class SparkQuery:
         self._older: list[str] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
-        self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
-        """Whether all work is done in the driver's own process, so that there are no executors that may die."""
+        self._alone = on_one_machine(spark)
         self._depot = Depot()
         self.guard = Guard()
         self._lock = threading.Lock()
@@ -365,6 +365,9 @@ class SparkQuery:
         if self._checkpoint is not None:
             return self._checkpoint
         if self._scratch is None:
+            if not self._alone:
+                temporary = {"temporary files, which a query without a checkpoint uses": tempfile.gettempdir()}
+                check_workers(self.spark, lambda: Needs(temporary))
             self._scratch = tempfile.mkdtemp(prefix="transom-query-")
         return self._scratch
 
