@@ -156,12 +156,12 @@ def _java(
     java = find_java()
     small = ("-Xmx256m", *(option for option in OPTIONS if "log4j2" not in option), *SHORT)
     home = {} if java.home is None else {"JAVA_HOME": str(java.home)}
-    environment = os.environ | home | {"SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1"} | variables
+    spark = {"SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
     with open(folder / "said", "wb") as said:
         return subprocess.Popen(
             [*before, str(java.executable), "-cp", classes, *small, *program],
             cwd=folder,
-            env=environment,
+            env=os.environ | home | spark | variables,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from transom import Session, __version__
 from transom.core.errors import SparkError
 from transom.runtimes.spark import workers
-from transom.runtimes.spark.workers import Needs, check_workers
+from transom.runtimes.spark.workers import check_workers
 
 DAEMON = "spark.python.daemon.module"
 

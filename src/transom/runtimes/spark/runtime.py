@@ -83,7 +83,7 @@ class SparkRuntime:
             raise
 
     def _check(self, orders: Sequence[Order], terms: Terms) -> None:
-        """Before anything is written: a session of our own has its workers on this machine, as they are started here."""
+        """Before anything is written; workers of a session of our own are started on this machine, by this Python."""
         if self._given is None:
             return
 

@@ -34,9 +34,8 @@ _MOST_FILES: Final = 16
 
 _IMPORT: Final = re.compile(r"No module named '?[\w.]+'?|Cannot run program \S+|PYTHON_VERSION_MISMATCH\] [^\n]*")
 _REMEDY: Final = (
-    "let PYSPARK_PYTHON (or spark.pyspark.python) name a Python that has it on every machine before the session starts,"
-    " or ship one (spark.archives); spark.submit.pyFiles and SparkContext.addPyFile ship the package transom itself, and"
-    " what it needs must be there"
+    "let PYSPARK_PYTHON or spark.pyspark.python name a Python that has it, on every machine, before the session starts,"
+    " or ship one (spark.archives); spark.submit.pyFiles and addPyFile ship transom alone, without what it needs"
 )
 
 _known: weakref.WeakSet[SparkContext] = weakref.WeakSet()
@@ -96,10 +95,11 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
             raise _cannot_import(f"{told} ({host})")
     _known.add(spark.sparkContext)
     for host, kind, path in found:
-        what = next((f"the folder of {each}, '{wanted.folders[each]}'," for each in paths if paths[each] == path), "")
         if kind == "unseen":
+            what = next((each for each in paths if paths[each] == path), None)
+            named = f"'{show(path)}'" if what is None else f"the folder of {what}, '{wanted.folders[what]}',"
             raise SparkError(
-                f"{what or f'the file {show(path)!r}'} is not on a disk that the driver and the workers on {host} share",
+                f"{named} is not on a disk that the driver and the workers on {host} share",
                 remedy="choose a folder on a disk that all machines have at the same place",
             )
 
