@@ -30,21 +30,25 @@ class Step:
 
 @dataclass(frozen=True)
 class OnStandalone:
+    """`watched` are the folders that steps may write to; the driver runs in the first one."""
+
     master: str
     hdfs: str
-    folder: str
+    watched: tuple[str, ...]
     steps: tuple[Step, ...]
     python: str = sys.executable
 
     def run(self, patience: float) -> dict[str, str]:
-        """What went wrong with each step, by its name; and `hdfs`: what there is in HDFS in the end."""
-        became = Path(self.folder, "became")
-        order = Path(self.folder, "order.json")
+        """What went wrong with each step, by its name, and what it left; `hdfs`: what is there in the end."""
+        became = Path(self.watched[0], "became")
+        order = Path(self.watched[0], "order.json")
         order.write_text(json.dumps(asdict(self)))
         path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
         variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1")
         command = [sys.executable, "-m", "tests.runtimes.spark.on_standalone", str(order)]
-        done = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, timeout=patience)
+        done = subprocess.run(
+            command, cwd=self.watched[0], env=variables, capture_output=True, text=True, timeout=patience
+        )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         found: dict[str, str] = json.loads(became.read_text())
         return found
@@ -74,16 +78,22 @@ def main(order: str) -> None:
     spark = builder.getOrCreate()
     became = {}
     for step in (Step(**each) for each in given["steps"]):
+        before = files(given["watched"])
         try:
             run_step(Session(spark=spark), step)
             became[step.name] = ""
         except TransomError as error:
-            became[step.name] = f"{type(error).__name__}: {error}"
+            left = sorted(files(given["watched"]) - before)
+            became[step.name] = f"{type(error).__name__}: {error}" + (f" and left {left}" if left else "")
     root = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("/")  # type: ignore[union-attr]
     found = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
     became["hdfs"] = " ".join(each.getPath().getName() for each in found)
     spark.stop()
-    Path(given["folder"], "became").write_text(json.dumps(became))
+    Path(given["watched"][0], "became").write_text(json.dumps(became))
+
+
+def files(folders: list[str]) -> set[str]:
+    return {str(path) for folder in folders for path in Path(folder).rglob("*")}
 
 
 def run_step(session: Session, step: Step) -> None:

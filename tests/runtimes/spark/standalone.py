@@ -73,11 +73,10 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         started.append(_java(f"{jars}/*:{CLASS_PATH}", [HDFS, *options], hdfs))
         master = folder / "master"
         master.mkdir()
-        at_loopback = ["--host", "127.0.0.1", "--webui-port", "0"]
-        started.append(_java(CLASS_PATH, [MASTER, *at_loopback, "--port", "0"], master))
+        started.append(_java(CLASS_PATH, [MASTER, "--host", "127.0.0.1", "--webui-port", "0", "--port", "0"], master))
         address = _said(master, r"Starting Spark master at (spark://\S+)", started[1])
         for number in (1, 2):
-            started.append(_worker(folder / f"worker-{number}", address, at_loopback, shared))
+            started.append(_worker(folder / f"worker-{number}", address, f"127.0.0.{number + 1}", shared))
         for worker in ("worker-1", "worker-2"):
             _said(folder / worker, "Successfully registered with (master)", started[-1])
         port = _said(hdfs, r"namenode_port\W+(\d+)", started[0], "details")
@@ -88,7 +87,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
 def minicluster() -> Path:
     """A folder with HDFS in it, of the version that PySpark has the client of; fetched from Maven Central once."""
     (version,) = re.findall(r"^hadoop-client-api-(.+)\.jar$", "\n".join(_names(SPARK / "jars")), re.MULTILINE)
-    jars = JARS / version
+    jars: Path = JARS / version
     if not jars.exists():
         fresh = JARS / f"{version}.{os.getpid()}"
         fresh.mkdir(parents=True)
@@ -120,7 +119,8 @@ def _names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
-def _worker(folder: Path, master: str, at: Sequence[str], shared: Path) -> subprocess.Popen[bytes]:
+def _worker(folder: Path, master: str, host: str, shared: Path) -> subprocess.Popen[bytes]:
+    """At an address of its own: Spark would read what another worker of the same host has on its disk."""
     own, hidden = folder / "tmp", Path(tempfile.gettempdir())
     namespaces = _namespaces()
     seen = own if namespaces is None else hidden
@@ -132,7 +132,9 @@ def _worker(folder: Path, master: str, at: Sequence[str], shared: Path) -> subpr
         kept = {path for path in (shared, ROOT, Path(sys.prefix), SPARK) if path.is_relative_to(hidden)}
         before = [*namespaces, "sh", "-c", ALONE, "sh", str(hidden), str(own), ":".join(map(str, sorted(kept)))]
     variables = {"HOME": str(seen / "home"), "TMPDIR": str(seen), "SPARK_LOCAL_DIRS": str(seen / "local")}
-    program = [WORKER, *at, "--port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(seen / "work"), master]
+    variables["SPARK_LOCAL_IP"] = host
+    size = ["--cores", "1", "--memory", "1g"]
+    program = [WORKER, "--host", host, "--webui-port", "0", *size, "--work-dir", str(seen / "work"), master]
     return _java(CLASS_PATH, program, folder, before, **variables)
 
 

@@ -42,7 +42,7 @@ from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import cause, read_back
-from transom.runtimes.spark.workers import Needs, check_workers, on_one_machine
+from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
 
 Definition = StreamDefinition | TableDefinition
 
@@ -51,7 +51,6 @@ BATCH_ROWS: Final = 1 << 17
 
 FOLLOW_EVERY: Final = "100 milliseconds"
 """How often a query that follows its inputs looks for more."""
-
 
 _LOOK: Final = 0.05
 
@@ -365,9 +364,7 @@ class SparkQuery:
         if self._checkpoint is not None:
             return self._checkpoint
         if self._scratch is None:
-            if not self._alone:
-                temporary = {"temporary files, which a query without a checkpoint uses": tempfile.gettempdir()}
-                check_workers(self.spark, lambda: Needs(temporary))
+            check_temporary_files(self.spark)
             self._scratch = tempfile.mkdtemp(prefix="transom-query-")
         return self._scratch
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -102,6 +103,13 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
                 f"{named} is not on a disk that the driver and the workers on {host} share",
                 remedy="choose a folder on a disk that all machines have at the same place",
             )
+
+
+def check_temporary_files(spark: SparkSession) -> None:
+    """A query without a checkpoint has its state among the temporary files, which machines do not share as a rule."""
+    if not on_one_machine(spark):
+        what = "temporary files, where a query without a checkpoint has its state"
+        check_workers(spark, lambda: Needs({what: tempfile.gettempdir()}))
 
 
 def _asked(spark: SparkSession, tokens: set[str], files: Mapping[str, int]) -> list[tuple[str, str, str]]:
