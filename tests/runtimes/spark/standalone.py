@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -46,7 +46,6 @@ done
 mount --rbind "$own" "$hidden"
 exec "$@"
 """
-"""Runs a command where `hidden` is the folder `own`, but for the folders `kept` in it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         for worker in ("worker-1", "worker-2"):
             _said(folder / worker, "Successfully registered with (master)", started[-1])
         port = _said(hdfs, r"namenode_port\W+(\d+)", started[0], "details")
-        yield Standalone(address, f"hdfs://127.0.0.1:{port}", shared, _namespaces() is not None)
+        yield Standalone(address, f"hdfs://127.0.0.1:{port}", shared, namespaces() is not None)
 
 
 @cache
@@ -122,15 +121,15 @@ def _names(folder: Path) -> list[str]:
 def _worker(folder: Path, master: str, host: str, shared: Path) -> subprocess.Popen[bytes]:
     """At an address of its own: Spark would read what another worker of the same host has on its disk."""
     own, hidden = folder / "tmp", Path(tempfile.gettempdir())
-    namespaces = _namespaces()
-    seen = own if namespaces is None else hidden
+    unshared = namespaces()
+    seen = own if unshared is None else hidden
     for name in ("home", "work", "local"):
         (own / name).mkdir(parents=True)
     before: list[str] = []
-    if namespaces is not None:
+    if unshared is not None:
         assert shared.is_relative_to(hidden), "tests have their folders among the temporary files"
         kept = {path for path in (shared, ROOT, Path(sys.prefix), SPARK) if path.is_relative_to(hidden)}
-        before = [*namespaces, "sh", "-c", ALONE, "sh", str(hidden), str(own), ":".join(map(str, sorted(kept)))]
+        before = alone(unshared, hidden, own, kept)
     variables = {"HOME": str(seen / "home"), "TMPDIR": str(seen), "SPARK_LOCAL_DIRS": str(seen / "local")}
     variables["SPARK_LOCAL_IP"] = host
     size = ["--cores", "1", "--memory", "1g"]
@@ -138,8 +137,13 @@ def _worker(folder: Path, master: str, host: str, shared: Path) -> subprocess.Po
     return _java(CLASS_PATH, program, folder, before, **variables)
 
 
+def alone(unshared: Sequence[str], hidden: Path, own: Path, kept: Iterable[Path] = ()) -> list[str]:
+    """What to write before a command so that the folder `hidden` is the folder `own` to it, but for what is kept."""
+    return [*unshared, "sh", "-c", ALONE, "sh", str(hidden), str(own), ":".join(map(str, sorted(kept)))]
+
+
 @cache
-def _namespaces() -> tuple[str, ...] | None:
+def namespaces() -> tuple[str, ...] | None:
     """The command that gives a process mounts of its own, if the machine allows it."""
     for options in (("--mount",), ("--mount", "--map-root-user")):
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import site
 import sys
 import weakref
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.runtimes.spark.standalone import alone, namespaces
 from transom import Session, __version__
 from transom.core.errors import SparkError
 from transom.runtimes.spark import workers
-from transom.runtimes.spark.workers import check_workers
+from transom.runtimes.spark.workers import Needs, check_workers
 
 DAEMON = "spark.python.daemon.module"
 
@@ -73,3 +75,55 @@ def test_workers_without_a_python(fresh: SparkSession, monkeypatch: pytest.Monke
     monkeypatch.setattr(fresh.sparkContext, "pythonExec", "/no/such/python")
     with pytest.raises(SparkError, match='cannot import transom: Cannot run program "/no/such/python"'):
         check_workers(fresh)
+
+
+@pytest.fixture
+def cluster(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """A session that is asked what it is asked on a cluster."""
+    monkeypatch.setattr(workers, "on_one_machine", lambda spark: False)
+    return spark
+
+
+def test_folders_and_files_that_workers_see(cluster: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("seven b")
+    check_workers(cluster, lambda: Needs({"the checkpoint": f"{tmp_path}/not/yet"}, {f"{tmp_path}/there": 7}))
+    assert os.listdir(tmp_path) == ["there"], "nothing is left of the question"
+    with pytest.raises(SparkError, match=f"'{tmp_path}/there' is not on a disk that the driver and the workers on"):
+        check_workers(cluster, lambda: Needs({}, {f"{tmp_path}/there": 8}))
+    check_workers(cluster, lambda: Needs({}, {f"{tmp_path}/gone": 8}))
+
+
+def test_what_workers_do_not_see_is_refused_before_anything_is_written(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unshared = namespaces()
+    if unshared is None:
+        pytest.skip("this machine has no mount namespaces for its users: all workers see what the driver sees")
+    shared, hidden, own, python = (tmp_path / name for name in ("shared", "hidden", "own", "python"))
+    for folder in (shared, hidden, own):
+        folder.mkdir()
+        (folder / "in.csv").write_text("ts,k\n2024-05-01 12:00:00,1\n")
+    (own / "in.csv").unlink()
+    command = shlex.join([*alone(unshared, hidden, own), sys.executable])
+    python.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    python.chmod(0o700)
+    monkeypatch.setattr(cluster.sparkContext, "pythonExec", str(python))
+    for source, sink, checkpoint, named in (
+        (shared, shared, hidden, f"the folder of the checkpoint, '{hidden}/checkpoint',"),
+        (shared, hidden, shared, f"the folder of the sink '{hidden}/out/', '{hidden}/out',"),
+        (hidden, shared, shared, f"'{hidden}/in.csv'"),
+    ):
+        session = Session(spark=cluster)
+        text = f"""
+            CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts)
+                WITH (connector = 'files', path = '{source}/in.csv');
+            CREATE SINK out WITH (connector = 'files', path = '{sink}/out/', format = 'csv');
+            INSERT INTO out SELECT k FROM s;
+        """
+        with pytest.raises(SparkError) as raised:
+            session.assemble(session.prepare(text), checkpoint=f"{checkpoint}/checkpoint")
+        assert raised.value.what.startswith(f"{named} is not on a disk that the driver and the workers on ")
+        assert [os.listdir(folder) for folder in (shared, hidden, own)] == [["in.csv"], ["in.csv"], []]
+    with pytest.raises(SparkError, match="temporary files"):
+        monkeypatch.setattr(workers.tempfile, "gettempdir", lambda: str(hidden))
+        workers.check_temporary_files(cluster)

@@ -12,7 +12,7 @@ import re
 import secrets
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -85,8 +85,12 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
     wanted = Needs() if alone else needs()
     with ExitStack() as stack:
         tokens = {what: stack.enter_context(_token(folder)) for what, folder in wanted.folders.items()}
-        paths = {what: token for what, token in tokens.items() if token is not None}
-        found = _asked(spark, set(paths.values()), wanted.files)
+        named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
+        looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
+        found = _asked(spark, looked_for)
+        # A file may have gone since it was listed, for everybody.
+        unseen = [(host, looked_for[int(place)][0]) for host, kind, place in found if kind == "unseen"]
+        unseen = [(host, path) for host, path in unseen if os.path.exists(path)]
     for host, kind, told in found:
         if kind == "version" and told != __version__:
             raise SparkError(
@@ -95,14 +99,11 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         if kind == "import":
             raise _cannot_import(f"{told} ({host})")
     _known.add(spark.sparkContext)
-    for host, kind, path in found:
-        if kind == "unseen":
-            what = next((each for each in paths if paths[each] == path), None)
-            named = f"'{show(path)}'" if what is None else f"the folder of {what}, '{wanted.folders[what]}',"
-            raise SparkError(
-                f"{named} is not on a disk that the driver and the workers on {host} share",
-                remedy="choose a folder on a disk that all machines have at the same place",
-            )
+    for host, path in unseen:
+        raise SparkError(
+            f"{named.get(path) or repr(show(path))} is not on a disk that the driver and the workers on {host} share",
+            remedy="choose a folder on a disk that all machines have at the same place",
+        )
 
 
 def check_temporary_files(spark: SparkSession) -> None:
@@ -112,8 +113,8 @@ def check_temporary_files(spark: SparkSession) -> None:
         check_workers(spark, lambda: Needs({what: tempfile.gettempdir()}))
 
 
-def _asked(spark: SparkSession, tokens: set[str], files: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """(host, kind, what) of all that workers had to tell."""
+def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    """(host, kind, what) of all that workers had to tell, `unseen` with the number of a path."""
 
     # It travels as it is: where Transom cannot be imported, nothing of it could be loaded.
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,9 +131,9 @@ def _asked(spark: SparkSession, tokens: set[str], files: Mapping[str, int]) -> l
             told.append(("version", transom.__version__))
         except ImportError as error:
             told.append(("import", str(error)))
-        for path, size in (*((token, 0) for token in tokens), *files.items()):
+        for place, (path, size) in enumerate(looked_for):
             if not os.path.isfile(path) or os.path.getsize(path) < size:
-                told.append(("unseen", path))
+                told.append(("unseen", str(place)))
         for _ in batches:
             pass
         host = socket.gethostname()
