@@ -28,6 +28,7 @@ ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     ("testing", "session"): "what tests offer to users is made of the public face",
     (PACKAGE, "session"): "the package itself offers the session",
     ("cli", PACKAGE): "the package knows its version",
+    ("runtimes.spark", PACKAGE): "workers must have the driver's version",
     (PACKAGE, "cli"): "`python -m transom` is the command line",
 }
 """Arrows that the floors do not show, each with its reason."""

@@ -16,6 +16,7 @@ from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
+from tests.planted.bugs_of_spark import SPARK
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
 
@@ -41,4 +42,5 @@ BUGS: Final = (
     *STEPS,
     *CHECKPOINTS,
     *FILES,
+    *SPARK,
 )

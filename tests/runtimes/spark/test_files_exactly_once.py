@@ -16,7 +16,7 @@ from tests.runtimes.spark.driven import leftovers, shown, standing
 from tests.runtimes.spark.killable import program
 from transom.connectors.files_sink import OpenFiles
 from transom.connectors.open import open_source
-from transom.core.errors import CheckpointError
+from transom.core.errors import CheckpointError, SparkError
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
 from transom.runtimes.spark.query import SparkQuery
@@ -173,6 +173,19 @@ def test_a_damaged_checkpoint_is_refused(spark: SparkSession, tmp_path: Path, br
         query_of(spark, folder, "items").run()
     assert raised.value.remedy is not None and "checkpoint" in raised.value.remedy
     assert str(folder / "checkpoint") in raised.value.what and "Exception" not in raised.value.what, raised.value
+
+
+def test_a_failure_whose_text_tells_the_plan_is_no_damage(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's text names the checkpoint, as it shows the plan and its settings."""
+    name = "spark.sql.streaming.stateStore.providerClass"
+    rocks = spark.conf.get(name) or ""
+    spark.conf.set(name, rocks.replace("RocksDB", "HDFSBacked"))
+    try:
+        with pytest.raises(SparkError, match="is not supported by TransformWithState") as raised:
+            query_of(spark, tmp_path, "items").run()
+    finally:
+        spark.conf.set(name, rocks)
+    assert "empty checkpoint" not in str(raised.value)
 
 
 def test_the_checkpoint_of_another_query_is_refused_before_anything_is_touched(

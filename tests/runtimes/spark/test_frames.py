@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.memory import MemorySink, MemorySource
@@ -152,6 +153,17 @@ def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: Spa
     with pytest.raises(EvaluationError, match="seven") as caught:
         run(spark, one, s=frame(spark, tmp_path / "s", batches))
     assert caught.value.query is not None and "SUM(CAST(a AS INTEGER))" in caught.value.query
+
+
+def test_an_error_within_a_query_of_the_users_own_is_told_in_words(spark: SparkSession, tmp_path: Path) -> None:
+    one = planned(S, "ISTREAM(SELECT CAST(a AS INTEGER) AS n FROM s)")
+    frames = {"s": frame(spark, tmp_path / "s", [[(1, 1, "seven")]])}
+    answer = SparkQuery(one, spark, no_rows, lambda schema, parts: MemorySink(schema), frames=frames).dataframe()
+    writer = answer.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "cp"))
+    with pytest.raises(StreamingQueryException) as caught:
+        writer.trigger(availableNow=True).start().awaitTermination()
+    told = str(caught.value)
+    assert "'seven'" in told and told.index("'seven'") < told.index("<<transom ")
 
 
 def test_a_frame_that_does_not_stream_is_refused(spark: SparkSession) -> None:

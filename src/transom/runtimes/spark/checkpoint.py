@@ -19,14 +19,27 @@ from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.core.location import file_uri
 from transom.planner.fingerprint import of_another_plan
+from transom.runtimes.spark.worker_errors import exceptions, without_class
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PLAN: Final = "plan"
 _DECISIONS: Final = "decisions.json"
 
-_OF_STATE: Final = re.compile(r"CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION_FAILED")
-_NO_DAMAGE: Final = re.compile(r"No space left|Permission denied", re.IGNORECASE)
-_CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w.$]+(?:Exception|Error): )?")
+_OF_STATE: Final = re.compile(
+    r"\[(CANNOT_LOAD_STATE_STORE\.(AUTO_SNAPSHOT_REPAIR_FAILED|CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT|CANNOT_READ_\w+"
+    r"|INVALID_CHECKPOINT_LINEAGE|UNEXPECTED_FILE_SIZE)|CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED|MALFORMED_LOG_FILE"
+    r"|STATE_STORE_ROW_CHECKSUM_VERIFICATION_FAILED|STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
+    r"|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)\]"
+)
+"""Spark's names for state and logs that are lost or spoilt."""
+
+_OF_A_FILE: Final = re.compile(
+    r"Checksum error|does not exist|No such file|NoSuchFileException|EOFException|Incomplete log"
+)
+_NO_DAMAGE: Final = re.compile(
+    r"No space left|Permission denied|Too many open files|Disk quota|Read-only file system|Input/output error",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -148,7 +161,10 @@ def begun(folder: str) -> bool:
 
 
 def damage(error: str, folder: str) -> CheckpointError | None:
-    """Spark's error as one of the checkpoint, if it is one: if it names a file of it, or state that cannot be loaded.
+    """Spark's error as one of the checkpoint, if its exceptions say that state or a file of it is lost or spoilt.
+
+    What else the text holds says nothing: it tells the plan and the settings of the query, whatever went wrong. And an
+    exception may name the checkpoint for other reasons; whoever throws it away for one of those loses good state.
 
     >>> text = "Job aborted\\n  at x.y\\nCaused by: java.io.FileNotFoundException: File /c/spark/state/2 does not exist"
     >>> print(damage(text, "/c"))
@@ -156,13 +172,13 @@ def damage(error: str, folder: str) -> CheckpointError | None:
       put it back from a copy, or start with an empty checkpoint folder
     >>> damage(text, "/d")
     """
-    lines = [line.strip() for line in error.splitlines()]
-    named = [line for line in lines if f"{folder}/" in line and not line.startswith(("at ", "File "))]
-    known = named or [line for line in lines if _OF_STATE.search(line)]
-    if not known or _NO_DAMAGE.search(error):
+    told = exceptions(error)
+    of_files = [line for line in told if f"{folder}/" in line and _OF_A_FILE.search(line)]
+    known = of_files or [line for line in told if _OF_STATE.search(line)]
+    if not known or any(_NO_DAMAGE.search(line) for line in told):
         return None
     # The last cause is the first thing that went wrong.
     return CheckpointError(
-        f"the checkpoint cannot be gone on with: {_CAUSE.sub('', known[-1])[:500]}",
+        f"the checkpoint cannot be gone on with: {without_class(known[-1])[:500]}",
         remedy="put it back from a copy, or start with an empty checkpoint folder",
     )

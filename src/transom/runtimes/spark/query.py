@@ -39,7 +39,8 @@ from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
-from transom.runtimes.spark.worker_errors import first_line, read_back
+from transom.runtimes.spark.worker_errors import cause, read_back
+from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
 from transom.state.scratch import Scratch
 
 Definition = StreamDefinition | TableDefinition
@@ -120,8 +121,7 @@ class SparkQuery:
         self._older: list[Scratch] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
-        self._alone = (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
-        """Whether all work is done in the driver's own process, so that there are no executors that may die."""
+        self._alone = on_one_machine(spark)
         self._depot = Depot()
         self._cargo: Scratch | None = None
         self.guard = Guard()
@@ -395,6 +395,7 @@ class SparkQuery:
         if self._checkpoint is not None:
             return self._checkpoint
         if self._scratch is None:
+            check_temporary_files(self.spark)
             self._scratch = Scratch("query")
         return self._scratch.path
 
@@ -421,6 +422,6 @@ class SparkQuery:
         if found is None and self._checkpoint is not None:
             found = damage(str(error), os.path.abspath(self._checkpoint))
         if found is None:
-            found = SparkError(f"Spark gave the query up: {first_line(str(error))}", remedy="the log tells more")
+            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log tells more")
         found.query = self._planned.statement.text
         return found

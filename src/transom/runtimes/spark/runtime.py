@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from transom.core.errors import OptionError, SourceError
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
+from transom.planner.operator import scanned
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
@@ -30,6 +32,7 @@ from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
 from transom.runtimes.spark.types import schema_of
+from transom.runtimes.spark.workers import Needs, check_workers
 
 
 class SparkRuntime:
@@ -71,6 +74,7 @@ class SparkRuntime:
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
             )
+        self._check(orders, terms)
         folder = None if terms.checkpoint is None else CheckpointFolder(terms.checkpoint)
         try:
             if folder is not None:
@@ -84,6 +88,27 @@ class SparkRuntime:
             if folder is not None:
                 folder.release()
             raise
+
+    def _check(self, orders: Sequence[Order], terms: Terms) -> None:
+        """Before anything is written; workers of a session of our own are started on this machine, by this Python."""
+        if self._given is None:
+            return
+
+        def needs() -> Needs:
+            sources = [source for order in orders for source in self._sources(order.planned)]
+            written = (
+                [] if terms.on_batch is not None else [order.open_sink for order in orders if order.emit != "latest"]
+            )
+            return Needs.of(sources, written, terms.checkpoint)
+
+        check_workers(self._given, needs)
+
+    def _sources(self, planned: Planned) -> list[StreamDefinition | TableDefinition]:
+        """The definitions that a query reads itself."""
+        assert planned.root is not None
+        read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
+        named = [planned.catalogue.relations[name] for name in sorted(read - self._inputs.frames.keys())]
+        return [one for one in named if isinstance(one, StreamDefinition | TableDefinition)]
 
     def _units(self, orders: Sequence[Order], terms: Terms) -> list[SparkQuery]:
         """Queries on the same join are one streaming query; those that tell snapshots stay alone."""
@@ -102,6 +127,7 @@ class SparkRuntime:
 
     def open(self, terms: Terms) -> SparkRun:
         def make(order: Order, asked: Sharable | None) -> SparkQuery:
+            self._check([order], terms)
             if asked is None or order.emit == "latest" or self._reads_frames(asked):
                 return self._query(order, terms)
             place = Place(self.spark, self._inputs.open, terms, open=True)
@@ -114,6 +140,7 @@ class SparkRuntime:
         return any(scan.name.lower() in self._inputs.frames for scan in asked.scans)
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
+        self._check([], Terms())
         most: list[int] = []
 
         def watch(query: SparkQuery) -> None:

@@ -1,7 +1,8 @@
 """Errors of workers, on their way to the user.
 
 A worker's error reaches the driver as a text within texts of the JVM. So that it arrives as what it was, it is written
-down between two marks, and read back from whatever is around it.
+down between two marks, and read back from whatever is around it. What a person reads comes first: with a DataFrame it
+is the user's own streaming query that fails, and its text is all that is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from transom.core.errors import SparkError, TransomError
 
 _OPEN: Final = "<<transom "
 _CLOSE: Final = " transom>>"
-_MARKED: Final = re.compile(re.escape(_OPEN) + r"(.*?)" + re.escape(_CLOSE), re.DOTALL)
+_MARKED: Final = re.compile(re.escape(_OPEN) + r"([0-9a-f]+)" + re.escape(_CLOSE))
+_PLAN: Final = "=== Streaming Query ==="
+"""Behind it Spark tells how the query was doing, with its plan."""
+
+_EXCEPTION: Final = re.compile(r"^(?:Caused by: |: )?(?=[\w.$]+(?:Exception|Error)(?::|$))")
+_CLASS: Final = re.compile(r"^[\w.$]+(?:Exception|Error): ")
 
 
 class ToldToTheDriver(Exception):
@@ -39,12 +45,17 @@ def marked(error: TransomError) -> str:
     """
     >>> read_back("Caused by: " + marked(errors.EvaluationError("no", remedy="yes")) + " at java.lang").remedy
     'yes'
+    >>> print(marked(errors.EvaluationError("no", remedy="yes")).partition("<<")[0])
+    no
+      yes
+    <BLANKLINE>
     """
     told = {
         "class": type(error).__name__, "what": error.what, "remedy": error.remedy, "operator": error.operator
     }  # fmt: skip
+    plain = str(error).replace(_OPEN, _OPEN.replace("<<", "< <"))  # it may quote a row, which may hold anything
     # Whatever the JVM does to line ends and quotes, letters and digits come through.
-    return _OPEN + json.dumps(told).encode().hex() + _CLOSE
+    return f"{plain}\n" + _OPEN + json.dumps(told).encode().hex() + _CLOSE
 
 
 def read_back(text: str) -> TransomError | None:
@@ -60,11 +71,31 @@ def read_back(text: str) -> TransomError | None:
     return error
 
 
-def first_line(text: str) -> str:
-    """What a text of the JVM says first, without the words that lead up to it.
+def exceptions(text: str) -> list[str]:
+    """What a text of the JVM says went wrong, one line an exception: the first is what came of it, the last the cause.
 
-    >>> first_line("An error occurred while calling o1.start.\\n: java.io.IOException: no chmod\\n\\tat x")
+    Where they were raised, and what Spark tells of the query and its plan, is left out.
+
+    >>> exceptions("Checksum error: /c/1\\n\\tat x.y\\nCaused by: a.BException: no\\n\\n=== Streaming Query ===\\nplan")
+    ['Checksum error: /c/1', 'a.BException: no']
+    """
+    lines = [line for line in text.partition(_PLAN)[0].splitlines() if line.strip()]
+    first, rest = lines[:1], lines[1:]
+    return [_EXCEPTION.sub("", line).strip() for line in (*first, *filter(_EXCEPTION.search, rest))]
+
+
+def without_class(exception: str) -> str:
+    """
+    >>> without_class("java.io.IOException: no chmod")
+    'no chmod'
+    """
+    return _CLASS.sub("", exception)
+
+
+def cause(text: str) -> str:
+    """The first thing that went wrong, by a text of the JVM.
+
+    >>> cause("An error occurred while calling o1.start.\\n: java.io.IOException: no chmod\\n\\tat x")
     'java.io.IOException: no chmod'
     """
-    lines = [line.removeprefix(": ").strip() for line in text.splitlines()]
-    return next((line for line in lines if line and not line.startswith("An error occurred while calling")), "")[:300]
+    return next(reversed(exceptions(text)), "")[:300]

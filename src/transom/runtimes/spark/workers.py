@@ -1,0 +1,185 @@
+"""Whether the workers of a session can do what a query asks of them, found out before anything is written.
+
+They must be able to import Transom, in the driver's version, and on a cluster they must see the folders that the driver
+sees: a checkpoint on a disk that is not shared would fall apart into pieces on all machines, each of which looks whole.
+A small job tells, on every executor that is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from transom import __version__
+from transom.connectors.file_target import FileTarget
+from transom.connectors.files_sink import OpenFiles
+from transom.connectors.listing import list_files, show
+from transom.core.errors import SparkError, TransomError
+from transom.core.location import local_path
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.program.run import OpenSink
+from transom.runtimes.spark.worker_errors import cause
+
+_MOST_FILES: Final = 16
+"""So many files of a source are looked for; the others lie beside them."""
+
+_IMPORT: Final = re.compile(r"No module named '?[\w.]+'?|Cannot run program \S+|PYTHON_VERSION_MISMATCH\] [^\n]*")
+_REMEDY: Final = (
+    "let PYSPARK_PYTHON or spark.pyspark.python name a Python that has it, on every machine, before the session starts,"
+    " or ship one (spark.archives); spark.submit.pyFiles and addPyFile ship transom alone, without what it needs"
+)
+
+_known: weakref.WeakSet[SparkContext] = weakref.WeakSet()
+"""Sessions whose workers can import what they need."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a query needs on the machines of its workers.
+
+    `folders` are written by driver and workers; they need not be there yet. `files` are read by workers.
+    """
+
+    folders: dict[str, str] = field(default_factory=dict)
+    """By what they are to the user."""
+    files: dict[str, int] = field(default_factory=dict)
+    """With the bytes that they have at least."""
+
+    @staticmethod
+    def of(
+        definitions: Iterable[StreamDefinition | TableDefinition], sinks: Iterable[OpenSink], checkpoint: str | None
+    ) -> Needs:
+        folders = {} if checkpoint is None else {"the checkpoint": checkpoint}
+        for sink in sinks:
+            if isinstance(sink, OpenFiles):
+                folders[f"the sink '{show(sink.properties.get('path', ''))}'"] = _folder_of(sink)
+        files: dict[str, int] = {}
+        for definition in definitions:
+            if definition.properties.get("connector", "").lower() == "files":
+                with suppress(TransomError):  # one that cannot be read is told by whoever reads it
+                    listed = list_files(local_path(definition.properties.get("path", "")), may_be_empty=True)
+                    files |= {os.path.abspath(each.path): each.size for each in listed[:_MOST_FILES]}
+        return Needs(folders, files)
+
+
+def on_one_machine(spark: SparkSession) -> bool:
+    """Whether all work is done in the driver's own process, so that there are no executors."""
+    return (spark.conf.get("spark.master") or "").partition("[")[0] == "local"
+
+
+def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> None:
+    """Refuse a session whose workers cannot do the work; they are asked once whether they have the package."""
+    alone = on_one_machine(spark)
+    if alone and spark.sparkContext in _known:
+        return
+    wanted = Needs() if alone else needs()
+    with ExitStack() as stack:
+        tokens = {what: stack.enter_context(_token(folder)) for what, folder in wanted.folders.items()}
+        named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
+        looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
+        found = _asked(spark, looked_for)
+        # A file may have gone since it was listed, for everybody.
+        unseen = [(host, looked_for[int(place)][0]) for host, kind, place in found if kind == "unseen"]
+        unseen = [(host, path) for host, path in unseen if os.path.exists(path)]
+    for host, kind, told in found:
+        if kind == "version" and told != __version__:
+            raise SparkError(
+                f"the workers on {host} have transom {told}, and the driver has {__version__}", remedy=_REMEDY
+            )
+        if kind == "import":
+            raise _cannot_import(f"{told} ({host})")
+    _known.add(spark.sparkContext)
+    for host, path in unseen:
+        raise SparkError(
+            f"{named.get(path) or repr(show(path))} is not on a disk that the driver and the workers on {host} share",
+            remedy="choose a folder on a disk that all machines have at the same place",
+        )
+
+
+def check_temporary_files(spark: SparkSession) -> None:
+    """A query without a checkpoint has its state among the temporary files, which machines do not share as a rule."""
+    if not on_one_machine(spark):
+        what = "temporary files, where a query without a checkpoint has its state"
+        check_workers(spark, lambda: Needs({what: tempfile.gettempdir()}))
+
+
+def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    """(host, kind, what) of all that workers had to tell, `unseen` with the number of a path."""
+
+    # It travels as it is: where Transom cannot be imported, nothing of it could be loaded.
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+        import socket
+
+        import pyarrow as pa
+
+        told = []
+        try:
+            import transom
+            import transom.runtimes.spark.host
+
+            told.append(("version", transom.__version__))
+        except ImportError as error:
+            told.append(("import", str(error)))
+        for place, (path, size) in enumerate(looked_for):
+            if not os.path.isfile(path) or os.path.getsize(path) < size:
+                told.append(("unseen", str(place)))
+        for _ in batches:
+            pass
+        host = socket.gethostname()
+        columns = [[host] * len(told), [kind for kind, _ in told], [what for _, what in told]]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], ["host", "kind", "what"]
+        )
+
+    tasks = 1 if on_one_machine(spark) else max(2, spark.sparkContext.defaultParallelism)
+    try:
+        rows = spark.range(0, tasks, 1, tasks).mapInArrow(look, "host string, kind string, what string").collect()
+    except Exception as error:  # of PySpark, or of the JVM itself
+        text = str(error)
+        missing = _IMPORT.search(text)
+        if missing is not None:
+            raise _cannot_import(missing[0].removeprefix("PYTHON_VERSION_MISMATCH] ")) from None
+        raise SparkError(f"the workers of the Spark session fail: {cause(text)}", remedy="the log tells more") from None
+    return sorted({(row.host, row.kind, row.what) for row in rows})
+
+
+def _cannot_import(why: str) -> SparkError:
+    return SparkError(f"the workers of the Spark session cannot import transom: {why}", remedy=_REMEDY)
+
+
+@contextmanager
+def _token(folder: str) -> Iterator[str | None]:
+    """A file that only this driver can have written there, or above where the folder is going to be.
+
+    None where the driver may not write: that is told by whoever wants to write there.
+    """
+    above = os.path.abspath(folder)
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    path = os.path.join(above, f".transom-{secrets.token_hex(16)}")
+    try:
+        open(path, "xb").close()
+    except OSError:
+        yield None
+        return
+    try:
+        yield path
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _folder_of(sink: OpenFiles) -> str:
+    return FileTarget.of(sink.properties, pa.schema([])).folder

@@ -1,0 +1,38 @@
+"""Planted bugs of the Spark runtime: what is asked of workers before a query begins, and what Spark's errors say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+SPARK: Final = (
+    Bug(
+        "folders_not_asked_for_on_a_cluster",
+        "runtimes/spark/runtime.py",
+        "check_workers(self._given, needs)",
+        "check_workers(self._given)",
+        "on machines without a shared disk the state of a query falls apart into pieces, and nobody says so",
+    ),
+    Bug(
+        "package_of_workers_not_looked_at",
+        "runtimes/spark/workers.py",
+        'if kind == "version" and told != __version__:',
+        'if kind == "version" and not told:',
+        "workers with another version of Transom compute by other rules",
+    ),
+    Bug(
+        "plan_taken_for_damage",
+        "runtimes/spark/worker_errors.py",
+        "(*first, *filter(_EXCEPTION.search, rest))",
+        "(*first, *rest)",
+        "a plan in the text of a failure is told as its cause",
+    ),
+    Bug(
+        "any_exception_that_names_the_checkpoint_is_damage",
+        "runtimes/spark/checkpoint.py",
+        'if f"{folder}/" in line and _OF_A_FILE.search(line)]',
+        'if f"{folder}/" in line]',
+        "whoever is short of file handles is told to start with an empty checkpoint folder",
+    ),
+)

@@ -1,0 +1,114 @@
+"""A driver of a standalone cluster in a process of its own: `python -m tests.runtimes.spark.on_standalone order.json`.
+
+It has a session as a user builds it, and does one step after the other; the file `became` tells how each went.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from transom import Session
+from transom.core.errors import TransomError
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A text of queries that is run, with a checkpoint or without; it is stopped after so many batches, or goes on."""
+
+    name: str
+    text: str
+    checkpoint: str | None = None
+    batches: int | None = None
+
+
+@dataclass(frozen=True)
+class OnStandalone:
+    """`watched` are the folders that steps may write to; the driver runs in the first one."""
+
+    master: str
+    hdfs: str
+    watched: tuple[str, ...]
+    steps: tuple[Step, ...]
+    python: str = sys.executable
+
+    def run(self, patience: float) -> dict[str, str]:
+        """What went wrong with each step, by its name, and what it left; `hdfs`: what is there in the end."""
+        became = Path(self.watched[0], "became")
+        order = Path(self.watched[0], "order.json")
+        order.write_text(json.dumps(asdict(self)))
+        path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1")
+        command = [sys.executable, "-m", "tests.runtimes.spark.on_standalone", str(order)]
+        done = subprocess.run(
+            command, cwd=self.watched[0], env=variables, capture_output=True, text=True, timeout=patience
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        found: dict[str, str] = json.loads(became.read_text())
+        return found
+
+
+def main(order: str) -> None:
+    from pyspark.sql import SparkSession
+
+    from transom.runtimes.spark import settings
+
+    given = json.loads(Path(order).read_text())
+    builder = SparkSession.builder.master(given["master"])
+    for setting in (*settings.NEEDED, *settings.WANTED):
+        builder = builder.config(setting.name, setting.value)
+    for name, value in {
+        "spark.hadoop.fs.defaultFS": given["hdfs"],
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", ""),
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    became = {}
+    for step in (Step(**each) for each in given["steps"]):
+        before = files(given["watched"])
+        try:
+            run_step(Session(spark=spark), step)
+            became[step.name] = ""
+        except TransomError as error:
+            left = sorted(files(given["watched"]) - before)
+            became[step.name] = f"{type(error).__name__}: {error}" + (f" and left {left}" if left else "")
+    root = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("/")  # type: ignore[union-attr]
+    found = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
+    became["hdfs"] = " ".join(each.getPath().getName() for each in found)
+    spark.stop()
+    Path(given["watched"][0], "became").write_text(json.dumps(became))
+
+
+def files(folders: list[str]) -> set[str]:
+    return {str(path) for folder in folders for path in Path(folder).rglob("*")}
+
+
+def run_step(session: Session, step: Step) -> None:
+    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint)
+    done = 0
+
+    def count(progress: object) -> None:
+        nonlocal done
+        done += 1
+        if done == step.batches:
+            run.stop()
+
+    run.listeners.append(count)
+    run.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

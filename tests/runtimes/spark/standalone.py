@@ -1,0 +1,203 @@
+"""A standalone cluster of Spark on this machine whose workers share one folder with the driver, and no other.
+
+A master and two workers, each a process of its own, and HDFS as the file system that paths without a scheme mean. What
+the workers have for temporary files, their home and their working folder is their own: in a mount namespace where the
+machine allows it (then they see an empty temporary folder where the driver has its files), in folders of their own
+otherwise. Everything listens on loopback only, and is killed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.runtimes.spark.processes import PATIENCE, descendants, kill, wait_for_end
+from transom.runtimes.spark.java import find_java
+from transom.runtimes.spark.jvm import CLASS_PATH, OPTIONS, SHORT, SPARK
+
+ROOT = Path(__file__).parents[3]
+JARS = Path(sys.prefix) / "hadoop-minicluster"
+"""What is fetched stays beside the environment."""
+
+HDFS = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
+MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+
+ALONE = r"""
+set -e
+hidden=$1; own=$2; kept=$3; shift 3
+mount --rbind "$own" "$own"
+for folder in $(echo "$kept" | tr : ' '); do
+    mkdir -p "$own${folder#"$hidden"}"
+    mount --rbind "$folder" "$own${folder#"$hidden"}"
+done
+mount --rbind "$own" "$hidden"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """`master` and `hdfs` are addresses; `shared` is the folder that all see."""
+
+    master: str
+    hdfs: str
+    shared: Path
+    hides: bool
+    """Whether workers see nothing of the driver's temporary folder but `shared`."""
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Standalone]:
+    """For as long as the block runs. A test is skipped where HDFS cannot be fetched."""
+    jars = minicluster()
+    shared = folder / "shared"
+    shared.mkdir()
+    with _ended() as started:
+        hdfs = folder / "hdfs"
+        hdfs.mkdir()
+        options = ["-nomr", "-format", "-datanodes", "1", "-nnport", "0", "-writeDetails", "details"]
+        started.append(_java(f"{jars}/*:{CLASS_PATH}", [HDFS, *options], hdfs))
+        master = folder / "master"
+        master.mkdir()
+        started.append(_java(CLASS_PATH, [MASTER, "--host", "127.0.0.1", "--webui-port", "0", "--port", "0"], master))
+        address = _said(master, r"Starting Spark master at (spark://\S+)", started[1])
+        for number in (1, 2):
+            started.append(_worker(folder / f"worker-{number}", address, f"127.0.0.{number + 1}", shared))
+        for worker in ("worker-1", "worker-2"):
+            _said(folder / worker, "Successfully registered with (master)", started[-1])
+        port = _said(hdfs, r"namenode_port\W+(\d+)", started[0], "details")
+        yield Standalone(address, f"hdfs://127.0.0.1:{port}", shared, namespaces() is not None)
+
+
+@cache
+def minicluster() -> Path:
+    """A folder with HDFS in it, of the version that PySpark has the client of; fetched from Maven Central once."""
+    (version,) = re.findall(r"^hadoop-client-api-(.+)\.jar$", "\n".join(_names(SPARK / "jars")), re.MULTILINE)
+    jars: Path = JARS / version
+    if not jars.exists():
+        fresh = JARS / f"{version}.{os.getpid()}"
+        fresh.mkdir(parents=True)
+        wanted = (
+            ("org.apache.hadoop", "hadoop-client-minicluster", version),
+            ("org.junit.jupiter", "junit-jupiter-api", "5.13.4"),
+            ("org.opentest4j", "opentest4j", "1.3.0"),
+        )
+        lines = (
+            f'<dependency org="{o}" name="{n}" rev="{r}" transitive="false" conf="default->master"/>'
+            for o, n, r in wanted
+        )
+        module = f'<info organisation="tests" module="hdfs"/><dependencies>{"".join(lines)}</dependencies>'
+        (fresh / "ivy.xml").write_text(f'<ivy-module version="2.0">{module}</ivy-module>')
+        fetch = ["org.apache.ivy.Main", "-cache", "cache", "-ivy", "ivy.xml", "-retrieve", "jars/[artifact].[ext]"]
+        command = [str(find_java().executable), "-cp", CLASS_PATH, *fetch]
+        done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=PATIENCE)
+        got = len(_names(fresh / "jars")) == len(wanted)
+        if got:
+            os.replace(fresh / "jars", jars)
+        shutil.rmtree(fresh)
+        if not got:
+            last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+            pytest.skip(f"hadoop-client-minicluster {version} cannot be had from Maven Central: {last}")
+    return jars
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+def _worker(folder: Path, master: str, host: str, shared: Path) -> subprocess.Popen[bytes]:
+    """At an address of its own: Spark would read what another worker of the same host has on its disk."""
+    own, hidden = folder / "tmp", Path(tempfile.gettempdir())
+    unshared = namespaces()
+    seen = own if unshared is None else hidden
+    for name in ("home", "work", "local"):
+        (own / name).mkdir(parents=True)
+    before: list[str] = []
+    if unshared is not None:
+        assert shared.is_relative_to(hidden), "tests have their folders among the temporary files"
+        kept = {path for path in (shared, ROOT, Path(sys.prefix), SPARK) if path.is_relative_to(hidden)}
+        before = alone(unshared, hidden, own, kept)
+    variables = {"HOME": str(seen / "home"), "TMPDIR": str(seen), "SPARK_LOCAL_DIRS": str(seen / "local")}
+    variables["SPARK_LOCAL_IP"] = host
+    size = ["--cores", "1", "--memory", "1g"]
+    program = [WORKER, "--host", host, "--webui-port", "0", *size, "--work-dir", str(seen / "work"), master]
+    return _java(CLASS_PATH, program, folder, before, **variables)
+
+
+def alone(unshared: Sequence[str], hidden: Path, own: Path, kept: Iterable[Path] = ()) -> list[str]:
+    """What to write before a command so that the folder `hidden` is the folder `own` to it, but for what is kept."""
+    return [*unshared, "sh", "-c", ALONE, "sh", str(hidden), str(own), ":".join(map(str, sorted(kept)))]
+
+
+@cache
+def namespaces() -> tuple[str, ...] | None:
+    """The command that gives a process mounts of its own, if the machine allows it."""
+    for options in (("--mount",), ("--mount", "--map-root-user")):
+        try:
+            mount = ["mount", "--rbind", "/proc", "/proc"]
+            subprocess.run(["unshare", *options, *mount], check=True, capture_output=True, timeout=PATIENCE)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        return ("unshare", *options)
+    return None
+
+
+def _java(
+    classes: str, program: Sequence[str], folder: Path, before: Sequence[str] = (), **variables: str
+) -> subprocess.Popen[bytes]:
+    """A small JVM in a folder, whose file `said` gets what it says."""
+    java = find_java()
+    small = ("-Xmx256m", *(option for option in OPTIONS if "log4j2" not in option), *SHORT)
+    home = {} if java.home is None else {"JAVA_HOME": str(java.home)}
+    spark = {"SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
+    with open(folder / "said", "wb") as said:
+        return subprocess.Popen(
+            [*before, str(java.executable), "-cp", classes, *small, *program],
+            cwd=folder,
+            env=os.environ | home | spark | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+
+
+def _said(folder: Path, pattern: str, process: subprocess.Popen[bytes], file: str = "said") -> str:
+    """The first group of a pattern in what a process says, as soon as it says it."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        text = (folder / file).read_text() if (folder / file).exists() else ""
+        found = re.search(pattern, text)
+        if found is not None:
+            return found[1]
+        assert process.poll() is None and time.monotonic() < end, (folder / "said").read_text()
+        time.sleep(0.05)
+
+
+@contextmanager
+def _ended() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Whatever becomes of the test, no process is left: neither those in the list nor those that they started."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        yield started
+    finally:
+        every = {pid for process in started for pid in (process.pid, *descendants(process.pid))}
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+        kill(every)
+        for process in started:
+            process.wait()
+        wait_for_end(every)
