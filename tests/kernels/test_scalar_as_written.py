@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_types_and_values_are_those_that_duckdb_infers(written: Written, text: s
     written.check(text)
 
 
-COLUMNS = {
+COLUMNS: dict[str, Sequence[str]] = {
     "number": "tsinhewdxf", "whole": "tsinh", "int": "tsi", "text": "v", "bool": "b", "date": ("da",),
     "moment": ("da", "ts"), "any": (*"btinhewdxfv", "da", "ts"),
 }  # fmt: skip

@@ -66,7 +66,7 @@ def _keys(spec: JoinAggregateSpec, totals: Totals, rows: Rows, group: Int64s) ->
 def _columns(spec: JoinAggregateSpec, rows: Rows, c: int, call: JoinCall, place: int, out: Results) -> list[pa.Array]:
     """The columns of a call; the first of them is column `place` of the schema."""
     made = int(out.fill[MADE])
-    top, hi, lo, n = (np.ascontiguousarray(words[c, :made]) for words in (out.top, out.hi, out.lo, out.n))
+    top, hi, lo, n = out.top[c, :made], out.hi[c, :made], out.lo[c, :made], out.n[c, :made]
     type_ = spec.schema.types[place] if place < len(spec.schema.types) else pa.int64()
     if call.function in ("min", "max"):
         return [_extreme(spec, rows, c, type_, hi, n)]

@@ -124,8 +124,8 @@ def _slice_from(text: Value, first: int, many: int | None) -> Value:
 
 
 def _slice(text: Value, start: int, stop: int | None) -> Value:
-    start, stop = (bound if bound is None else max(min(bound, MOST_BYTES), -MOST_BYTES) for bound in (start, stop))
-    return pc.utf8_slice_codeunits(text, start) if stop is None else pc.utf8_slice_codeunits(text, start, stop)
+    bounds = [max(min(bound, MOST_BYTES), -MOST_BYTES) for bound in (start, stop) if bound is not None]
+    return pc.utf8_slice_codeunits(text, *bounds)
 
 
 def _substring(text: str, start: int, count: int | None = None) -> str:

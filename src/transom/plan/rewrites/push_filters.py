@@ -101,7 +101,7 @@ def passes(predicate: Expression, window: WindowSpec) -> bool:
 def _tells_zeros_apart(expression: Expression) -> bool:
     """Whether it may have another value for -0.0 than for 0.0. Comparisons have not; what else there is, may."""
     if isinstance(expression, ColumnRef):
-        return pa.types.is_floating(expression.type)
+        return bool(pa.types.is_floating(expression.type))
     asked = expression.children
     if isinstance(expression, Call) and expression.function in _COMPARISONS:
         asked = tuple(child for child in asked if not isinstance(child, ColumnRef))
