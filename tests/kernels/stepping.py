@@ -19,7 +19,7 @@ from transom.core.time import FOREVER
 from transom.kernels.crew import Crew
 from transom.kernels.kernel import Step
 from transom.pipeline.registry import STATE_CLASSES
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import canonical, grouped
 from transom.state import codec
 from transom.state.holders import HolderPool
 
@@ -148,3 +148,8 @@ class Stepped:
 def snapshot(lives: Iterable[Life], instant: int) -> Counter[Values]:
     alive = [values for values, ta, te in lives if ta <= instant and (te is None or instant < te)]
     return Counter(canonical(values) for values in alive)
+
+
+def bag(lives: Iterable[Life], instant: int) -> Counter[Values]:
+    """The snapshot to those who take equal rows for one: of both zeros there is 0.0 alone."""
+    return Counter(map(grouped, snapshot(lives, instant).elements()))

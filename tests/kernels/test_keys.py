@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.kernels.stepping import batch
 from transom.kernels.key_index import KeyIndex
-from transom.kernels.keys import Keys, encode_keys, hash_words, single_word
-from transom.runtimes.reference.history import canonical, value_order
+from transom.kernels.keys import Keys, encode_keys, hash_words, normalised, single_word
+from transom.runtimes.reference.history import canonical, grouped, value_order
 
 NANS = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0x7FFFFFFFFFFFFFFF], dtype=np.uint64).view(np.float64)
 
@@ -52,12 +52,32 @@ def test_bytes_compare_as_the_values_do(table: tuple[list[pa.DataType], list[tup
     columns = batch(rows, types).columns
     keys = encode_keys(columns, len(rows))
     texts = texts_of(keys)
-    known = [canonical(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+    known = [grouped(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
     for a in range(len(rows)):
         assert keys.null[a] == (None in known[a])
         for b in range(len(rows)):
             assert (texts[a] == texts[b]) == (known[a] == known[b])
             assert (texts[a] < texts[b]) == (value_order(known[a]) < value_order(known[b]))
+            if texts[a] == texts[b]:
+                assert keys.hashes[a] == keys.hashes[b]
+
+
+@settings(max_examples=60)
+@given(tables())
+def test_with_signed_zeros_bytes_tell_them_apart_and_compare_as_before(
+    table: tuple[list[pa.DataType], list[tuple[Any, ...]]],
+) -> None:
+    types, rows = table
+    columns = batch(rows, types).columns
+    keys = encode_keys(columns, len(rows), signed_zeros=True)
+    texts = texts_of(keys)
+    known = [canonical(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+    shown = zip(*(column.to_pylist() for column in normalised(columns)), strict=True)
+    assert [canonical(row) for row in shown] == [grouped(row) for row in known]
+    for a in range(len(rows)):
+        for b in range(len(rows)):
+            assert (texts[a] == texts[b]) == (known[a] == known[b])
+            assert texts[a] <= texts[b] or value_order(known[a]) >= value_order(known[b])
             if texts[a] == texts[b]:
                 assert keys.hashes[a] == keys.hashes[b]
 

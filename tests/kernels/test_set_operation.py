@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
-from tests.kernels.stepping import Life, Relation, Stepped, Values, snapshot
+from tests.kernels.stepping import Life, Relation, Stepped, Values, bag
 from transom.kernels.set_operation import SetOperationKernel
 
 Bag = Counter[Values]
@@ -31,7 +31,7 @@ def test_multiplicities_at_every_instant(kind: str, all_: bool) -> None:
         inputs = [left] if kind == "distinct" else [left, right]
         stepped = Stepped(SetOperationKernel(kind, all_, SCHEMA), restart=restart).feed(inputs, cuts)
         for instant in range(LAST):
-            expected = MEANING[kind, all_](snapshot(left.lives, instant), snapshot(right.lives, instant))
+            expected = MEANING[kind, all_](bag(left.lives, instant), bag(right.lives, instant))
             assert stepped.snapshot(instant) == expected, instant
         assert stepped.state.shown.slots.in_use == len(stepped.open)
         assert stepped.holders.in_use == len(stepped.open) + sum(len(relation.waiting) for relation in inputs)
@@ -43,6 +43,13 @@ def test_a_value_that_is_handed_over_has_one_lifetime() -> None:
     lives: list[Life] = [(("a", 0.0), t, t + 3) for t in (0, 3, 6)]
     stepped = Stepped(SetOperationKernel("distinct", False, SCHEMA)).feed([Relation(lives, TYPES)], [2, 5, 12])
     assert stepped.all_lives() == [(("a", 0.0), 0, 9)]
+
+
+@pytest.mark.parametrize("values", [(-0.0, 0.0), (0.0, -0.0)])
+def test_both_zeros_are_one_value_whichever_came_first(values: tuple[float, float]) -> None:
+    lives: list[Life] = [(("a", value), t, t + 3) for t, value in enumerate(values)]
+    stepped = Stepped(SetOperationKernel("distinct", False, SCHEMA)).feed([Relation(lives, TYPES)], [1, 2, 9])
+    assert stepped.all_lives() == [(("a", 0.0), 0, 4)]
 
 
 def test_memory_is_that_of_the_values_alive() -> None:

@@ -15,7 +15,7 @@ from transom.core.delta import StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.table import ChangesTable, StaticTable
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import canonical, grouped
 
 TYPES = (pa.float64(), pa.string())
 SCHEMA = pa.schema([("k", TYPES[0]), ("v", TYPES[1])])
@@ -68,7 +68,7 @@ def by_definition(changes: list[Change], identity: tuple[int, ...], upsert: bool
     rejected: list[Change] = []
     for change in changes:
         t, key, value, sign = change
-        rows = alive.setdefault(canonical((key, value)[i] for i in identity), [])
+        rows = alive.setdefault(grouped((key, value)[i] for i in identity), [])
         if rows and (upsert or sign == "-"):
             old = rows.pop()
             lives.append((canonical(old[1:3]), old[0], t))
@@ -93,7 +93,7 @@ def test_rows_live_from_their_plus_to_their_minus(upsert: bool, signed: bool) ->
         assert stepped.all_lives() == lives
         assert repr(rejected) == repr(wrong)
         assert stepped.state.slots.in_use == len(stepped.open) == stepped.holders.in_use
-        keys = {canonical(row[i] for i in identity) for row, _, te in lives if te is None}
+        keys = {grouped(row[i] for i in identity) for row, _, te in lives if te is None}
         assert stepped.state.keys.slots.in_use == len(keys)
 
     check()

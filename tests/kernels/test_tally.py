@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.relations import CUTS, LAST, TYPES, relations
-from tests.kernels.stepping import Relation, Values, ints, snapshot
+from tests.kernels.stepping import Relation, Values, bag, ints
 from transom.kernels.tally import Steps, Tally
 from transom.pipeline.registry import STATE_CLASSES
 from transom.runtimes.reference.history import canonical
@@ -40,7 +40,7 @@ def test_each_entry_is_a_change_of_the_snapshots(
                 if t == instant:
                     assert was.tolist() != is_now.tolist() and was.tolist() == [counts[0][value], counts[1][value]]
                     counts[0][value], counts[1][value] = is_now.tolist()
-            assert +counts[0] == snapshot(left.lives, instant) and +counts[1] == snapshot(right.lives, instant)
+            assert +counts[0] == bag(left.lives, instant) and +counts[1] == bag(right.lives, instant)
         tally.forget_gone(steps)
         assert tally.keys.slots.in_use == len(+counts[0] | +counts[1])
         before = upto

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
-from tests.kernels.stepping import Relation, Stepped, Values, snapshot, values_of
+from tests.kernels.stepping import Relation, Stepped, Values, bag, values_of
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels import to_stream
@@ -29,7 +29,7 @@ def told(change: str, relation: Relation, cuts: list[int], restart: bool, slides
         out = stepped.step((relation.delta(stepped.holders, before, upto),), upto)
         assert all(before <= t < upto for t in out.t.tolist())
         found += zip(out.t.tolist(), values_of(out.values), strict=True)
-    alive = snapshot(relation.lives, LAST - 1)
+    alive = bag(relation.lives, LAST - 1)
     assert stepped.state.tally.keys.slots.in_use == len(alive)
     return found
 
@@ -37,8 +37,8 @@ def told(change: str, relation: Relation, cuts: list[int], restart: bool, slides
 def by_definition(change: str, relation: Relation, slides: tuple[int, ...] = ()) -> Told:
     found: Told = []
     for instant in range(LAST):
-        was = snapshot(relation.lives, instant - 1) if instant else Counter()
-        now = snapshot(relation.lives, instant)
+        was = bag(relation.lives, instant - 1) if instant else Counter()
+        now = bag(relation.lives, instant)
         if change == "rstream":
             told_now = any(instant % slide == 0 for slide in slides) if slides else now != was
             rows = now if told_now else Counter()

@@ -186,8 +186,8 @@ def test_partial_rows_hold_what_can_be_added_up() -> None:
     )
     (joined,) = merge.inputs
     assert joined.schema.names == [
-        "d", "rows", "count(x) count", "sum(x) count", "sum(x) high", "sum(x) low", "avg(f) count", "avg(f) digits",
-        "max(d)",
+        "d", "rows", "count(x) count", "sum(x) count", "sum(x) top", "sum(x) high", "sum(x) low", "avg(f) count",
+        "avg(f) digits", "max(d)",
     ]  # fmt: skip
     assert isinstance(merge.node, MergeAggregate) and merge.node.key_count == 1
 

@@ -282,6 +282,20 @@ AGGREGATE: Final = (
         "a SUM of floats is off by one in the last place at ties",
     ),
     Bug(
+        "sum_of_128_bits",
+        "kernels/aggregate/accumulate.py",
+        "sum_top[c, g] += over",
+        "sum_top[c, g] += 0",
+        "a SUM that has left 128 bits is another number, or no error",
+    ),
+    Bug(
+        "group_shows_the_zero_that_came_first",
+        "kernels/aggregate/aggregate.py",
+        "normalised([c.take(pa.array(brought)) for c in columns])",
+        "[c.take(pa.array(brought)) for c in columns]",
+        "the value of a group depends on rows that have gone",
+    ),
+    Bug(
         "integer_sum_of_64_bits",
         "kernels/aggregate/cells.py",
         "return _decimals(type_, hi, lo, (n > 0).astype(np.uint8))",

@@ -268,7 +268,7 @@ class Generator:
         if type_ == "text":
             return self.pick((f"UPPER({name})", f"{name} || 'x'", f"COALESCE({name}, 'none')")), "text"
         if type_ == "float":
-            return f"{name} * 2", "float"
+            return self.pick((f"{name} * 2", f"1 / {name}", f"-{name}")), "float"
         return f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END", "int"
 
     def where(self, columns: list[Column], percent: int) -> str:
@@ -286,6 +286,8 @@ class Generator:
             return self.pick((f"{name} = 'a'", f"{name} LIKE '%b%'", f"{name} IN ('a', '')", f"{name} <> 'a'"))
         if column.type == "bool":
             return name
+        if column.type == "float" and self.chance(25):
+            return f"1 / {name} > 0"  # of both zeros it is true of one
         other = [c.name for c in columns if c.type == column.type and c.name != name]
         right = self.pick([*other[:2], "1", "2"])
         return f"{name} {self.pick(('<', '<=', '>', '>=', '=', '<>'))} {right}"

@@ -18,7 +18,7 @@ from transom.core.time import to_datetime
 KEYS = (0, 1, 1, 2, None)
 TEXTS = ("a", "a", "b", "", "ab", "a text longer than sixteen bytes", None)
 NUMBERS = (0, 1, 2, 3, 5, -4, 2_147_483_000, None)
-FLOATS = (0.1, 0.2, 0.5, -0.0, 1e16, -1e16, 1.0, float("nan"), None, float("inf"), 3e-310)
+FLOATS = (0.1, 0.0, -0.0, 0.0, -0.0, 0.5, 1e16, -1e16, 1.0, float("nan"), None, float("inf"), 3e-310)
 DECIMALS = (Decimal("0.10"), Decimal("1.00"), Decimal("-2.50"), Decimal("9999.99"), None)
 ROW = (KEYS, TEXTS, NUMBERS, FLOATS, DECIMALS)
 

@@ -8,6 +8,10 @@ NaN last. Each column writes 0 for NULL, or 1 and then:
 - a text: its bytes, with 0 written as 0 255, and 0 0 at the end, so that no text is the beginning of another.
 
 The 64-bit hash of a single fixed-width column is a bijection of its value, so there equal hashes are equal keys.
+
+Whoever keeps a value for a key keeps the one that stands for all that are equal to it (`normalised`): an answer must
+not depend on which of them came first. Whoever looks for a row that is to be shown as it came tells -0.0 from 0.0
+(`signed_zeros`).
 """
 
 from __future__ import annotations
@@ -20,7 +24,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.kernels.columns import Array, Bytes, fixed_values, is_text, storage_dtype, text_parts, validity, values_in
+from transom.kernels.columns import (
+    Array,
+    Bytes,
+    fixed_array,
+    fixed_values,
+    is_text,
+    storage_dtype,
+    text_parts,
+    validity,
+    values_in,
+)
 from transom.kernels.copying import SLACK
 from transom.kernels.jit import jit
 
@@ -56,20 +70,44 @@ class _Prepared:
     data: Bytes | None = None
 
 
+def normalised(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """The columns with one zero and one NaN: of values that are equal as keys the one that stands for all of them.
+
+    >>> [str(value) for value in normalised([pa.array([-0.0, None, 1.5])])[0]]
+    ['0.0', 'None', '1.5']
+    """
+    return [_normalised(array) if pa.types.is_floating(array.type) else array for array in columns]
+
+
+def _normalised(array: pa.Array) -> pa.Array:
+    return fixed_array(array.type, one_of_equals(fixed_values(array)), validity(array))
+
+
+def one_of_equals(values: Array, signed_zeros: bool = False) -> Array:
+    """Floating numbers with one NaN and, unless zeros are signed, one zero."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+        found = values.copy() if signed_zeros else values + values.dtype.type(0.0)  # -0.0 + 0.0 is 0.0
+    np.copyto(found, np.nan, where=np.isnan(found))
+    return found
+
+
 def order_words(array: pa.Array) -> Hashes:
     """Values of a fixed-width column other than decimals as unsigned words in the same order."""
     return ordered(fixed_values(array))
 
 
-def ordered(values: Array) -> Hashes:
-    """Numbers as unsigned words in the same order."""
+def ordered(values: Array, signed_zeros: bool = False) -> Hashes:
+    """Numbers as unsigned words in the same order; with signed zeros -0.0 comes just before 0.0."""
     if values.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
-            doubles = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
-        bits = np.where(np.isnan(doubles), np.nan, doubles).view(np.uint64)
-        negative = (bits & _SIGN) != 0
-        return np.where(negative, ~bits, bits | _SIGN)
+        return ordered_doubles(one_of_equals(values, signed_zeros).astype(np.float64, copy=False))
     return values.astype(np.int64, copy=False).view(np.uint64) ^ _SIGN
+
+
+def ordered_doubles(values: npt.NDArray[np.float64]) -> Hashes:
+    """The same for doubles among which there is one NaN and one zero."""
+    bits = values.view(np.uint64)
+    negative = (bits & _SIGN) != 0
+    return np.where(negative, ~bits, bits | _SIGN)
 
 
 def single_word(columns: Sequence[pa.Array]) -> bool:
@@ -84,8 +122,8 @@ def hash_words(columns: Sequence[pa.Array]) -> tuple[Hashes, npt.NDArray[np.bool
     return mix_all(order_words(columns[0])), null
 
 
-def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
-    """The keys of all rows; no columns at all is one key for everything.
+def encode_keys(columns: Sequence[pa.Array], rows: int, *, signed_zeros: bool = False) -> Keys:
+    """The keys of all rows; no columns at all is one key for everything. With signed zeros -0.0 is not 0.0.
 
     >>> keys = encode_keys([pa.array([2, None, -1]), pa.array(["a", "b", ""])], 3)
     >>> texts = [bytes(keys.data[a:b]) for a, b in zip(keys.offsets, keys.offsets[1:])]
@@ -121,7 +159,7 @@ def encode_keys(columns: Sequence[pa.Array], rows: int) -> Keys:
             words = np.ascontiguousarray(values["hi"]).view(np.uint64) ^ _SIGN
             prepared.append(_Prepared(valid, words, np.ascontiguousarray(values["lo"])))
         else:
-            prepared.append(_Prepared(valid, ordered(values)))
+            prepared.append(_Prepared(valid, ordered(values, signed_zeros)))
     lengths += every
     offsets = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])

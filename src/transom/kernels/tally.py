@@ -19,7 +19,7 @@ import pyarrow as pa
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
-from transom.kernels.keys import encode_keys
+from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.mould import Places
 from transom.kernels.row_store import RowStore
@@ -66,7 +66,7 @@ class Tally:
         if len(brought):
             if len(brought) < len(batch):
                 columns = batch.take(pa.array(brought)).columns
-            self.values.write(keys[brought], columns)
+            self.values.write(keys[brought], normalised(columns))
             self.places.look(0, -1)
         return keys
 

@@ -6,7 +6,7 @@ as enter and leave at once are not mentioned. What is kept are the rows alive, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import FOREVER
 from transom.kernels.columns import fixed_array
 from transom.kernels.kernel import Step
+from transom.kernels.keys import normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.pipeline.answer import output_schema
@@ -51,6 +52,9 @@ class DirectChangesEmit:
         return state.lifetimes.due
 
     def write(self, state: AliveRows, rows: Delta, step: Step) -> pa.RecordBatch:
+        if self._floating:  # as they are compared
+            values = pa.RecordBatch.from_arrays(normalised(rows.values.columns), schema=rows.values.schema)
+            rows = replace(rows, values=values)
         left, te = self._leave(state, step.upto)
         short = np.flatnonzero(rows.te < step.upto)
         self._keep(state, rows, np.flatnonzero((rows.te >= step.upto) & (rows.te < FOREVER)))
@@ -71,6 +75,10 @@ class DirectChangesEmit:
     @cached_property
     def _out(self) -> pa.Schema:
         return output_schema("changes", self.schema)
+
+    @cached_property
+    def _floating(self) -> bool:
+        return any(map(pa.types.is_floating, self.schema.types))
 
     def _leave(self, state: AliveRows, upto: int) -> tuple[list[pa.Array], Int64s]:
         slots, te = state.lifetimes.leave(Ends(), upto)

@@ -78,8 +78,8 @@ def partial_columns(
 ) -> Schema:
     """The columns of partial rows: keys, join rows, and per call what can be added up exactly.
 
-    COUNT(*) needs nothing more. COUNT has its count, SUM and AVG the count and the sum: of whole numbers two words of
-    128 bits, of floating ones the digits of the exact sum. MIN and MAX have their value.
+    COUNT(*) needs nothing more. COUNT has its count, SUM and AVG the count and the sum: of whole numbers three words,
+    of floating ones the digits of the exact sum. MIN and MAX have their value.
     """
     columns = [Column(n, t) for n, t in zip(names, key_types, strict=False)]
     columns.append(Column("rows", BIGINT))
@@ -95,5 +95,5 @@ def partial_columns(
         if pa.types.is_floating(call.argument.type):
             columns.append(Column(f"{name} digits", pa.binary()))
         else:
-            columns += [Column(f"{name} high", BIGINT), Column(f"{name} low", BIGINT)]
+            columns += [Column(f"{name} {word}", BIGINT) for word in ("top", "high", "low")]
     return Schema(tuple(columns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -78,6 +79,8 @@ def _arithmetic(function: Function, arguments: Arguments) -> Expression:
     type_ = meeting_type(arguments)
     if type_ is None or not is_decimal(type_) or type_ == HUGEINT:
         return _both(function, arguments, type_)
+    if NULL in (left.type, right.type):
+        return Literal(None, NULL)
     return _decimal_arithmetic(name, left, right)
 
 
@@ -93,9 +96,6 @@ def _need_numbers(function: Function, arguments: Arguments) -> None:
 
 
 def _decimal_arithmetic(name: str, left: Expression, right: Expression) -> Expression:
-    if left.type == NULL or right.type == NULL:
-        known = right.type if left.type == NULL else left.type
-        left, right = coerce(left, known), coerce(right, known)
     (a_digits, a_scale), (b_digits, b_scale) = digits_of(left.type), digits_of(right.type)
     if name == "*":
         digits, scale = a_digits + b_digits, a_scale + b_scale
@@ -148,7 +148,15 @@ def _remainder(function: Function, arguments: Arguments) -> Expression:
     _need_numbers(function, arguments)
     if all(a.type == NULL for a in arguments):
         return Literal(None, BIGINT)
-    return _both(function, arguments, meeting_type(arguments))
+    type_ = meeting_type(arguments)
+    if type_ is not None and is_decimal(type_) and type_ != HUGEINT:
+        if any(a.type == NULL for a in arguments):
+            return Literal(None, NULL)
+        sizes = [digits_of(a.type) for a in arguments]
+        if max(digits - scale for digits, scale in sizes) + max(scale for _, scale in sizes) > MAX_DIGITS:
+            # No decimal holds both sides. They stay what they are: as floats they could be divided by 0.
+            return Call("%", arguments, DOUBLE)
+    return _both(function, arguments, type_)
 
 
 def _negate(function: Function, arguments: Arguments) -> Expression:
@@ -158,7 +166,9 @@ def _negate(function: Function, arguments: Arguments) -> Expression:
         return Literal(None, BIGINT)
     # -0.0 stays a call: as a literal it would equal 0.0, and one may not stand for the other.
     if isinstance(argument, Literal) and argument.value:
-        return Literal(-argument.value, _negated_type(argument))
+        # A Decimal with a minus before it would be rounded to the digits of Python's context.
+        value = argument.value.copy_negate() if isinstance(argument.value, Decimal) else -argument.value
+        return Literal(value, _negated_type(argument))
     return Call("negate", arguments, argument.type)
 
 
@@ -240,8 +250,8 @@ def _if(function: Function, arguments: Arguments) -> Expression:
 
 
 def _nullif(function: Function, arguments: Arguments) -> Expression:
-    value = settle(arguments[0])
-    return Case((_comparison(EQUAL, arguments),), (Literal(None, value.type),), value)
+    value, equal = arguments[0], _comparison(EQUAL, arguments)
+    return value if value.type == NULL else Case((equal,), (Literal(None, value.type),), value)
 
 
 def one_type(function: Function, arguments: Arguments) -> Expression:
@@ -251,6 +261,10 @@ def one_type(function: Function, arguments: Arguments) -> Expression:
         raise cannot_mix(function.name, arguments)
     type_ = INTEGER if type_ == NULL else type_
     return Call(function.name, tuple(coerce(a, type_) for a in arguments), type_)
+
+
+def _joined_texts(function: Function, arguments: Arguments) -> Expression:
+    return Literal(None, NULL) if any(a.type == NULL for a in arguments) else texts(function, arguments)
 
 
 def texts(function: Function, arguments: Arguments) -> Expression:
@@ -289,7 +303,7 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("is_null", "a IS NULL", "whether a is NULL", 1, 1, _is_null),
     Function("like", "text LIKE pattern [ESCAPE 'c']", "match with % and _", 2, 3, _like),
     Function("ilike", "text ILIKE pattern [ESCAPE 'c']", "match with % and _, small and capital alike", 2, 3, _like),
-    Function("||", "a || b", "both as one text; NULL when one is", 2, 2, texts),
+    Function("||", "a || b", "both as one text; NULL when one is", 2, 2, _joined_texts),
     Function("coalesce", "coalesce(a, ..)", "the first that is not NULL", 1, None, one_type, ("ifnull",)),
     Function("nullif", "nullif(a, b)", "NULL where they are equal, else a", 2, 2, _nullif),
     Function("if", "if(condition, a[, b])", "a where the condition is true, else b", 2, 3, _if),

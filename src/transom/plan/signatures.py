@@ -91,7 +91,7 @@ def _round(function: Function, arguments: Arguments) -> Expression:
     if not (isinstance(places, Literal) and (places.type == NULL or is_integer(places.type))):
         raise misfit(function, arguments, "write the number of places as a constant, as in round(x, 2)")
     if places.value is None:
-        return Literal(None, value.type)
+        return Literal(None, NULL if is_decimal(value.type) and value.type != HUGEINT else value.type)
     type_ = value.type
     whole = type_.precision - type_.scale if is_decimal(type_) else _MOST_PLACES
     if not -whole <= places.value <= _MOST_PLACES:

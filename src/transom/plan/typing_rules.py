@@ -85,13 +85,20 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def comparison_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type in which values of these types are compared: as `common_type`, but texts are read as the others."""
+    """The type in which values of these types are compared: as `common_type`, but texts are read as the others.
+
+    And no decimal loses a place, or what differs would be equal: one that has too many digits then is an error.
+    """
     others = [type_ for type_ in types if type_ not in (VARCHAR, NULL)]
     if not others:
         return VARCHAR if VARCHAR in types else NULL
     if any(is_float(t) or is_decimal(t) for t in others):
         others = [t for t in others if t != BOOLEAN] or others
-    return common_type(others)
+    found = common_type(others)
+    if found is None or not is_decimal(found):
+        return found
+    scale = max(digits_of(t)[1] for t in others if t != BOOLEAN)
+    return pa.decimal128(max(found.precision, scale), scale)
 
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
@@ -110,11 +117,11 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return DOUBLE if DOUBLE in (a, b) else REAL
     if is_integer(a) and is_integer(b):
         return max(a, b, key=_INTEGERS.index)
-    if HUGEINT in (a, b):
-        return pa.decimal128(MAX_DIGITS, max(digits_of(a)[1], digits_of(b)[1]))
     (a_digits, a_scale), (b_digits, b_scale) = digits_of(a), digits_of(b)
     whole, scale = max(a_digits - a_scale, b_digits - b_scale), max(a_scale, b_scale)
-    # What does not fit into 38 digits loses places behind the point, never before it.
+    if HUGEINT in (a, b) or is_integer(a) or is_integer(b):
+        return pa.decimal128(min(whole + scale, MAX_DIGITS), scale)
+    # Of two decimals what does not fit into 38 digits loses places behind the point, never before it.
     return pa.decimal128(min(whole + scale, MAX_DIGITS), min(scale, MAX_DIGITS - whole))
 
 

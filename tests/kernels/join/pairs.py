@@ -14,7 +14,7 @@ from transom.core.schema import BOOLEAN
 from transom.core.time import FOREVER
 from transom.kernels.join.join import JoinKernel
 from transom.plan.expression import Call, ColumnRef, Expression
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import canonical, grouped
 
 INTEGERS = (0, 1, -1, 2**63 - 1, None)
 TEXTS = ("", "a", "a\0", "\0", "a text that is longer than sixteen bytes", None)
@@ -80,8 +80,8 @@ def by_definition(
     found: list[Life] = []
     for a, a_begin, a_end in left:
         for b, b_begin, b_end in right:
-            key = canonical(a[:width])
-            if None in key or key != canonical(b[:width]) or not also(a, b):
+            key = grouped(a[:width])
+            if None in key or key != grouped(b[:width]) or not also(a, b):
                 continue
             begin = max(a_begin, b_begin)
             ends = [end for end in (a_end, b_end) if end is not None]

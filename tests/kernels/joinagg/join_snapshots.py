@@ -18,7 +18,7 @@ from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateSpec
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.plan.expression import Call, ColumnRef, Expression
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import grouped as one_of_equals
 from transom.state.codec import saved_bytes
 
 GROUP, WHOLE, FLOATING, WIDE_NUMBER, TEXT = range(len(TYPES))  # behind the key; no more columns than a call can name
@@ -86,7 +86,7 @@ def by_definition(spec: JoinAggregateSpec, lives: Sequence[Sequence[Life]], inst
     snapshots = [[v for v in snapshot(each, instant).elements() if None not in v[:width]] for each in lives]
     groups: dict[Values, list[Values]] = {} if spec.group else {(): []}
     for rows in product(*snapshots):
-        if any(canonical(row[:width]) != canonical(rows[0][:width]) for row in rows):
+        if any(one_of_equals(row[:width]) != one_of_equals(rows[0][:width]) for row in rows):
             continue
         least, greatest = rows[0][width + WHOLE], rows[-1][width + WHOLE]
         if spec.residual is not None and (least is None or greatest is None or least > greatest):
@@ -97,7 +97,7 @@ def by_definition(spec: JoinAggregateSpec, lives: Sequence[Sequence[Life]], inst
         AggregateSpec(call.function, None if call.input is None else call.input * across + (call.column or 0), False)
         for call in spec.calls
     ]
-    return Counter(canonical((*key, *(aggregate(call, rows) for call in calls))) for key, rows in groups.items())
+    return Counter(one_of_equals((*key, *(aggregate(call, rows) for call in calls))) for key, rows in groups.items())
 
 
 def agrees(
@@ -120,7 +120,7 @@ def check(
     stepped = agrees(kernel, spec, given, cuts, restart)
     width = len(spec.key_columns[0])
     alive = [
-        canonical(values[:width])
+        one_of_equals(values[:width])
         for each in given
         for values, _, te in each.lives
         if (te is None or te >= LAST) and None not in values[:width]

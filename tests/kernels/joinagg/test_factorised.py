@@ -21,7 +21,7 @@ from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.joinagg.factorised import FactorisedKernel
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import grouped as one_of_equals
 
 CALLS = (*SUMS, *EXTREMES)
 
@@ -47,7 +47,7 @@ def check_forgotten(stepped: Stepped, spec: JoinAggregateSpec, given_rows: list[
     """What is kept is what is alive and has a key."""
     width = len(spec.key_columns[0])
     alive = [
-        (i, canonical(values[:width]))
+        (i, one_of_equals(values[:width]))
         for i, each in enumerate(given_rows)
         for values, _, te in each.lives
         if (te is None or te >= LAST) and None not in values[:width]

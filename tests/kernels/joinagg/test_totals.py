@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.kernels.aggregate import exact_sum
+from transom.kernels.aggregate.accumulate import add_wide
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.runtimes.reference.exact import exact_sum as sum_by_definition
@@ -31,11 +32,19 @@ DOUBLES = st.one_of(
 @settings(max_examples=300)
 @given(WIDE, COUNTS)
 def test_a_product_of_a_wide_number_and_a_count(value: int, count: int) -> None:
-    hi, lo, left = wide.times(np.int64(value >> 64), np.uint64(value & (2**64 - 1)), np.int64(count))
-    fits = -(2**127) < value * count < 2**127
-    assert left == (not fits) or value * count == -(2**127)
-    if fits:
-        assert (int(hi) << 64) + int(lo) == value * count
+    hi, lo, over = wide.times(*words(value), np.int64(count))
+    assert (int(over) << 128) + (int(hi) << 64) + int(lo) == value * count
+
+
+@settings(max_examples=300)
+@given(WIDE, WIDE, st.sampled_from([1, -1]))
+def test_a_sum_of_wide_numbers(value: int, other: int, sign: int) -> None:
+    hi, lo, over = add_wide(*words(value), *words(other), np.int64(sign))
+    assert (int(over) << 128) + (int(hi) << 64) + int(lo) == value + sign * other
+
+
+def words(value: int) -> tuple[np.int64, np.uint64]:
+    return np.int64(value >> 64), np.uint64(value & (2**64 - 1))
 
 
 @settings(max_examples=200)

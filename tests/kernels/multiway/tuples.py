@@ -15,7 +15,7 @@ from transom.core.time import FOREVER
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.mjoin import MJoinKernel
 from transom.plan.expression import Call, ColumnRef, Expression
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import canonical, grouped
 
 # Every input has the same columns.
 K, M, T, F, ID = range(5)
@@ -105,7 +105,7 @@ def by_definition(shape: Shape, inputs: Sequence[Sequence[Life]]) -> list[Life]:
     found: list[Life] = []
     for members in partial:
         rows = [canonical(values) for values, _, _ in members]
-        if not _satisfies(shape, rows):
+        if not _satisfies(shape, [grouped(row) for row in rows]):
             continue
         begin = max(ta for _, ta, _ in members)
         ends = [te for _, _, te in members if te is not None]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.negative.signed import SignedRelation, SignedStepped
 from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
-from tests.kernels.stepping import Life, Relation, Stepped, snapshot, values_of
+from tests.kernels.stepping import Life, Relation, Stepped, bag, values_of
 from tests.kernels.test_set_operation import MEANING
 from transom.kernels.negative.set_operation import NegativeSetOperationKernel
 from transom.kernels.to_stream import ToStreamKernel
@@ -25,9 +25,9 @@ def test_multiplicities_at_every_instant(kind: str, all_: bool) -> None:
         inputs = [SignedRelation(side.lives, TYPES, Random(seed)) for side in sides]
         stepped = SignedStepped(NegativeSetOperationKernel(kind, all_, SCHEMA), restart=restart).feed(inputs, cuts)
         for instant in range(LAST):
-            expected = MEANING[kind, all_](snapshot(left.lives, instant), snapshot(right.lives, instant))
+            expected = MEANING[kind, all_](bag(left.lives, instant), bag(right.lives, instant))
             assert stepped.snapshot(instant) == expected, instant
-        alive = [snapshot(side.lives, LAST - 1) for side in sides]
+        alive = [bag(side.lives, LAST - 1) for side in sides]
         assert stepped.state.keys.slots.in_use == len({value for side in alive for value in side})
 
     check()

@@ -10,14 +10,14 @@ from tests.kernels.stepping import Life, Stepped, stream_deltas
 from tests.kernels.window.streams import CUTS, TYPES, Stream, long_stream, streams, window, without_ghosts
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.window.partition_rows import PartitionRowsWindow
-from transom.runtimes.reference.history import canonical
+from transom.runtimes.reference.history import grouped
 
 
 def by_definition(stream: Stream, partition: tuple[int, ...], rows: int, length: int) -> list[Life]:
     lives: list[Life] = []
     for i, (t, values) in enumerate(stream):
-        key = canonical(values[k] for k in partition)
-        later = [t for t, other in stream[i + 1 :] if canonical(other[k] for k in partition) == key]
+        key = grouped(values[k] for k in partition)
+        later = [t for t, other in stream[i + 1 :] if grouped(other[k] for k in partition) == key]
         ends = [later[rows - 1]] if rows <= len(later) else []
         if t + length < FOREVER:
             ends.append(t + length)

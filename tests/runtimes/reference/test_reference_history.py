@@ -8,11 +8,20 @@ from decimal import Decimal
 import pytest
 
 from transom.core.time import FOREVER
-from transom.runtimes.reference.history import RelationHistory, StreamHistory, canonical, difference, value_order
+from transom.runtimes.reference.history import (
+    RelationHistory,
+    StreamHistory,
+    canonical,
+    difference,
+    grouped,
+    value_order,
+)
 
 
-def test_values_that_are_equal_in_sql_are_canonically_equal() -> None:
-    assert canonical([float("nan"), -0.0, Decimal("3.0")]) == canonical([float("nan"), 0.0, 3])
+def test_values_that_are_equal_in_sql_are_canonically_equal_but_for_the_sign_of_zero() -> None:
+    assert canonical([float("nan"), Decimal("3.0")]) == canonical([float("nan"), 3])
+    assert canonical([-0.0]) != canonical([0.0]) and canonical([-0.0]) == canonical([-0.0]) != canonical([None])
+    assert grouped([float("nan"), -0.0, Decimal("3.0")]) == grouped([float("nan"), 0.0, 3])
     assert len({canonical([float("nan")]), canonical([float("nan")]), canonical([None])}) == 2
     assert canonical([Decimal("12345678901234567890123456789012345678")]) == (12345678901234567890123456789012345678,)
 
@@ -31,6 +40,16 @@ def test_however_a_history_is_cut_it_is_the_same() -> None:
     assert one == other == third
     assert difference(one, other) is None
     assert one.instants == (0, 3, 9)
+
+
+def test_snapshots_tell_the_zeros_apart_and_changes_do_not() -> None:
+    minus = RelationHistory.of_lifetimes([((-0.0,), 0, 5)])
+    plus = RelationHistory.of_lifetimes([((0.0,), 0, 5)])
+    assert difference(minus, plus) is not None
+    told = RelationHistory.of_changes([(0, 1, (0.0,)), (5, -1, (0.0,))])
+    assert difference(minus, told) is None and difference(told, plus) is None
+    with pytest.raises(ValueError, match=r"a change of \(-0\.0\)"):
+        RelationHistory.of_changes([(0, 1, (-0.0,))])
 
 
 def test_open_and_forever_look_the_same() -> None:

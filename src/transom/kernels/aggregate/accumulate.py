@@ -17,13 +17,18 @@ KIND, ARGUMENT, DISTINCT, PLACE, TEXT = range(5)  # columns of `calls`: see Aggr
 
 @jit
 def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
-    """(hi, lo) + sign * (other_hi, other_lo) as 128-bit numbers, and whether the result has left their range."""
+    """(hi, lo) + sign * (other_hi, other_lo) as 128-bit numbers, and what is over: the sum is that and over * 2^128."""
     if sign < 0:
-        other_lo = ~other_lo + np.uint64(1)
-        other_hi = ~other_hi + (np.int64(1) if other_lo == np.uint64(0) else np.int64(0))
-    low = lo + other_lo
-    high = hi + other_hi + (np.int64(1) if low < lo else np.int64(0))
-    return high, low, ((hi ^ high) & (other_hi ^ high)) < 0
+        low = lo - other_lo
+        high = hi - other_hi - (np.int64(1) if lo < other_lo else np.int64(0))
+        left = ((hi ^ other_hi) & (hi ^ high)) < 0
+    else:
+        low = lo + other_lo
+        high = hi + other_hi + (np.int64(1) if low < lo else np.int64(0))
+        left = ((hi ^ high) & (other_hi ^ high)) < 0
+    if left:
+        return high, low, np.int64(-1) if hi < 0 else np.int64(1)
+    return high, low, np.int64(0)
 
 
 @jit
@@ -33,10 +38,11 @@ def accumulate(  # type: ignore[no-untyped-def]
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
     slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything).
-    Results are (out_group, out_ta, out_te, out) with out[0..2, call, i] = high word or slot, low word, count.
+    Results are (out_group, out_ta, out_te, out) with out[0..3, call, i] = top word, high word or slot, low word, count.
+    Sums of whole numbers have three words, so that they may leave 128 bits on the way from one instant to the next.
     """
     hi, lo, valid = cells
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n = groups
+    rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n = groups
     roots, links = heaps
     start, length, arena, text_width = texts
     n = len(t)
@@ -45,16 +51,17 @@ def accumulate(  # type: ignore[no-untyped-def]
     out_group = np.empty(n, dtype=np.int64)
     out_ta = np.empty(n, dtype=np.int64)
     out_te = np.full(n, OPEN_END, dtype=np.int64)
+    out_top = np.zeros((ncalls, n), dtype=np.int64)
     out_hi = np.zeros((ncalls, n), dtype=np.int64)
     out_lo = np.zeros((ncalls, n), dtype=np.uint64)
     out_n = np.zeros((ncalls, n), dtype=np.int64)
     closed_holder = np.empty(n, dtype=np.int64)
     closed_te = np.empty(n, dtype=np.int64)
     touched = np.empty(n, dtype=np.int64)
+    now_top = np.zeros(ncalls, dtype=np.int64)
     now_hi = np.zeros(ncalls, dtype=np.int64)
     now_lo = np.zeros(ncalls, dtype=np.uint64)
     now_n = np.zeros(ncalls, dtype=np.int64)
-    overflow = False
     made = 0
     closed = 0
     i = 0
@@ -86,8 +93,9 @@ def accumulate(  # type: ignore[no-untyped-def]
                         continue
                     counts[c, g] += way
                     if kind == SUM_WHOLE:
-                        sum_hi[c, g], sum_lo[c, g], left = add_wide(sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way)
-                        overflow = overflow or left
+                        sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way)
+                        if over != 0:
+                            sum_top[c, g] += over
                     elif kind == SUM_FLOAT:
                         at = g * float_width + calls[c, PLACE]
                         exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)
@@ -117,9 +125,11 @@ def accumulate(  # type: ignore[no-untyped-def]
             for c in range(ncalls):
                 kind = calls[c, KIND]
                 now_n[c] = rows[g] if kind == COUNT_ROWS else counts[c, g]
+                now_top[c] = 0
                 now_hi[c] = 0
                 now_lo[c] = np.uint64(0)
                 if kind == SUM_WHOLE:
+                    now_top[c] = sum_top[c, g]
                     now_hi[c] = sum_hi[c, g]
                     now_lo[c] = sum_lo[c, g]
                 elif kind == SUM_FLOAT:
@@ -132,11 +142,13 @@ def accumulate(  # type: ignore[no-untyped-def]
                     same = False
                 elif kind < LEAST:
                     same = same and now_hi[c] == last_hi[c, g] and now_lo[c] == last_lo[c, g]
+                    same = same and now_top[c] == last_top[c, g]
                 elif same and now_n[c] and now_hi[c] != last_hi[c, g]:
                     a = calls[c, ARGUMENT]
                     text = (start, length, arena, text_width, calls[c, TEXT])
                     same = ordered.compare(now_hi[c], last_hi[c, g], (hi[a], lo[a], itself), text) == 0
             for c in range(ncalls):
+                last_top[c, g] = now_top[c]
                 last_hi[c, g] = now_hi[c]
                 last_lo[c, g] = now_lo[c]
                 last_n[c, g] = now_n[c]
@@ -152,9 +164,10 @@ def accumulate(  # type: ignore[no-untyped-def]
             out_group[made] = g
             out_ta[made] = now
             for c in range(ncalls):
+                out_top[c, made] = now_top[c]
                 out_hi[c, made] = now_hi[c]
                 out_lo[c, made] = now_lo[c]
                 out_n[c, made] = now_n[c]
             made += 1
-    out = (out_group[:made], out_ta[:made], out_te[:made], out_hi[:, :made], out_lo[:, :made], out_n[:, :made])
-    return out, (closed_holder[:closed], closed_te[:closed]), overflow
+    words = (out_top[:, :made], out_hi[:, :made], out_lo[:, :made], out_n[:, :made])
+    return (out_group[:made], out_ta[:made], out_te[:made], *words), (closed_holder[:closed], closed_te[:closed])

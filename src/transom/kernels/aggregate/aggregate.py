@@ -4,8 +4,8 @@ Meaning: at every instant, one row per group that has rows: its key and the aggr
     one row always, from the origin on; over nothing COUNT is 0 and the others are NULL.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
-    are exact: 128 bits for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the rows.
-    Freed with the last row.
+    are exact: three words for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the
+    rows. Freed with the last row.
 Needs: nothing.
 Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
     the step.
@@ -30,14 +30,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
-from transom.core.errors import EvaluationError
 from transom.core.time import BEGINNING
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
 from transom.kernels.columns import empty_batch, is_text, validity
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
-from transom.kernels.keys import encode_keys
+from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.state.slots import SlotPool, grown
@@ -74,8 +73,10 @@ class AggregateState:
     shown: Int64s
     mark: Int64s
     counts: Int64s
+    sum_top: Int64s
     sum_hi: Int64s
     sum_lo: cells.Words
+    last_top: Int64s
     last_hi: Int64s
     last_lo: cells.Words
     last_n: Int64s
@@ -116,8 +117,10 @@ class AggregateKernel:
             shown=no_int64s(),
             mark=no_int64s(),
             counts=_zeros(calls, 0),
+            sum_top=_zeros(calls, 0),
             sum_hi=_zeros(calls, 0),
             sum_lo=words,
+            last_top=_zeros(calls, 0),
             last_hi=_zeros(calls, 0),
             last_lo=words.copy(),
             last_n=_zeros(calls, 0),
@@ -161,11 +164,11 @@ class AggregateKernel:
         slot = slot[order]
         group = np.where(slot >= 0, state.row_group[slot], 0) if len(state.row_group) else np.zeros_like(slot)
         rows = (state.cell_hi, state.cell_lo, state.valid)
-        (out_group, ta, te, hi, lo, n), closed = self.accumulate(
+        (out_group, ta, te, *words), closed = self.accumulate(
             state, (t[order], slot, group, sign[order]), self.table, rows, state.row_pair
         )
         ends = step.holders.close(*closed)
-        values = pa.RecordBatch.from_arrays(self.results(state, out_group, hi, lo, n), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self.results(state, out_group, *words), schema=self.schema)
         out, holder = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
         state.shown[out_group[still]] = holder[still]
@@ -179,21 +182,21 @@ class AggregateKernel:
         text = state.texts.columns[0]
         assert isinstance(text, TextColumn)
         groups = (
-            state.rows, state.shown, state.mark, state.counts, state.sum_hi, state.sum_lo,
-            state.last_hi, state.last_lo, state.last_n,
+            state.rows, state.shown, state.mark, state.counts, state.sum_top, state.sum_hi, state.sum_lo,
+            state.last_top, state.last_hi, state.last_lo, state.last_n,
         )  # fmt: skip
-        out, closed, overflow = loop.accumulate(
+        found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
             *events, not self.keys, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
             state.floats, self.float_width, (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
-        if overflow:
-            raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE first")
-        return out, closed
+        return found
 
-    def results(self, state: AggregateState, group: Int64s, hi: Int64s, lo: cells.Words, n: Int64s) -> list[pa.Array]:
+    def results(
+        self, state: AggregateState, group: Int64s, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s
+    ) -> list[pa.Array]:
         """Result rows of groups as columns, from the words that the loop gives."""
         arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
-        return arrays + [self._result(state, c, spec, hi[c], lo[c], n[c]) for c, spec in enumerate(self.calls)]
+        return arrays + [self._result(state, c, spec, top[c], hi[c], lo[c], n[c]) for c, spec in enumerate(self.calls)]
 
     def _admit(self, state: AggregateState, delta: Delta) -> Int64s:
         """Slots for the new rows, with their groups and cells."""
@@ -212,7 +215,7 @@ class AggregateKernel:
         if len(brought):
             self.make_groups(state, group[brought])
             state.key_values.reserve(len(state.rows))
-            state.key_values.write(group[brought], [c.take(pa.array(brought)) for c in columns])
+            state.key_values.write(group[brought], normalised([c.take(pa.array(brought)) for c in columns]))
         return group
 
     def keep(self, state: AggregateState, values: pa.RecordBatch, group: Int64s, slots: Int64s, high: int) -> None:
@@ -254,12 +257,14 @@ class AggregateKernel:
             size = len(state.rows)
             for name in ("shown", "roots"):
                 setattr(state, name, grown(getattr(state, name), size, -1))
-            for name in ("mark", "counts", "sum_hi", "sum_lo", "last_hi", "last_lo", "last_n"):
+            for name in (
+                "mark", "counts", "sum_top", "sum_hi", "sum_lo", "last_top", "last_hi", "last_lo", "last_n",
+            ):  # fmt: skip
                 setattr(state, name, grown(getattr(state, name), size))
             bigger = _zeros(size * self.float_width, exact_sum.WIDTH)
             bigger[: len(state.floats)] = state.floats
             state.floats = bigger
-        for array in (state.counts, state.sum_hi, state.sum_lo):
+        for array in (state.counts, state.sum_top, state.sum_hi, state.sum_lo):
             array[:, groups] = 0
         state.roots[:, groups] = -1
         state.shown[groups] = -1
@@ -289,7 +294,7 @@ class AggregateKernel:
             state.texts.free(slots * self.text_width + text)
 
     def _result(
-        self, state: AggregateState, c: int, spec: AggregateSpec, hi: Int64s, lo: cells.Words, n: Int64s
+        self, state: AggregateState, c: int, spec: AggregateSpec, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s
     ) -> pa.Array:
         type_ = self.schema.types[len(self.keys) + c]
         if spec.function == "count":
@@ -297,10 +302,10 @@ class AggregateKernel:
         assert spec.argument is not None
         argument_type = self.input_types[spec.argument]
         if spec.function == "sum":
-            return cells.sums(type_, hi, lo, n)
+            return cells.sums(type_, top, hi, lo, n)
         if spec.function == "avg":
             scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
-            return cells.averages(pa.types.is_floating(argument_type), scale, hi, lo, n)
+            return cells.averages(pa.types.is_floating(argument_type), scale, top, hi, lo, n)
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)

@@ -14,7 +14,7 @@ from transom.core.delta import Int64s
 from transom.core.errors import EvaluationError
 from transom.kernels.columns import Array, fixed_array, fixed_values, is_text, storage_dtype, text_parts
 from transom.kernels.jit import jit
-from transom.kernels.keys import order_words
+from transom.kernels.keys import one_of_equals, ordered_doubles
 
 Words = npt.NDArray[np.uint64]
 
@@ -33,9 +33,8 @@ def to_cells(array: pa.Array) -> tuple[Int64s, Words]:
         values = fixed_values(array)
         return values["hi"], values["lo"]
     if pa.types.is_floating(array.type):
-        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
-            doubles = fixed_values(array).astype(np.float64)
-        return (order_words(array) ^ _SIGN).view(np.int64), doubles.view(np.uint64)
+        doubles = one_of_equals(fixed_values(array)).astype(np.float64, copy=False)
+        return (ordered_doubles(doubles) ^ _SIGN).view(np.int64), doubles.view(np.uint64)
     whole = fixed_values(array).astype(np.int64)
     return whole >> 63, whole.view(np.uint64)
 
@@ -71,36 +70,36 @@ def from_cells(type_: pa.DataType, hi: Int64s, lo: Words, valid: npt.NDArray[np.
     return fixed_array(type_, lo.view(np.int64).astype(storage_dtype(type_)), flags)
 
 
-def sums(type_: pa.DataType, hi: Int64s, lo: Words, n: Int64s) -> pa.Array:
-    """SUM: NULL over nothing."""
+def sums(type_: pa.DataType, top: Int64s, hi: Int64s, lo: Words, n: Int64s) -> pa.Array:
+    """SUM: NULL over nothing. What a SUM is at an instant has 38 digits; what it was on the way there is all one."""
     if pa.types.is_floating(type_):
         return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
-    wide = np.flatnonzero((hi != lo.view(np.int64) >> 63) & (np.abs(hi.astype(np.float64)) > 5e18))
-    if any(abs(_whole(hi[i], lo[i])) >= _TOO_WIDE for i in wide):
+    wide = np.flatnonzero((top != 0) | (hi != lo.view(np.int64) >> 63) & (np.abs(hi.astype(np.float64)) > 5e18))
+    if any(abs(_whole(top[i], hi[i], lo[i])) >= _TOO_WIDE for i in wide):
         raise EvaluationError(
             "a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE before summing"
         )
     return _decimals(type_, hi, lo, (n > 0).astype(np.uint8))
 
 
-def averages(floating: bool, scale: int, hi: Int64s, lo: Words, n: Int64s) -> pa.Array:
+def averages(floating: bool, scale: int, top: Int64s, hi: Int64s, lo: Words, n: Int64s) -> pa.Array:
     """AVG: the sum, which for floating numbers is rounded already, divided by the count."""
     count = np.maximum(n, 1)
     if floating:
         with np.errstate(invalid="ignore", over="ignore"):
-            quotient = lo.view(np.float64) / count
+            quotient = lo.view(np.float64) / count + 0.0  # no -0.0 of what is too small
         return fixed_array(pa.float64(), quotient, (n > 0).astype(np.uint8))
     whole = lo.view(np.int64)
     divisor = count.astype(np.float64) * 10.0**scale
     quotient = whole.astype(np.float64) / divisor
-    fits = (hi == whole >> 63) & (whole < _EXACT) & (whole > -_EXACT) & (divisor < _EXACT)
+    fits = (top == 0) & (hi == whole >> 63) & (whole < _EXACT) & (whole > -_EXACT) & (divisor < _EXACT)
     for i in np.flatnonzero(~fits):  # rare: the division of integers is rounded once, whatever their size
-        quotient[i] = _whole(hi[i], lo[i]) / (int(count[i]) * 10**scale)
+        quotient[i] = _whole(top[i], hi[i], lo[i]) / (int(count[i]) * 10**scale)
     return fixed_array(pa.float64(), quotient, (n > 0).astype(np.uint8))
 
 
-def _whole(hi: np.int64, lo: np.uint64) -> int:
-    return (int(hi) << 64) + int(lo)
+def _whole(top: np.int64, hi: np.int64, lo: np.uint64) -> int:
+    return (int(top) << 128) + (int(hi) << 64) + int(lo)
 
 
 def _decimals(type_: pa.DataType, hi: Int64s, lo: Words, flags: Array) -> pa.Array:

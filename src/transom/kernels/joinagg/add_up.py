@@ -8,7 +8,7 @@ from transom.kernels.aggregate.accumulate import add_wide
 from transom.kernels.jit import jit
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.spec import COUNT_ROWS, KIND, LEAST, PLACE, SUM_FLOAT, SUM_WHOLE
-from transom.kernels.joinagg.totals import COUNT_LEFT, SUM_LEFT, TOUCHED, set_entry, tell
+from transom.kernels.joinagg.totals import COUNT_LEFT, TOUCHED, set_entry, tell
 
 
 @jit
@@ -17,14 +17,15 @@ def add_up(  # type: ignore[no-untyped-def]
 ):
     """Apply the events, ascending in t. Slot -1 makes its group be looked at without a row.
 
-    A partial row in a slot has brought[0][slot] join rows, and per call counts, sums in two words, and exact floating
+    A partial row in a slot has brought[0][slot] join rows, and per call counts, sums in three words, and exact floating
     sums (slot * width + place); in the heap h it is the entry of its own number with the value of the row in slot
     at[h, slot], which is its own, or -1.
     """
-    p_rows, p_n, p_hi, p_lo, p_floats, p_at = brought
+    p_rows, p_n, p_top, p_hi, p_lo, p_floats, p_at = brought
     cell_hi, cell_lo, _, start, length, arena, text_width = cells
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out
+    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
+    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
+    sum_top, last_top, out_top = groups[13], groups[14], out[13]
     i = 0
     while i < len(t):
         now = t[i]
@@ -51,16 +52,14 @@ def add_up(  # type: ignore[no-untyped-def]
                     continue
                 counts[c, g] += way * p_n[c, s]  # never more than there are join rows
                 if kind == SUM_WHOLE:
-                    sum_hi[c, g], sum_lo[c, g], beyond = add_wide(
-                        sum_hi[c, g], sum_lo[c, g], p_hi[c, s], p_lo[c, s], way
-                    )
-                    if beyond:
-                        fill[SUM_LEFT] = 1
+                    sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], p_hi[c, s], p_lo[c, s], way)
+                    sum_top[c, g] += over + way * p_top[c, s]
                 elif kind == SUM_FLOAT:
                     place = table[c, PLACE]
                     exact_times.add_total(floats[g * width + place], p_floats[s * width + place], way)
         tell(
             now, everything, False, table, width, cell_hi, cell_lo, start, length, arena, text_width,
-            rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, at,
-            out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+            rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
+            out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched,
+            fill,
         )  # fmt: skip

@@ -127,7 +127,7 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
     entries, head, part = rows
     _, _, table, width, grouping = rules
     fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best = groups[:13]
+    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best, sum_top, _ = groups
     touched, fill = out[11], out[12]
     new, new_floats, book_cursor, (book_words, book_head, book_chain), credit_cells, float_at, own_floats = book
     hi, lo, valid = cells[0], cells[1], cells[2]
@@ -170,8 +170,8 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
                 members, 0, count, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
             )
             add_run(
-                s, mine, 1, members, 0, count, of, table, width, hi, lo, valid, total_rows, counts, sum_hi, sum_lo,
-                floats, fill,
+                s, mine, 1, members, 0, count, of, table, width, hi, lo, valid, total_rows, counts, sum_top, sum_hi,
+                sum_lo, floats, fill,
             )  # fmt: skip
             find_credits(
                 s, members, 0, count, of, owners, credits, pair_key, entries, new, book_cursor, book_words,
@@ -179,7 +179,7 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
             )  # fmt: skip
             credit_run(
                 members, 0, count, of, owners, credits, True, table, hi, lo, valid, credit_cells, float_at,
-                own_floats, new_floats, book_cursor, fill, best, cells, groups,
+                own_floats, new_floats, book_cursor, best, cells, groups,
             )  # fmt: skip
         link(s, entries, head)
         event += 1
@@ -195,7 +195,7 @@ def apply(  # type: ignore[no-untyped-def]
     entries, part = rows
     _, _, table, width, grouping = rules
     fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best = groups[:13]
+    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best, sum_top, _ = groups
     touched, fill = out[11], out[12]
     new, new_floats, book_cursor, (book_words, book_head, book_chain), credit_cells, float_at, own_floats = book
     hi, lo, valid = cells[0], cells[1], cells[2]
@@ -224,8 +224,8 @@ def apply(  # type: ignore[no-untyped-def]
                 members, first, pair, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
             )
             add_run(
-                s, mine, 1, members, first, pair, of, table, width, hi, lo, valid, total_rows, counts, sum_hi, sum_lo,
-                floats, fill,
+                s, mine, 1, members, first, pair, of, table, width, hi, lo, valid, total_rows, counts, sum_top, sum_hi,
+                sum_lo, floats, fill,
             )  # fmt: skip
             find_credits(
                 s, members, first, pair, of, owners, credits, pair_key, entries, new, book_cursor, book_words,
@@ -233,7 +233,7 @@ def apply(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             credit_run(
                 members, first, pair, of, owners, credits, True, table, hi, lo, valid, credit_cells, float_at,
-                own_floats, new_floats, book_cursor, fill, best, cells, groups,
+                own_floats, new_floats, book_cursor, best, cells, groups,
             )  # fmt: skip
         if event == last:
             break

@@ -38,6 +38,7 @@ from transom.kernels.joinagg.credits import (
     CALLS,
     MATCHES,
     OWNER,
+    PER_CALL,
     CreditRoom,
     Credits,
     better,
@@ -59,7 +60,7 @@ from transom.kernels.joinagg.spec import (
     JoinAggregateSpec,
     JoinCall,  # noqa: F401 -- for the example above
 )
-from transom.kernels.joinagg.totals import COUNT_LEFT, SUM_LEFT, Totals, touch
+from transom.kernels.joinagg.totals import COUNT_LEFT, Totals, touch
 from transom.kernels.kernel import Step
 
 
@@ -105,7 +106,7 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
     _, _, table, width, _ = rules
     _, _, _, groups, out = room
     _, _, _, (words, _, _), credit_cells, float_at, own_floats = book
-    total_rows, _, _, counts, sum_hi, sum_lo, _, _, _, floats, roots, _, at = groups[:13]
+    total_rows, _, _, counts, sum_hi, sum_lo, _, _, _, floats, roots, _, at, sum_top, _ = groups
     cell_hi, cell_lo, fill = cells[0], cells[1], out[12]
     matches = np.int64(0)
     beyond = False
@@ -123,10 +124,11 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
             continue
         a = table[c, ARGUMENT]
         place = table[c, PLACE]
-        cell = CALLS + 3 * c
+        cell = CALLS + PER_CALL * c
         count = np.int64(0)
         hi = np.int64(0)
         lo = np.uint64(0)
+        top = np.int64(0)
         best = -1
         for e in range(high):
             n = credit_cells[e, cell]
@@ -141,17 +143,17 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
             own = entries[owner, CHAIN] % inputs == i  # then what came in is the owner's value, so many times
             if kind == SUM_WHOLE:
                 more_hi, more_lo = credit_cells[e, cell + 1], np.uint64(credit_cells[e, cell + 2])
-                left = False
+                more_top = credit_cells[e, cell + 3]
                 if own:
-                    more_hi, more_lo, left = wide.times(cell_hi[a, owner], cell_lo[a, owner], n)
-                hi, lo, left_too = add_wide(hi, lo, more_hi, more_lo, 1)
-                if left or left_too:
-                    fill[SUM_LEFT] = 1
+                    more_hi, more_lo, more_top = wide.times(cell_hi[a, owner], cell_lo[a, owner], n)
+                hi, lo, over = add_wide(hi, lo, more_hi, more_lo, 1)
+                top += over + more_top
             elif kind == SUM_FLOAT and own:
                 exact_times.add_value(floats[place], np.uint64(cell_lo[a, owner]).view(np.float64), n)
             elif kind == SUM_FLOAT:
                 exact_times.add_total(floats[place], own_floats[float_at[place, e]], 1)
         counts[c, 0] = count
+        sum_top[c, 0] = top
         sum_hi[c, 0] = hi
         sum_lo[c, 0] = lo
         if kind >= LEAST:
@@ -167,7 +169,7 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
     _, cursor, _, groups, out = room
     new, new_floats, book_cursor, (words, buckets, chain), credit_cells, float_at, own_floats = book
     at = groups[12]
-    hi, lo, valid, fill = cells[0], cells[1], cells[2], out[12]
+    hi, lo, valid = cells[0], cells[1], cells[2]
     members = np.empty((len(place), RUN), dtype=np.int64)
     of = np.zeros(RUN, dtype=np.int64)  # there is one group
     pair = np.empty(2, dtype=np.int64)
@@ -218,7 +220,7 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
             )
             credit_run(
                 members, 0, count, of, owners, credits, False, table, hi, lo, valid, credit_cells, float_at, own_floats,
-                new_floats, book_cursor, fill, at, cells, groups,
+                new_floats, book_cursor, at, cells, groups,
             )  # fmt: skip
         link(s, entries, head)
         add_up(len(place), high, rows, rules, cells, book, room)

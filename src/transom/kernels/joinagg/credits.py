@@ -37,7 +37,6 @@ from transom.kernels.joinagg.spec import (
 )
 from transom.kernels.joinagg.totals import (
     COUNT_LEFT,
-    SUM_LEFT,
     TOUCHED,
     Totals,
     room_left,
@@ -47,7 +46,8 @@ from transom.kernels.joinagg.tuple_index import TupleIndex, hash_tuple
 from transom.state.slots import SlotPool
 
 OWNER, GROUP = range(2)  # words of a credit in the index
-NEXT_CREDIT, MATCHES, CALLS = range(3)  # columns of `cells`; then per call a count and the two words of a sum
+NEXT_CREDIT, MATCHES, CALLS = range(3)  # columns of `cells`; then PER_CALL for each: a count and the words of a sum
+PER_CALL = 4
 USED_CREDITS, USED_FLOATS = range(2)  # of `cursor`
 ROOM = 256
 
@@ -63,7 +63,7 @@ class Credits:
     @staticmethod
     def of(spec: JoinAggregateSpec) -> Credits:
         return Credits(
-            cells=np.zeros((0, CALLS + 3 * len(spec.calls)), dtype=np.int64),
+            cells=np.zeros((0, CALLS + PER_CALL * len(spec.calls)), dtype=np.int64),
             float_at=np.full((spec.float_width, 0), -1, dtype=np.int64),
             floats=np.zeros((0, exact_sum.WIDTH), dtype=np.int64),
         )
@@ -204,7 +204,7 @@ def find_credits(  # type: ignore[no-untyped-def]
 @jit
 def credit_run(  # type: ignore[no-untyped-def]
     members, first, last, of, owners, credits, heaped, table, hi, lo, valid,
-    credit_cells, float_at, floats, fresh_floats, cursor, fill, at, cells, groups,
+    credit_cells, float_at, floats, fresh_floats, cursor, at, cells, groups,
 ):  # fmt: skip
     """The matches of a run go into their credits: counts, sums of what rows other than the owner bring, best values.
 
@@ -217,7 +217,7 @@ def credit_run(  # type: ignore[no-untyped-def]
         a = table[c, ARGUMENT]
         kind = table[c, KIND]
         place = table[c, PLACE]
-        cell = CALLS + 3 * c
+        cell = CALLS + PER_CALL * c
         for k in range(first, last):
             s = members[i, k]
             if valid[a, s] == 0:
@@ -234,13 +234,12 @@ def credit_run(  # type: ignore[no-untyped-def]
             elif s == owners[k - first]:
                 continue
             elif kind == SUM_WHOLE:
-                high, low, left = add_wide(
+                high, low, over = add_wide(
                     credit_cells[e, cell + 1], np.uint64(credit_cells[e, cell + 2]), hi[a, s], lo[a, s], 1
                 )
                 credit_cells[e, cell + 1] = high
                 credit_cells[e, cell + 2] = np.int64(low)
-                if left:
-                    fill[SUM_LEFT] = 1
+                credit_cells[e, cell + 3] += over
             elif kind == SUM_FLOAT:
                 if float_at[place, e] < 0:
                     float_at[place, e] = fresh_floats[cursor[USED_FLOATS]]
@@ -266,14 +265,14 @@ def better(c, s, than, table, hi, lo, cells):  # type: ignore[no-untyped-def]
 @jit
 def count_credit(  # type: ignore[no-untyped-def]
     e, g, owner, mine, sign, table, width, hi, lo, credit_cells, float_at, credit_floats,
-    rows, counts, sum_hi, sum_lo, floats, fill,
+    rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
 ):  # fmt: skip
     """The sums of a credit come to its group, or, with sign -1, are taken away."""
     rows[g], beyond = wide.add_count(rows[g], sign * credit_cells[e, MATCHES])
     for c in range(len(table)):
         kind = table[c, KIND]
         i = table[c, INPUT]
-        cell = CALLS + 3 * c
+        cell = CALLS + PER_CALL * c
         n = credit_cells[e, cell]
         if i < 0 or n == 0 or kind >= LEAST:
             continue
@@ -281,14 +280,12 @@ def count_credit(  # type: ignore[no-untyped-def]
         counts[c, g], left = wide.add_count(counts[c, g], sign * n)
         beyond = beyond or left
         if kind == SUM_WHOLE:
-            high, low = credit_cells[e, cell + 1], np.uint64(credit_cells[e, cell + 2])
+            high, low, top = credit_cells[e, cell + 1], np.uint64(credit_cells[e, cell + 2]), credit_cells[e, cell + 3]
             if i == mine:
-                high, low, left = wide.times(hi[a, owner], lo[a, owner], n)
-                if left:
-                    fill[SUM_LEFT] = 1
-            sum_hi[c, g], sum_lo[c, g], left = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
-            if left:
-                fill[SUM_LEFT] = 1
+                high, low, top = wide.times(hi[a, owner], lo[a, owner], n)
+            sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
+            if over != 0 or top != 0:
+                sum_top[c, g] += over + sign * top
         elif kind == SUM_FLOAT:
             total = floats[g * width + table[c, PLACE]]
             if i == mine:
@@ -305,7 +302,7 @@ def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ign
     _, _, table, width, _ = rules
     _, cursor, _, groups, out = room
     _, _, _, (words, _, _), credit_cells, float_at, credit_floats = book
-    rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats = groups[:10]
+    rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
     hi, lo, touched, fill = cells[0], cells[1], out[11], out[12]
     count = 0
     e = entries[owner, CREDIT]
@@ -327,7 +324,7 @@ def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ign
             fill[TOUCHED] += 1
         count_credit(
             e, g, owner, mine, -1, table, width, hi, lo, credit_cells, float_at, credit_floats,
-            rows, counts, sum_hi, sum_lo, floats, fill,
+            rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
         )  # fmt: skip
         for c in range(len(table)):
             if table[c, KIND] >= LEAST and groups[12][table[c, PLACE], e] >= 0:

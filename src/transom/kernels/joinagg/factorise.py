@@ -26,7 +26,7 @@ from transom.kernels.joinagg.spec import (
     SUM_WHOLE,
     TEXT,
 )
-from transom.kernels.joinagg.totals import CLOSED, COUNT_LEFT, GONE, MADE, SUM_LEFT, TOUCHED, set_entry, tell
+from transom.kernels.joinagg.totals import CLOSED, COUNT_LEFT, GONE, MADE, TOUCHED, set_entry, tell
 from transom.kernels.joinagg.tuple_index import find_or_make, hash_tuple
 
 CLOCK, GROUPS, ENTRIES, LEFT = range(4)  # the instant, how many of the fresh groups and entries are used, entries left
@@ -44,8 +44,9 @@ def factorise(  # type: ignore[no-untyped-def]
     """
     words, b_rows, b_n, b_top, b_hi, b_lo, b_roots, b_floats, first, length, following = bundles
     cell_hi, cell_lo, valid, text_start, text_length, arena, text_width = cells
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out
+    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
+    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
+    sum_top, last_top, out_top = groups[13], groups[14], out[13]
     group_words, head, chain = index
     fresh_groups, fresh_entries = fresh
     heaps = len(b_roots) > 0
@@ -61,9 +62,9 @@ def factorise(  # type: ignore[no-untyped-def]
             if fill[TOUCHED]:
                 tell(
                     used[CLOCK], False, partial, table, widths[0],
-                    cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_hi,
-                    sum_lo, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te, out_rows,
-                    out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+                    cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_top,
+                    sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te,
+                    out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
                 )  # fmt: skip
             used[CLOCK] = t[i]
         s = slot[i]
@@ -112,7 +113,7 @@ def factorise(  # type: ignore[no-untyped-def]
                 if not plain:
                     _contribute(
                         g, s, way, me, weight, current, table, widths[0], widths[1], cell_hi, cell_lo, valid,
-                        b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_hi, sum_lo, floats, fill,
+                        b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_top, sum_hi, sum_lo, floats,
                     )  # fmt: skip
                 if heaps and (came or went or other):
                     entry_key[0] = key
@@ -134,9 +135,9 @@ def factorise(  # type: ignore[no-untyped-def]
                     current[j] = first[key * inputs + j]
     tell(
         used[CLOCK], False, partial, table, widths[0],
-        cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_hi,
-        sum_lo, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te, out_rows,
-        out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+        cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_top,
+        sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te,
+        out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
     )  # fmt: skip
     return i, 0
 
@@ -182,11 +183,10 @@ def _update(  # type: ignore[no-untyped-def]
             continue
         b_n[c, mine] += way
         if kind == SUM_WHOLE:
-            hi, lo, beyond = add_wide(b_hi[c, mine], b_lo[c, mine], cell_hi[a, s], cell_lo[a, s], way)
-            if beyond:
-                b_top[c, mine] += -1 if b_hi[c, mine] < 0 else 1
-            b_hi[c, mine] = hi
-            b_lo[c, mine] = lo
+            b_hi[c, mine], b_lo[c, mine], over = add_wide(
+                b_hi[c, mine], b_lo[c, mine], cell_hi[a, s], cell_lo[a, s], way
+            )
+            b_top[c, mine] += over
         elif kind == SUM_FLOAT:
             value = np.uint64(cell_lo[a, s]).view(np.float64)
             exact_sum.add(b_floats[mine * width + table[c, INPUT_PLACE]], value, way)
@@ -221,7 +221,7 @@ def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: 
 @inlined
 def _contribute(  # type: ignore[no-untyped-def]
     g, s, way, me, weight, current, table, width, bundle_width, cell_hi, cell_lo, valid,
-    b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_hi, sum_lo, floats, fill,
+    b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_top, sum_hi, sum_lo, floats,
 ):  # fmt: skip
     """`weight` join rows of the row in slot s and the current bundles of the other inputs come to a group, or go."""
     for c in range(len(table)):
@@ -234,10 +234,10 @@ def _contribute(  # type: ignore[no-untyped-def]
                 continue
             counts[c, g] += way * weight  # never more than there are join rows
             if kind == SUM_WHOLE:
-                hi, lo, beyond = wide.times(cell_hi[a, s], cell_lo[a, s], weight)
-                sum_hi[c, g], sum_lo[c, g], gone = add_wide(sum_hi[c, g], sum_lo[c, g], hi, lo, way)
-                if beyond or gone:
-                    fill[SUM_LEFT] = 1
+                hi, lo, top = wide.times(cell_hi[a, s], cell_lo[a, s], weight)
+                sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], hi, lo, way)
+                if over != 0 or top != 0:
+                    sum_top[c, g] += over + way * top
             elif kind == SUM_FLOAT:
                 value = np.uint64(cell_lo[a, s]).view(np.float64)
                 exact_times.add_value(floats[g * width + table[c, PLACE]], value, way * weight)
@@ -248,10 +248,11 @@ def _contribute(  # type: ignore[no-untyped-def]
         times = weight // b_rows[other]  # of each row of that bundle: what is left of the weight without it
         counts[c, g] += way * times * b_n[c, other]
         if kind == SUM_WHOLE:
-            hi, lo, beyond = wide.times(b_hi[c, other], b_lo[c, other], times)
-            sum_hi[c, g], sum_lo[c, g], gone = add_wide(sum_hi[c, g], sum_lo[c, g], hi, lo, way)
-            if beyond or gone or b_top[c, other] != 0:
-                fill[SUM_LEFT] = 1
+            hi, lo, top = wide.times(b_hi[c, other], b_lo[c, other], times)
+            top += b_top[c, other] * times
+            sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], hi, lo, way)
+            if over != 0 or top != 0:
+                sum_top[c, g] += over + way * top
         elif kind == SUM_FLOAT:
             total = b_floats[other * bundle_width + table[c, INPUT_PLACE]]
             exact_times.add_total(floats[g * width + table[c, PLACE]], total, way * times)

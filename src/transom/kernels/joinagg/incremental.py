@@ -112,7 +112,7 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
     entries, head, part = rows
     _, _, table, width, grouping = rules
     fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats = groups[:10]
+    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
     touched, fill = out[11], out[12]
     hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
@@ -144,7 +144,7 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
             )
             add_run(
                 s, mine, sign[event], members, 0, count, of, table, width, hi, lo, valid, total_rows, counts,
-                sum_hi, sum_lo, floats, fill,
+                sum_top, sum_hi, sum_lo, floats, fill,
             )  # fmt: skip
         if sign[event] > 0:
             link(s, entries, head)
@@ -159,7 +159,7 @@ def apply(pair, of_event, members, events, part, rules, cells, room):  # type: i
     t, slot, sign, _ = events
     _, _, table, width, grouping = rules
     fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats = groups[:10]
+    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
     touched, fill = out[11], out[12]
     hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
@@ -180,6 +180,6 @@ def apply(pair, of_event, members, events, part, rules, cells, room):  # type: i
         )
         add_run(
             s, mine, sign[event], members, first, pair, of, table, width, hi, lo, valid, total_rows, counts,
-            sum_hi, sum_lo, floats, fill,
+            sum_top, sum_hi, sum_lo, floats, fill,
         )  # fmt: skip
     return pair

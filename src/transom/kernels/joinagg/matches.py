@@ -33,7 +33,6 @@ from transom.kernels.joinagg.totals import (
     COUNT_LEFT,
     GONE,
     MADE,
-    SUM_LEFT,
     TOUCHED,
     Results,
     Totals,
@@ -175,7 +174,7 @@ def enter_run(  # type: ignore[no-untyped-def]
 @jit
 def add_run(  # type: ignore[no-untyped-def]
     slot, mine, sign, members, first, last, of, table, width, hi, lo, valid,
-    rows, counts, sum_hi, sum_lo, floats, fill,
+    rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
 ):  # fmt: skip
     """The groups of a run of the row in `slot` get (or, with sign -1, lose) its matches."""
     count = last - first
@@ -193,13 +192,13 @@ def add_run(  # type: ignore[no-untyped-def]
             n = np.int64(0)
             high = np.int64(0)
             low = np.uint64(0)
-            left = False
+            top = np.int64(0)
             if i == mine:
                 while k < count and of[k] == g:
                     n += 1
                     k += 1
                 if kind == SUM_WHOLE:
-                    high, low, left = wide.times(hi[a, slot], lo[a, slot], n)
+                    high, low, top = wide.times(hi[a, slot], lo[a, slot], n)
                 elif kind == SUM_FLOAT:
                     value = np.uint64(lo[a, slot]).view(np.float64)
                     exact_times.add_value(floats[g * width + table[c, PLACE]], value, sign * n)
@@ -211,8 +210,8 @@ def add_run(  # type: ignore[no-untyped-def]
                         continue
                     n += 1
                     if kind == SUM_WHOLE:
-                        high, low, over = add_wide(high, low, hi[a, s], lo[a, s], 1)
-                        left = left or over
+                        high, low, carry = add_wide(high, low, hi[a, s], lo[a, s], 1)
+                        top += carry
                     elif kind == SUM_FLOAT:
                         value = np.uint64(lo[a, s]).view(np.float64)
                         exact_sum.add(floats[g * width + table[c, PLACE]], value, sign)
@@ -222,8 +221,8 @@ def add_run(  # type: ignore[no-untyped-def]
                 counts[c, g], over = wide.add_count(counts[c, g], sign * n)
             beyond = beyond or over
             if kind == SUM_WHOLE:
-                sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
-                if left or over:
-                    fill[SUM_LEFT] = 1
+                sum_hi[c, g], sum_lo[c, g], carry = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
+                if carry != 0 or top != 0:
+                    sum_top[c, g] += carry + sign * top
     if beyond:
         fill[COUNT_LEFT] = 1

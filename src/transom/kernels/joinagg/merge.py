@@ -55,6 +55,7 @@ class MergeAggregateState:
     kept: Rows
     totals: Totals
     n: Int64s
+    top: Int64s
     hi: Int64s
     lo: Words
     floats: Int64s
@@ -66,7 +67,7 @@ class MergeAggregateState:
     def compacted(self) -> MergeAggregateState:
         high = self.kept.slots.high
         width = len(self.floats) // max(len(self.group), 1)
-        return trimmed(self, high, ("n", "hi", "lo", "at", "group", "rows"), floats=self.floats[: high * width])
+        return trimmed(self, high, ("n", "top", "hi", "lo", "at", "group", "rows"), floats=self.floats[: high * width])
 
     def compacted_bytes(self) -> int:
         return trimmed_bytes(self.compacted())
@@ -86,6 +87,7 @@ class MergeAggregateKernel:
             kept=Rows.of(self.extremes),
             totals=Totals.of(self.spec),
             n=np.zeros((calls, 0), dtype=np.int64),
+            top=np.zeros((calls, 0), dtype=np.int64),
             hi=np.zeros((calls, 0), dtype=np.int64),
             lo=np.zeros((calls, 0), dtype=np.uint64),
             floats=np.zeros((0, exact_sum.WIDTH), dtype=np.int64),
@@ -118,8 +120,8 @@ class MergeAggregateKernel:
         out = Results.of(self.spec, len(t) + 1)
         add_up(
             t[order], slot[order], group[order], sign[order],
-            (state.rows, state.n, state.hi, state.lo, state.floats, state.at), self.spec.everything, self.spec.table,
-            self.spec.float_width, state.kept.cells(self.spec), state.totals.arrays(), out.arrays(),
+            (state.rows, state.n, state.top, state.hi, state.lo, state.floats, state.at), self.spec.everything,
+            self.spec.table, self.spec.float_width, state.kept.cells(self.spec), state.totals.arrays(), out.arrays(),
         )  # fmt: skip
         shown = show(self.spec, state.totals, state.kept, out, step)
         state.kept.release(self.extremes, ended)
@@ -132,7 +134,7 @@ class MergeAggregateKernel:
         if state.kept.slots.high > len(state.group):
             state.group = grown(state.group, state.kept.slots.high)
             size = len(state.group)
-            for name in ("rows", "n", "hi", "lo", "at"):
+            for name in ("rows", "n", "top", "hi", "lo", "at"):
                 setattr(state, name, grown(getattr(state, name), size))
             bigger = np.zeros((size * spec.float_width, exact_sum.WIDTH), dtype=np.int64)
             bigger[: len(state.floats)] = state.floats
@@ -151,8 +153,9 @@ class MergeAggregateKernel:
                 if call.function != "count" and pa.types.is_floating(call.argument_type):
                     state.floats[slots * spec.float_width + spec.table[c, PLACE]] = float_totals(columns[1])
                 elif call.function != "count":
-                    state.hi[c, slots] = fixed_values(columns[1])
-                    state.lo[c, slots] = fixed_values(columns[2]).view(np.uint64)
+                    state.top[c, slots] = fixed_values(columns[1])
+                    state.hi[c, slots] = fixed_values(columns[2])
+                    state.lo[c, slots] = fixed_values(columns[3]).view(np.uint64)
         return slots
 
     def _reordered(self, values: pa.RecordBatch) -> pa.RecordBatch:
@@ -174,7 +177,7 @@ class MergeAggregateKernel:
             if call.function in ("count", "min", "max"):
                 at += 1
             else:
-                at += 2 if pa.types.is_floating(call.argument_type) else 3
+                at += 2 if pa.types.is_floating(call.argument_type) else 4
         return places
 
     @cached_property

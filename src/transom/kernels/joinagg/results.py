@@ -2,7 +2,7 @@
 
 Partial columns are the keys, the number of join rows (it tells that there are some, and how many where a call counts
 them; otherwise it may be that of an instant before), and per call what plan/joinagg.py `partial_columns` says: the
-count; for a sum of whole numbers also its two words, for a floating one the digits of the exact sum; for MIN and MAX
+count; for a sum of whole numbers also its three words, for a floating one the digits of the exact sum; for MIN and MAX
 the value alone.
 """
 
@@ -66,24 +66,24 @@ def _keys(spec: JoinAggregateSpec, totals: Totals, rows: Rows, group: Int64s) ->
 def _columns(spec: JoinAggregateSpec, rows: Rows, c: int, call: JoinCall, place: int, out: Results) -> list[pa.Array]:
     """The columns of a call; the first of them is column `place` of the schema."""
     made = int(out.fill[MADE])
-    hi, lo, n = out.hi[c, :made], out.lo[c, :made], out.n[c, :made]
+    top, hi, lo, n = out.top[c, :made], out.hi[c, :made], out.lo[c, :made], out.n[c, :made]
     type_ = spec.schema.types[place] if place < len(spec.schema.types) else pa.int64()
     if call.function in ("min", "max"):
         return [_extreme(spec, rows, c, type_, hi, n)]
     if spec.partial:
-        return _partial(spec, c, call, hi, lo, n, out)
+        return _partial(spec, c, call, top, hi, lo, n, out)
     if call.function == "count":
         return [pa.array(n, pa.int64())]
     if call.function == "sum":
-        return [cells.sums(type_, np.ascontiguousarray(hi), np.ascontiguousarray(lo), n)]
+        return [cells.sums(type_, top, hi, lo, n)]
     argument = spec.argument_type(call)
     scale = argument.scale if pa.types.is_decimal(argument) else 0
     floating = pa.types.is_floating(argument)
-    return [cells.averages(floating, scale, np.ascontiguousarray(hi), np.ascontiguousarray(lo), n)]
+    return [cells.averages(floating, scale, top, hi, lo, n)]
 
 
 def _partial(
-    spec: JoinAggregateSpec, c: int, call: JoinCall, hi: Int64s, lo: cells.Words, n: Int64s, out: Results
+    spec: JoinAggregateSpec, c: int, call: JoinCall, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s, out: Results
 ) -> list[pa.Array]:
     if call.input is None:
         return []
@@ -91,7 +91,7 @@ def _partial(
     if call.function == "count":
         return [counted]
     if not pa.types.is_floating(spec.argument_type(call)):
-        return [counted, pa.array(hi, pa.int64()), pa.array(np.ascontiguousarray(lo).view(np.int64), pa.int64())]
+        return [counted, *(pa.array(words, pa.int64()) for words in (top, hi, lo.view(np.int64)))]
     width, count = spec.float_width, len(n)
     place = spec.table[c, PLACE]
     digits = np.ascontiguousarray(out.floats[: count * width].reshape(count, width, exact_sum.WIDTH)[:, place])

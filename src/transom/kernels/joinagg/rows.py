@@ -18,7 +18,7 @@ from transom.kernels.columns import is_text, validity
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.key_index import KeyIndex
-from transom.kernels.keys import encode_keys
+from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.state.slots import SlotPool, grown
 
@@ -39,7 +39,7 @@ class Parts:
             if high > len(self.held):
                 self.held = grown(self.held, high)
                 self.values.reserve(len(self.held))
-            self.values.write(numbers[brought], [column.take(pa.array(brought)) for column in columns])
+            self.values.write(numbers[brought], normalised([column.take(pa.array(brought)) for column in columns]))
         np.add.at(self.held, numbers, 1)
         return numbers
 

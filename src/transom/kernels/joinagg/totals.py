@@ -1,7 +1,7 @@
 """The totals of the groups of a join-aggregate, and the loop pieces that all its tactics share.
 
 A group is a tuple of part numbers (see rows.py), one for each input that has columns to group by. Its totals are the
-number of join rows, and per call a count, a sum (128 bits or an exact floating one) or a heap. A heap holds entries:
+number of join rows, and per call a count, a sum (three words or an exact floating one) or a heap. A heap holds entries:
 an **entry** is a member of a group whose value is that of a row (`at[h, entry]` is its slot, -1: none); the row must
 stay in its slot until the entry lets go of it. Groups without rows are all zeros, so a new group needs no care.
 
@@ -14,7 +14,7 @@ the results for every group that may be touched (`Results.room`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,7 +39,8 @@ from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.kernel import OPEN_END
 from transom.state.slots import SlotPool, grown
 
-MADE, CLOSED, GONE, TOUCHED, SUM_LEFT, COUNT_LEFT = range(6)  # what `Results.fill` counts, and two flags
+MADE, CLOSED, GONE, TOUCHED, COUNT_LEFT = range(5)  # what `Results.fill` counts, and a flag
+_WORDS: Final = ("sum_top", "sum_hi", "sum_lo", "last_top", "last_hi", "last_lo", "last_n")
 
 
 @dataclass
@@ -48,8 +49,10 @@ class Totals:
 
     groups: TupleIndex
     counts: Int64s
+    sum_top: Int64s
     sum_hi: Int64s
     sum_lo: Words
+    last_top: Int64s
     last_hi: Int64s
     last_lo: Words
     last_n: Int64s
@@ -71,8 +74,10 @@ class Totals:
         return Totals(
             groups=TupleIndex.of(max(len(spec.group_inputs), 1)),
             counts=numbers,
+            sum_top=numbers.copy(),
             sum_hi=numbers.copy(),
             sum_lo=words,
+            last_top=numbers.copy(),
             last_hi=numbers.copy(),
             last_lo=words.copy(),
             last_n=numbers.copy(),
@@ -101,7 +106,7 @@ class Totals:
         size = len(self.rows)
         for name in ("shown", "roots"):
             setattr(self, name, grown(getattr(self, name), size, -1))
-        for name in ("mark", "counts", "sum_hi", "sum_lo", "last_hi", "last_lo", "last_n"):
+        for name in ("mark", "counts", *_WORDS):
             setattr(self, name, grown(getattr(self, name), size))
         bigger = np.zeros((size * spec.float_width, exact_sum.WIDTH), dtype=np.int64)
         bigger[: len(self.floats)] = self.floats
@@ -132,10 +137,11 @@ class Totals:
         return (
             self.rows, self.shown, self.mark, self.counts, self.sum_hi, self.sum_lo,
             self.last_hi, self.last_lo, self.last_n, self.floats, self.roots, self.entry_links, self.entry_at,
+            self.sum_top, self.last_top,
         )  # fmt: skip
 
     def compacted(self) -> Totals:
-        names = ("counts", "sum_hi", "sum_lo", "last_hi", "last_lo", "last_n", "roots", "rows", "shown", "mark")
+        names = ("counts", *_WORDS, "roots", "rows", "shown", "mark")
         high = self.groups.slots.high
         width = len(self.floats) // max(len(self.rows), 1)
         return trimmed(self, high, names, floats=self.floats[: high * width])
@@ -154,8 +160,8 @@ class Totals:
 class Results:
     """What a step shows: rows by group with their lifetimes, and the holders that it closes. Not state.
 
-    `hi`, `lo`, `n` are by call: high word (or, for MIN and MAX, the slot of the row), low word, count. `rows` are the
-    join rows. `floats` are exact totals, kept for partial results only.
+    `top`, `hi`, `lo`, `n` are by call: top and high word (or, for MIN and MAX, the slot of the row), low word, count.
+    `rows` are the join rows. `floats` are exact totals, kept for partial results only.
     """
 
     capacity: int
@@ -163,6 +169,7 @@ class Results:
     ta: Int64s
     te: Int64s
     rows: Int64s
+    top: Int64s
     hi: Int64s
     lo: Words
     n: Int64s
@@ -181,9 +188,10 @@ class Results:
         flat = [np.empty(capacity, dtype=np.int64) for _ in range(8)]
         return Results(
             capacity, flat[0], flat[1], flat[2], flat[3],
-            np.empty((calls, capacity), dtype=np.int64), np.empty((calls, capacity), dtype=np.uint64),
-            np.empty((calls, capacity), dtype=np.int64), np.empty((capacity * floats, exact_sum.WIDTH), dtype=np.int64),
-            flat[4], flat[5], flat[6], flat[7], np.zeros(6, dtype=np.int64),
+            np.empty((calls, capacity), dtype=np.int64), np.empty((calls, capacity), dtype=np.int64),
+            np.empty((calls, capacity), dtype=np.uint64), np.empty((calls, capacity), dtype=np.int64),
+            np.empty((capacity * floats, exact_sum.WIDTH), dtype=np.int64),
+            flat[4], flat[5], flat[6], flat[7], np.zeros(5, dtype=np.int64),
         )  # fmt: skip
 
     def room(self, more: int) -> None:
@@ -192,7 +200,7 @@ class Results:
         if needed <= self.capacity:
             return
         size = max(needed, 2 * self.capacity, 64)
-        for name in ("group", "ta", "te", "rows", "holder", "end", "gone", "touched", "hi", "lo", "n"):
+        for name in ("group", "ta", "te", "rows", "holder", "end", "gone", "touched", "top", "hi", "lo", "n"):
             old = getattr(self, name)
             bigger = np.empty((*old.shape[:-1], size), dtype=old.dtype)
             bigger[..., : old.shape[-1]] = old
@@ -208,13 +216,11 @@ class Results:
         """What the functions below take as `out`."""
         return (
             self.group, self.ta, self.te, self.rows, self.hi, self.lo, self.n, self.floats,
-            self.holder, self.end, self.gone, self.touched, self.fill,
+            self.holder, self.end, self.gone, self.touched, self.fill, self.top,
         )  # fmt: skip
 
     def check(self) -> None:
         """Raise what the loop could not."""
-        if self.fill[SUM_LEFT]:
-            raise EvaluationError("a SUM has left the range of 38 digits", remedy="cast the column to DOUBLE first")
         if self.fill[COUNT_LEFT]:
             raise EvaluationError(
                 f"a join has more than {2**63 - 1:,} rows at one instant", remedy="use narrower windows or more keys"
@@ -261,20 +267,22 @@ def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyp
 @jit
 def settle(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
     """The instant is over: tell the results of the touched groups that changed. `width` is that of the floats."""
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out
+    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
+    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
+    sum_top, last_top, out_top = groups[13], groups[14], out[13]
     tell(
         now, everything, partial, table, width, cells[0], cells[1], cells[3], cells[4], cells[5], cells[6],
-        rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, at,
-        out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+        rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
+        out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched,
+        fill,
     )  # fmt: skip
 
 
 @inlined
 def tell(  # type: ignore[no-untyped-def]
     now, everything, partial, table, width, cell_hi, cell_lo, start, length, arena, text_width,
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, at,
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
+    rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
+    out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
 ):  # fmt: skip
     """As `settle`, for loops that have the arrays at hand: to take them out of tuples costs more than what is done."""
     made = fill[MADE]
@@ -288,9 +296,11 @@ def tell(  # type: ignore[no-untyped-def]
             for c in range(len(table)):
                 kind = table[c, KIND]
                 now_n = rows[g] if kind == COUNT_ROWS else counts[c, g]
+                now_top = np.int64(0)
                 now_hi = np.int64(0)
                 now_lo = np.uint64(0)
                 if kind == SUM_WHOLE:
+                    now_top = sum_top[c, g]
                     now_hi = sum_hi[c, g]
                     now_lo = sum_lo[c, g]
                 elif kind == SUM_FLOAT:
@@ -305,12 +315,13 @@ def tell(  # type: ignore[no-untyped-def]
                 if now_n != last_n[c, g]:
                     same = False
                 elif kind < LEAST:
-                    same = same and now_hi == last_hi[c, g] and now_lo == last_lo[c, g]
+                    same = same and now_hi == last_hi[c, g] and now_lo == last_lo[c, g] and now_top == last_top[c, g]
                 elif same and now_n and now_hi != last_hi[c, g]:
                     a = table[c, ARGUMENT]
                     text = (start, length, arena, text_width, table[c, TEXT])
                     itself = np.empty(0, dtype=np.int64)
                     same = ordered.compare(now_hi, last_hi[c, g], (cell_hi[a], cell_lo[a], itself), text) == 0
+                last_top[c, g] = now_top
                 last_hi[c, g] = now_hi
                 last_lo[c, g] = now_lo
                 last_n[c, g] = now_n
@@ -333,6 +344,7 @@ def tell(  # type: ignore[no-untyped-def]
         out_te[made] = OPEN_END
         out_rows[made] = rows[g]
         for c in range(len(table)):
+            out_top[c, made] = last_top[c, g]
             out_hi[c, made] = last_hi[c, g]
             out_lo[c, made] = last_lo[c, g]
             out_n[c, made] = last_n[c, g]

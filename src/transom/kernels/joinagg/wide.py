@@ -1,4 +1,4 @@
-"""Products of 128-bit numbers and counts, with word of whether they still fit.
+"""Products of 128-bit numbers and counts, and of counts.
 
 A number is a signed high and an unsigned low word, as in kernels/aggregate/cells.py.
 """
@@ -33,11 +33,11 @@ def negated(hi, lo):  # type: ignore[no-untyped-def]
 
 @jit
 def times(hi, lo, count):  # type: ignore[no-untyped-def]
-    """(hi, lo) * count, and whether the result has left the range of 128 bits."""
+    """(hi, lo) * count as a 128-bit number, and what is over: the product is that and over * 2^128."""
     value = np.int64(lo)
     if hi == value >> np.int64(63) and -_SMALL <= value < _SMALL and -_SMALL <= count < _SMALL:
         product = value * count
-        return product >> np.int64(63), np.uint64(product), False
+        return product >> np.int64(63), np.uint64(product), np.int64(0)
     negative = (hi < 0) != (count < 0)
     if hi < 0:
         hi, lo = negated(hi, lo)
@@ -45,11 +45,13 @@ def times(hi, lo, count):  # type: ignore[no-untyped-def]
     carried, low = product_of_words(lo, factor)
     beyond, high = product_of_words(np.uint64(hi), factor)
     high += carried
-    left = beyond != np.uint64(0) or high < carried or (high >> np.uint64(63)) != np.uint64(0)
+    over = np.int64(beyond) + (np.int64(1) if high < carried else np.int64(0))
+    signed = np.int64(high)
     if negative:
-        signed, low = negated(np.int64(high), low)
-        return signed, low, left
-    return np.int64(high), low, left
+        nothing = signed == 0 and low == np.uint64(0)
+        signed, low = negated(signed, low)
+        over = -over if nothing else ~over
+    return signed, low, over + (np.int64(1) if signed < 0 else np.int64(0))
 
 
 @inlined

@@ -95,7 +95,7 @@ class NegativeAggregateKernel:
     ) -> SignedDelta:
         touched = each_once(events[2], state.mark)
         # What a group showed before is made of the words that the loop is about to replace. It closes by `shown`.
-        words = [part[:, touched] for part in (state.last_hi, state.last_lo, state.last_n)]
+        words = [part[:, touched] for part in (state.last_top, state.last_hi, state.last_lo, state.last_n)]
         showing = np.flatnonzero(state.shown[touched] >= 0)
         state.shown[touched[showing]] = showing
         (out_group, ta, te, *fresh), (closed, closed_t) = self._direct.accumulate(
@@ -103,13 +103,13 @@ class NegativeAggregateKernel:
         )
         state.shown[touched] = 0  # an emptied group is about to be forgotten
         group = np.concatenate([touched[closed], out_group])
-        hi, lo, n = (np.concatenate([a[:, closed], b], axis=1) for a, b in zip(words, fresh, strict=True))
+        shown = tuple(np.concatenate([a[:, closed], b], axis=1) for a, b in zip(words, fresh, strict=True))
         ends = np.concatenate([closed_t, te])
-        values = pa.RecordBatch.from_arrays(self._direct.results(state, group, hi, lo, n), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self._direct.results(state, group, *shown), schema=self.schema)
         leaves, arrives = ends != OPEN_END, np.arange(len(group)) >= len(closed)
         if self._may_look_different:
             before, after = follow_ups(group, ends, ta, len(closed), state.mark)
-            same = self._equal(values, (hi, lo, n), before, after)
+            same = self._equal(values, shown, before, after)
             leaves[before[same]] = False
             arrives[after[same]] = False
         left, came = np.flatnonzero(leaves), np.flatnonzero(arrives)
@@ -169,7 +169,7 @@ class NegativeAggregateKernel:
         same = np.ones(len(before), dtype=np.bool_)
         others = []
         for c, spec in enumerate(self.calls):
-            hi, lo, n = (part[c] for part in words)
+            top, hi, lo, n = (part[c] for part in words)
             column = values.column(len(self.keys) + c)
             if spec.function == "count":
                 same &= n[before] == n[after]
@@ -177,7 +177,7 @@ class NegativeAggregateKernel:
             there = n > 0
             same &= there[before] == there[after]
             if spec.function == "sum":
-                same &= (hi[before] == hi[after]) & (lo[before] == lo[after])
+                same &= (top[before] == top[after]) & (hi[before] == hi[after]) & (lo[before] == lo[after])
             elif pa.types.is_floating(column.type):
                 one, other = (fixed_values(column)[rows] for rows in (before, after))
                 same &= (one == other) | ((one != one) & (other != other)) | ~there[before]  # NaN is equal to NaN
@@ -211,12 +211,8 @@ class NegativeAggregateKernel:
 
     @cached_property
     def _may_look_different(self) -> bool:
-        """Whether equal results may have different words: sums, averages, and zeros and NaNs of several kinds."""
-        return any(
-            call.function in ("sum", "avg")
-            or (call.function != "count" and pa.types.is_floating(self.input_types[call.argument or 0]))
-            for call in self.calls
-        )
+        """Whether equal results may have different words: sums and averages."""
+        return any(call.function in ("sum", "avg") for call in self.calls)
 
 
 @jit

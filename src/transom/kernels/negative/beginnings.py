@@ -67,7 +67,7 @@ class Beginnings:
         return self.values.gather(key, types), began
 
     def _number(self, batch: pa.RecordBatch) -> Int64s:
-        key, brought = self.keys.number(encode_keys(batch.columns, len(batch)))
+        key, brought = self.keys.number(encode_keys(batch.columns, len(batch), signed_zeros=True))
         if self.keys.slots.high > self.ends.shape[1]:
             self.ends = grown(self.ends, self.keys.slots.high, -1)
         self.values.reserve(self.ends.shape[1])

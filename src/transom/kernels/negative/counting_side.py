@@ -67,7 +67,7 @@ class CountedRows:
             rows = np.flatnonzero(~null)
             columns, keys = ([array.take(pa.array(rows)) for array in part] for part in (columns, keys))
             t, departed = t[rows], int(np.searchsorted(rows, departed))
-        numbers, brought = self.values.number(encode_keys(columns, len(t)))
+        numbers, brought = self.values.number(encode_keys(columns, len(t), signed_zeros=True))
         if len(brought):
             self._reserve(self.values.slots.high)
             slots = numbers[brought]

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, DATE, INTEGER
-from transom.kernels.scalar import decimals
+from transom.core.schema import BIGINT, DATE, DOUBLE, INTEGER
+from transom.kernels.scalar import casts, decimals
 from transom.kernels.scalar.dates import days_moved, refuse_beyond_time
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, valid_like, whole
-from transom.plan.expression import Call
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, refuse_rows, valid_like, whole
+from transom.plan.expression import Call, Cast
 from transom.plan.typing_rules import is_decimal, is_float
 
 _FLOATS: Final[dict[str, Kernel]] = {
@@ -91,7 +91,7 @@ def _integer_failure(call: Call, values: tuple[Value, ...]) -> Exception:
 
 def _remainder(call: Call) -> Kernel:
     if is_float(call.type):
-        return _float_remainder
+        return _float_remainder if is_float(call.arguments[0].type) else _rounded_remainder(call)
     if is_decimal(call.type):
         return _decimal_division(call)
 
@@ -110,6 +110,18 @@ def _float_remainder(a: Value, b: Value) -> Value:
     with np.errstate(invalid="ignore"):
         rest = np.fmod(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False))
     return valid_like(pa.array(rest, left.type), left, right)
+
+
+def _rounded_remainder(call: Call) -> Kernel:
+    """% of decimals that no decimal holds both of."""
+    as_double = [casts.cast(Cast(argument, DOUBLE)) for argument in call.arguments]
+
+    def run(*values: Value) -> Value:
+        left, right = (cast(column) for cast, column in zip(as_double, as_arrays(values), strict=True))
+        refuse_rows(call, "division by zero", values, pc.and_(pc.equal(right, pa.scalar(0.0)), left.is_valid()))
+        return _float_remainder(left, right)
+
+    return run
 
 
 # --- decimals --------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from transom.plan.typing_rules import is_decimal, is_float, is_integer
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
 
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
-                "lower": text.lower, "length": text.length, "left": text.left, "right": text.right,
+                "lower": text.lower, "length": text.length, "right": text.right,
                 "split_part": text.split_part, "replace": text.replace, "position": text.position}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
@@ -41,6 +41,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     **dict.fromkeys(("floor", "ceil"), numbers.floor_or_ceil),
     "round": numbers.round_to,
     "substring": text.substring,
+    "left": text.left,
     **dict.fromkeys(("trim", "ltrim", "rtrim"), text.trim),
     **dict.fromkeys(("concat", "||"), text.concat),
     "repeat": text.repeat,
@@ -231,9 +232,9 @@ def _may_fail(node: Expression) -> bool:
     name = node.function
     if name in ("+", "-", "*", "//", "%", "negate", "abs", "round"):
         days_between: bool = node.arguments[0].type == DATE and node.type == BIGINT
-        return not (is_float(node.type) or days_between)
-    if name == "substring":
-        return not text.substring_is_safe(node)
+        return not (is_float(node.arguments[0].type) or days_between)
+    if name in ("substring", "left"):
+        return not text.cut_is_safe(node)
     return name in ("add_interval", "repeat", "lpad", "rpad")
 
 

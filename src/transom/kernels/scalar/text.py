@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -80,13 +81,11 @@ def length(text: Value) -> Value:
 
 
 def substring(call: Call) -> Kernel:
-    checked = not substring_is_safe(call)
+    checked = not cut_is_safe(call)
 
     def run(text: Value, start: Value, count: Value | None = None) -> Value:
         if checked:
-            for number in (start, count):
-                if number is not None:
-                    _check_substring_bound(call, number)
+            _check_cut(call, (text, start) if count is None else (text, start, count))
         if isinstance(start, pa.Scalar) and isinstance(count, pa.Scalar | None):
             first, many = start.as_py(), None if count is None else count.as_py()
             if first is None or (count is not None and many is None):
@@ -99,18 +98,21 @@ def substring(call: Call) -> Kernel:
     return run
 
 
-def substring_is_safe(call: Call) -> bool:
-    """Whether start and count are constants within DuckDB's limit."""
+def cut_is_safe(call: Call) -> bool:
+    """Whether the start and the count of substring or left are constants within DuckDB's limit."""
     return all(
         isinstance(number, Literal) and (number.value is None or -_CUT <= number.value < _CUT)
         for number in call.arguments[1:]
     )
 
 
-def _check_substring_bound(call: Call, number: Value) -> None:
-    column = as_array(number, 1)
-    bad = pc.or_(pc.greater_equal(column, whole(_CUT)), pc.less(column, whole(-_CUT)))
-    refuse_rows(call, "a start or count is beyond 4294967295", (column,), bad)
+def _check_cut(call: Call, values: tuple[Value, ...], least: int = -_CUT) -> None:
+    """Of a text that is NULL nothing is cut, so nothing fails."""
+    text, *numbers = as_arrays(values)
+    there = reduce(pc.and_, [pc.is_valid(column) for column in (text, *numbers)])
+    for column in numbers:
+        bad = pc.or_(pc.greater_equal(column, whole(_CUT)), pc.less(column, whole(least)))
+        refuse_rows(call, "a start or count is beyond 4294967295", (column,), pc.and_(bad, there))
 
 
 def _slice_from(text: Value, first: int, many: int | None) -> Value:
@@ -122,7 +124,8 @@ def _slice_from(text: Value, first: int, many: int | None) -> Value:
 
 
 def _slice(text: Value, start: int, stop: int | None) -> Value:
-    return pc.utf8_slice_codeunits(text, start) if stop is None else pc.utf8_slice_codeunits(text, start, stop)
+    bounds = [max(min(bound, MOST_BYTES), -MOST_BYTES) for bound in (start, stop) if bound is not None]
+    return pc.utf8_slice_codeunits(text, *bounds)
 
 
 def _substring(text: str, start: int, count: int | None = None) -> str:
@@ -133,10 +136,17 @@ def _substring(text: str, start: int, count: int | None = None) -> str:
     return text[max(begin, 0) : max(end, 0)]
 
 
-def left(text: Value, count: Value) -> Value:
-    if isinstance(count, pa.Scalar) and count.is_valid:
-        return _slice(text, 0, count.as_py())
-    return by_row(lambda t, n: t[:n], (text, count), VARCHAR)
+def left(call: Call) -> Kernel:
+    checked = not cut_is_safe(call)
+
+    def run(text: Value, count: Value) -> Value:
+        if checked:
+            _check_cut(call, (text, count), least=-(2**63))
+        if isinstance(count, pa.Scalar) and count.is_valid:
+            return _slice(text, 0, count.as_py())
+        return by_row(lambda t, n: t[:n], (text, count), VARCHAR)
+
+    return run
 
 
 def right(text: Value, count: Value) -> Value:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from transom.core.delta import StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
 from transom.kernels.columns import empty_batch
-from transom.kernels.keys import encode_keys
+from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.slide_join.piece import held_bytes
 
 COMPLETE: Final = "complete"
@@ -31,6 +31,7 @@ class Outlet:
     def __init__(self, schema: pa.Schema, marked: bool, most: int, tell: Tell | None) -> None:
         self._schema = schema
         self._row = pa.schema(list(schema)[2 * marked :])
+        self._floating = any(map(pa.types.is_floating, schema.types))
         self._marked = marked
         self._most = most
         self._tell = tell
@@ -42,6 +43,8 @@ class Outlet:
 
     def add(self, at: int, attempt: int, rows: pa.RecordBatch) -> None:
         self._rows += len(rows)
+        if self._floating:
+            rows = pa.RecordBatch.from_arrays(normalised(rows.columns), schema=rows.schema)
         if self._tell is not None:
             self._put(at, attempt, None, rows)
             return

@@ -4,12 +4,16 @@ A selection passes projections, unions, DISTINCT and inner joins; what speaks of
 predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY
 .. ROWS if it reads partition keys only; never another row-count window, which must count the rows that the selection
 would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the last row of the
-window ends, also if a selection hides that row.
+window ends, also if a selection hides that row. And where rows are taken for one because they are equal, a selection
+that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
 
 from transom.plan.algebra import (
     Distinct,
@@ -26,6 +30,8 @@ from transom.plan.algebra import (
     a_stream,
 )
 from transom.plan.expression import (
+    Call,
+    ColumnRef,
     Exists,
     Expression,
     InQuery,
@@ -36,6 +42,8 @@ from transom.plan.expression import (
     substitute,
     walk,
 )
+
+_COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "is_not_distinct")
 
 
 def push_filters(node: Node) -> Node:
@@ -63,10 +71,13 @@ def _push_movable(node: Relation, parts: tuple[Expression, ...]) -> Relation:
         return replace(node, input=_push(node.input, inner))
     if isinstance(node, Join):
         return _push_into_join(node, parts)
-    if isinstance(node, Distinct):
-        return replace(node, input=_push(node.input, parts))
-    if isinstance(node, SetOperation):
+    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
         return replace(node, left=_push(node.left, parts), right=_push(node.right, parts))
+    if isinstance(node, Distinct | SetOperation):
+        above = tuple(part for part in parts if _tells_zeros_apart(part))
+        below = tuple(part for part in parts if part not in above)
+        inputs = tuple(_push(a_relation(child), below) for child in node.inputs)
+        return _filtered(a_relation(node.with_inputs(inputs)), above)
     if isinstance(node, Window):
         below = tuple(part for part in parts if passes(part, node.spec))
         above = tuple(part for part in parts if part not in below)
@@ -82,7 +93,19 @@ def passes(predicate: Expression, window: WindowSpec) -> bool:
     """Whether a selection may be done before the window instead of after it."""
     if window.rows is None:
         return window.slide is None
+    if _tells_zeros_apart(predicate):
+        return False
     return window.partition is not None and columns_of(predicate) <= set(window.partition)
+
+
+def _tells_zeros_apart(expression: Expression) -> bool:
+    """Whether it may have another value for -0.0 than for 0.0. Comparisons have not; what else there is, may."""
+    if isinstance(expression, ColumnRef):
+        return bool(pa.types.is_floating(expression.type))
+    asked = expression.children
+    if isinstance(expression, Call) and expression.function in _COMPARISONS:
+        asked = tuple(child for child in asked if not isinstance(child, ColumnRef))
+    return any(_tells_zeros_apart(child) for child in asked)
 
 
 def _push_into_join(join: Join, parts: tuple[Expression, ...]) -> Relation:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from transom.core.time import BEGINNING, FOREVER, floor_to_tick, from_datetime
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.runtimes.reference.history import Row, canonical
+from transom.runtimes.reference.history import Row, grouped
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def admit_table(rows: Sequence[Row], definition: TableDefinition, clock: Clock) 
     rejected = changes.rejected
     for change in changes.rows:
         sort = "+" if sign is None else change.values[sign]
-        who = canonical(change.values[i] for i in identity)
+        who = grouped(change.values[i] for i in identity)
         present = alive.setdefault(who, [])
         nameless = bool(key) and None in who
         if nameless or sort not in ("+", "-") or (sort == "-" and not present):

@@ -32,12 +32,13 @@ def _connection() -> duckdb.DuckDBPyConnection:
     off = ",".join(rule for rule in rules if rule != "filter_pushdown")
     connection.execute(f"SET disabled_optimizers = '{off}'")
     # As columns of Arrow: for a plain Python function DuckDB takes NaN for NULL.
-    for name, function, type_ in (
-        ("exact_sums", exact.sums, "DOUBLE[]"),
-        ("exact_averages", exact.averages, "DOUBLE[]"),
-        ("exact_quotients", exact.quotients, "VARCHAR[]"),
+    for name, function, type_, result in (
+        ("exact_sums", exact.sums, "DOUBLE[]", "DOUBLE"),
+        ("exact_totals", exact.totals, "VARCHAR[]", "VARCHAR"),
+        ("exact_averages", exact.averages, "DOUBLE[]", "DOUBLE"),
+        ("exact_quotients", exact.quotients, "VARCHAR[]", "DOUBLE"),
     ):
-        connection.create_function(name, function, [type_], "DOUBLE", type=ARROW, null_handling=SPECIAL)
+        connection.create_function(name, function, [type_], result, type=ARROW, null_handling=SPECIAL)
     atexit.register(connection.close)
     return connection
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+
+from transom.core.schema import DOUBLE
+
+_WIDE: Final = Context(prec=100)  # as many numbers of 38 digits as there can ever be
 
 
 def exact_sum(numbers: Sequence[float]) -> float:
@@ -25,8 +30,8 @@ def exact_sum(numbers: Sequence[float]) -> float:
 
 
 def exact_average(numbers: Sequence[float]) -> float:
-    """That sum divided by the count."""
-    return exact_sum(numbers) / len(numbers)
+    """That sum divided by the count; what is too small to be told from 0 is 0.0, whatever its sign."""
+    return exact_sum(numbers) / len(numbers) + 0.0
 
 
 def exact_quotient(texts: Sequence[str]) -> float:
@@ -36,6 +41,18 @@ def exact_quotient(texts: Sequence[str]) -> float:
     9007199254740992.0
     """
     return nearest(sum(map(Fraction, texts), Fraction(0)) / len(texts))
+
+
+def exact_total(texts: Sequence[str]) -> str:
+    """The sum of integers or decimals given as text, as text: nothing is lost on the way, whatever the order.
+
+    >>> exact_total(["9" * 38, "9" * 38, "-" + "9" * 38])
+    '99999999999999999999999999999999999999'
+    """
+    total = Decimal(0)
+    for text in texts:
+        total = _WIDE.add(total, Decimal(text))
+    return f"{total:f}"
 
 
 def nearest(number: Fraction) -> float:
@@ -61,6 +78,10 @@ def quotients(lists: pa.ChunkedArray) -> pa.Array:
     return _each(lists, exact_quotient)
 
 
-def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], float]) -> pa.Array:
+def totals(lists: pa.ChunkedArray) -> pa.Array:
+    return _each(lists, exact_total, pa.string())
+
+
+def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], Any], type_: pa.DataType = DOUBLE) -> pa.Array:
     known = [[value for value in values or () if value is not None] for values in lists.to_pylist()]
-    return pa.array([aggregate(values) if values else None for values in known], pa.float64())
+    return pa.array([aggregate(values) if values else None for values in known], type_)

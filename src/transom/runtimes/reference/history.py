@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -24,21 +24,51 @@ Bag = Counter[Row]
 NAN: Final = float("nan")
 
 
+class _MinusZero(float):
+    """-0.0, which for Python equals 0.0; an answer that has the one where the other belongs is another answer."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _MinusZero)
+
+    def __hash__(self) -> int:
+        return hash(_MinusZero)
+
+
+MINUS_ZERO: Final = _MinusZero(-0.0)
+
+
 def canonical(row: Iterable[Any]) -> Row:
     """The row with values written in one way, so that equal answers compare equal.
 
-    >>> canonical([-0.0, Decimal("2.00"), float("nan")]) == canonical([0.0, 2, float("nan")])
+    >>> canonical([Decimal("2.00"), float("nan")]) == canonical([2, float("nan")])
     True
+    >>> canonical([-0.0]) == canonical([0.0])
+    False
     """
     return tuple(_canonical_value(value) for value in row)
 
 
 def _canonical_value(value: Any) -> Any:
     if isinstance(value, float):
-        return NAN if math.isnan(value) else value + 0.0
+        if math.isnan(value):
+            return NAN
+        return value if value else _zero(value)
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
     return value
+
+
+def _zero(value: float) -> float:
+    return MINUS_ZERO if math.copysign(1, value) < 0 else 0.0
+
+
+def grouped(row: Iterable[Any]) -> Row:
+    """The row that stands for all that SQL's grouping calls equal to it: of both zeros 0.0.
+
+    >>> grouped([-0.0, Decimal("2.00"), float("nan")]) == grouped([0.0, 2, float("nan")])
+    True
+    """
+    return tuple(0.0 if value is MINUS_ZERO else value for value in canonical(row))
 
 
 def value_order(row: Row) -> tuple[tuple[int, Any], ...]:
@@ -73,9 +103,13 @@ class History(ABC):
 
 @dataclass(frozen=True)
 class RelationHistory(History):
-    """`points[i]` = (instant, the snapshot from there on); neighbours differ, and before the first there is nothing."""
+    """`points[i]` = (instant, the snapshot from there on); neighbours differ, and before the first there is nothing.
+
+    `one_zero`: rows are those of `grouped`, as changes tell them.
+    """
 
     points: tuple[tuple[int, Bag], ...] = ()
+    one_zero: bool = field(default=False, kw_only=True, compare=False)
 
     @property
     def instants(self) -> tuple[int, ...]:
@@ -84,6 +118,13 @@ class RelationHistory(History):
     def snapshot(self, instant: int) -> Bag:
         found = bisect_right(self.points, instant, key=lambda point: point[0])
         return self.points[found - 1][1] if found else Counter()
+
+    def grouped(self) -> RelationHistory:
+        """The same to whom -0.0 is 0.0: differences of snapshots, which are differences of bags, see no more."""
+        if self.one_zero:
+            return self
+        snapshots = ((instant, map(grouped, bag.elements())) for instant, bag in self.points)
+        return replace(RelationHistory.of(snapshots, self.late, self.rejected), one_zero=True)
 
     @staticmethod
     def of(
@@ -107,10 +148,25 @@ class RelationHistory(History):
         late: Mapping[str, int] | None = None,
         rejected: Mapping[str, int] | None = None,
     ) -> RelationHistory:
-        """From (instant, +n or -n, row) in any order. A count below zero is an error of whoever made the changes."""
+        """From (instant, +n or -n, row) in any order. A count below zero is an error of whoever made the changes.
+
+        And so is -0.0: of rows that are equal to each other changes cannot tell which of them came or went.
+        """
+        rows = [(instant, n, canonical(row)) for instant, n, row in changes]
+        for instant, _, row in rows:
+            if MINUS_ZERO in row:
+                raise ValueError(
+                    f"a change of {show(row)} at {format_instant(instant)}: of equal rows the one with 0.0"
+                )
+        return replace(RelationHistory._of_changes(rows, late, rejected), one_zero=True)
+
+    @staticmethod
+    def _of_changes(
+        changes: Iterable[tuple[int, int, Row]], late: Mapping[str, int] | None, rejected: Mapping[str, int] | None
+    ) -> RelationHistory:
         by_instant: dict[int, Bag] = {}
         for instant, n, row in changes:
-            by_instant.setdefault(instant, Counter())[canonical(row)] += n
+            by_instant.setdefault(instant, Counter())[row] += n
         points: list[tuple[int, Bag]] = []
         alive: Bag = Counter()
         for instant in sorted(by_instant):
@@ -134,11 +190,11 @@ class RelationHistory(History):
         """From (row, ta, te); an open end is None. Open and forever look the same in every snapshot."""
         changes: list[tuple[int, int, Row]] = []
         for values, ta, te in lifetimes:
-            row = tuple(values)
+            row = canonical(values)
             changes.append((ta, 1, row))
             if te is not None and te < FOREVER:
                 changes.append((te, -1, row))
-        return RelationHistory.of_changes(changes, late, rejected)
+        return RelationHistory._of_changes(changes, late, rejected)
 
 
 @dataclass(frozen=True)
@@ -172,6 +228,8 @@ class StreamHistory(History):
 def difference(a: History, b: History, until: int | None = None) -> str | None:
     """None when two answers are equal before `until`; otherwise the first instant at which they are not, and how."""
     if isinstance(a, RelationHistory) and isinstance(b, RelationHistory):
+        if a.one_zero or b.one_zero:
+            a, b = a.grouped(), b.grouped()
         for instant in _instants(a, b, until):
             one, other = a.snapshot(instant), b.snapshot(instant)
             if one != other:

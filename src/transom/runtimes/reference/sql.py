@@ -1,4 +1,7 @@
-"""The algebra as DuckDB SQL: one SELECT over the snapshots of the leaves, which are windows and tables."""
+"""The algebra as DuckDB SQL: one SELECT over the snapshots of the leaves, which are windows and tables.
+
+Of values that are equal DuckDB shows any; semantics.md says which: 0.0, wherever 0.0 and -0.0 are taken for one value.
+"""
 
 from __future__ import annotations
 
@@ -94,14 +97,22 @@ class _Writer:
             case Aggregate():
                 return self._aggregate(node, outer)
             case Distinct():
-                return f"SELECT DISTINCT {_names(node)} FROM {self.source(node.input, outer)} AS {self.alias()}"
-            case SetOperation():
-                sides = [
+                return f"SELECT DISTINCT {self._equal(node.input, outer)}"
+            case SetOperation(kind="union", all=True):
+                return " UNION ALL ".join(
                     f"(SELECT {_names(side)} FROM {self.source(side, outer)} AS {self.alias()})"
                     for side in (node.left, node.right)
-                ]
+                )
+            case SetOperation():
+                sides = [f"(SELECT {self._equal(side, outer)})" for side in (node.left, node.right)]
                 return f" {node.kind.upper()}{' ALL' if node.all else ''} ".join(sides)
         raise TypeError(f"a relation without a meaning: {node!r}")
+
+    def _equal(self, node: Relation, outer: Outer) -> str:
+        """The columns and the FROM of rows that are to be compared with each other."""
+        row = self.alias()
+        values = [_one_zero(name, column.type) for name, column in zip(_columns(row, node), node.schema, strict=True)]
+        return f"{_named(values)} FROM {self.source(node, outer)} AS {row}"
 
     def _join(self, node: Join, outer: Outer) -> str:
         rows = [self.alias() for _ in node.relations]
@@ -113,7 +124,7 @@ class _Writer:
     def _aggregate(self, node: Aggregate, outer: Outer) -> str:
         row = self.alias()
         columns = _columns(row, node.input)
-        keys = [self.expression(key, columns, outer) for key in node.keys]
+        keys = [_one_zero(self.expression(key, columns, outer), key.type) for key in node.keys]
         calls = [
             "count(*)"
             if call.argument is None
@@ -133,9 +144,18 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     elif call.function == "avg":
         function, type_ = ("exact_averages", "DOUBLE") if floating else ("exact_quotients", "VARCHAR")
         written = f"{function}(list({distinct}CAST({argument} AS {type_})))"
+    elif call.function == "sum":
+        # On its way DuckDB's own sum may leave the range of its type; what 38 digits cannot hold is an error here, too.
+        scale = call.result_type.scale
+        written = f"CAST(exact_totals(list({distinct}CAST({argument} AS VARCHAR))) AS DECIMAL(38, {scale}))"
     else:
-        written = f"{call.function}({distinct}{argument})"
+        written = _one_zero(f"{call.function}({distinct}{argument})", call.result_type)
     return f"CAST({written} AS {type_sql(call.result_type)})"
+
+
+def _one_zero(value: str, type_: pa.DataType) -> str:
+    """-0.0 + 0.0 is 0.0."""
+    return f"({value} + CAST(0 AS {type_sql(type_)}))" if type_ in (REAL, DOUBLE) else value
 
 
 def _names(node: Relation) -> str:

@@ -14,7 +14,7 @@ def stream_of(relation: RelationHistory, change: Change) -> list[TimedRow]:
     """The rows that the change operator emits; those of one instant in the order of their values."""
     emitted: list[TimedRow] = []
     before: Bag = Counter()
-    for instant, after in relation.points:
+    for instant, after in relation.grouped().points:
         match change:
             case Change.ISTREAM:
                 rows = after - before
@@ -30,6 +30,7 @@ def stream_of(relation: RelationHistory, change: Change) -> list[TimedRow]:
 def slides_of(relation: RelationHistory, slides: Sequence[int], last: int) -> list[TimedRow]:
     """RSTREAM over slides: the snapshot at every multiple of a slide, up to and with the instant `last`."""
     emitted: list[TimedRow] = []
+    relation = relation.grouped()
     ends = [*relation.instants, last + 1][1:]
     for (begin, snapshot), end in zip(relation.points, ends, strict=True):
         if snapshot:

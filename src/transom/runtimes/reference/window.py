@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from transom.core.time import FOREVER
 from transom.plan.algebra import WindowSpec
 from transom.runtimes.reference.admission import Lifetime, TimedRow
-from transom.runtimes.reference.history import Row, canonical
+from transom.runtimes.reference.history import Row, grouped
 
 
 def lifetimes(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
@@ -41,7 +41,7 @@ def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
         return [None] * len(rows)
     partitions: dict[Row, list[int]] = {}
     for i, row in enumerate(rows):
-        partitions.setdefault(canonical(row.values[k] for k in spec.partition or ()), []).append(i)
+        partitions.setdefault(grouped(row.values[k] for k in spec.partition or ()), []).append(i)
     found: list[int | None] = [None] * len(rows)
     for members in partitions.values():
         for place, i in enumerate(members):

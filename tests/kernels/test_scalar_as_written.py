@@ -1,0 +1,169 @@
+"""Expressions as people write them: DuckDB, which has to infer all types by itself, finds ours, and our values.
+
+`test_scalar_against_duckdb.py` spells out every cast, and so does not see what we infer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.duckdb_scalar import LIMITS, open_duckdb
+from tests.kernels.scalar_expressions import TAKES
+from transom.core.errors import EvaluationError, QueryError
+from transom.core.schema import INTEGER
+from transom.cql.statements import parse_statements
+from transom.kernels.scalar import evaluate
+from transom.plan.algebra import Project
+from transom.plan.catalogue import Catalogue, QueryStatement, TableDefinition
+
+EXAMPLES = 5_000 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 150
+
+TABLE = """CREATE TABLE rows (b BOOLEAN, t TINYINT, s SMALLINT, i INTEGER, n BIGINT, h HUGEINT, e DECIMAL(4, 1),
+  w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP);"""
+ROWS = [
+    "TRUE, 1, 2, 3, 4, 5, 7.5, 8.125, 6.5, '0.5', 9.5, 'abc', '2020-01-01', '2020-01-01 00:00:00'",
+    ", ".join(["NULL"] * 14),
+    "FALSE, -128, -32768, -2147483648, -9223372036854775808, -10000000000000000000000000000000000000, -999.9, "
+    "-999999999999999.999, -9999999999999999999999999999999999.9999, '-0.99999999999999999999999999999999999999', "
+    "'-inf', '', '0001-01-01', '0001-01-01 00:00:00'",
+    "FALSE, 0, 0, 0, 0, 0, 0, 0, 0, 0, '-0.0', '1', '1970-01-01', '1970-01-01 00:00:00'",
+    "TRUE, 127, 32767, 2147483647, 9223372036854775807, 99999999999999999999999999999999999999, 999.9, "
+    "999999999999999.999, 9999999999999999999999999999999999.9999, '0.99999999999999999999999999999999999999', "
+    "'nan', 'ÀßİΣ👍', '9999-12-31', '9999-12-31 23:59:59.999999'",
+]  # fmt: skip
+CASES = [
+    "h % d", "d % h", "h % 2.5", "x % n", "n % x", "w % h", "d % d", "d % n", "0.1 - NULL", "NULL * e", "e % NULL",
+    "h + NULL", "NULL + 1", "IF(FALSE, 0.1 - NULL, 10000000000000000000000000000000000000)",
+    "COALESCE(0.1 - NULL, 'a')", "NULL || v", "1 || NULL", "NULLIF(NULL, 0.5) % d", "ROUND(e, NULL)",
+    "SUBSTRING(v, 1099511627776, 2)", "SUBSTRING(NULL, 1099511627776, 2)", "SUBSTRING(v, 3, -1099511627776)",
+    "SUBSTRING(v, n)", "SUBSTRING(v, n, n)", "LEFT(v, 4294967295)", "LEFT(v, 4294967296)", "LEFT(v, n)", "RIGHT(v, n)",
+    "RIGHT(v, -9223372036854775808)", "-12345678901234567890123456789012345678",
+    "-0.1234567890123456789012345678901234567",
+    "x = e", "x <> s", "GREATEST(e, x, s)", "CASE WHEN b THEN x ELSE s END", "e BETWEEN x AND d",
+]  # fmt: skip
+
+
+class Written:
+    """The table in DuckDB and in the engine."""
+
+    def __init__(self) -> None:
+        self.duckdb = open_duckdb()
+        self.duckdb.execute(TABLE)
+        for row in ROWS:
+            self.duckdb.execute(f"INSERT INTO rows VALUES ({row})")
+        catalogue = Catalogue()
+        parse_statements(TABLE, catalogue)
+        table = catalogue.relations["rows"]
+        assert isinstance(table, TableDefinition)
+        given = self.duckdb.sql("SELECT * FROM rows").to_arrow_table().combine_chunks()
+        arrays = [given.column(i).combine_chunks().cast(column.type) for i, column in enumerate(table.columns)]
+        self.batch = pa.record_batch(arrays, table.columns.names)
+
+    def check(self, text: str) -> None:
+        """Row by row: one that fails must not hide the others. What we refuse to plan is ours to refuse."""
+        try:
+            statement = parse_statements(f"{TABLE} SELECT {text} AS z FROM rows;", Catalogue())[-1]
+        except QueryError:
+            return
+        assert isinstance(statement, QueryStatement) and isinstance(statement.query, Project)
+        (expression,) = statement.query.expressions
+        for row in range(len(ROWS)):
+            theirs = self.ask(text, row)
+            if theirs == "refused":
+                return
+            try:
+                mine = evaluate(expression, self.batch.slice(row, 1))
+            except EvaluationError as error:
+                assert theirs is None or any(limit in str(error) for limit in LIMITS), (text, row, str(error), theirs)
+                continue
+            assert isinstance(theirs, pa.Array), (text, row, mine)
+            assert mine.type == (INTEGER if theirs.type == pa.null() else theirs.type), (text, mine.type, theirs.type)
+            assert same(mine[0].as_py(), theirs[0].as_py()), (text, row, mine, theirs)
+
+    def ask(self, text: str, row: int) -> Any:
+        """DuckDB's answer; None where it fails, "refused" where it does not take the types."""
+        try:
+            answer = self.duckdb.sql(f"SELECT {text} AS z FROM rows WHERE rowid = {row}").to_arrow_table()
+            return answer["z"].combine_chunks()
+        except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException):
+            return None
+        except duckdb.BinderException:
+            return "refused"
+
+
+def same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float) and (math.isnan(mine) or math.isnan(theirs)):
+        return math.isnan(mine) and math.isnan(theirs)
+    signs = [math.copysign(1, value) for value in (mine, theirs) if isinstance(value, float)]
+    return type(mine) is type(theirs) and bool(mine == theirs) and len(set(signs)) <= 1
+
+
+@pytest.fixture(scope="module")
+def written() -> Iterator[Written]:
+    found = Written()
+    yield found
+    found.duckdb.close()
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_types_and_values_are_those_that_duckdb_infers(written: Written, text: str) -> None:
+    written.check(text)
+
+
+COLUMNS: dict[str, Sequence[str]] = {
+    "number": "tsinhewdxf", "whole": "tsinh", "int": "tsi", "text": "v", "bool": "b", "date": ("da",),
+    "moment": ("da", "ts"), "any": (*"btinhewdxfv", "da", "ts"),
+}  # fmt: skip
+WHOLE = ("0", "1", "-1", "7", "NULL", "10000000000000000000000000000000000000")
+CONSTANTS: dict[str, tuple[str, ...]] = {
+    "number": (*WHOLE, "0.1", "2.5", "1e3", "1e308", "9223372036854775808", "99999999999999999999.5",
+               "0.0000000000000000000000000000000000001", "-99999999999999999999999999999999999999"),
+    "whole": WHOLE, "int": WHOLE[:5], "text": ("''", "'a'", "'1'", "'À'", "NULL"), "bool": ("TRUE", "NULL"),
+    "date": ("DATE '2020-02-29'", "NULL"), "moment": ("TIMESTAMP '1969-12-31 23:59:59.5'", "NULL"),
+    "pattern": ("'%a%'", "'_'", "NULL"), "escape": ("'!'",), "characters": ("''", "'a'", "'👍'", "NULL"),
+    "places": ("0", "-1", "2", "30", "NULL"), "part": ("'day'", "'hour'"), "micros": ("1",),
+    "index": ("0", "1", "-1", "3", "NULL", "1099511627776", "-1099511627776", "9223372036854775807"),
+}  # fmt: skip
+INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+TEMPLATES = {
+    "negate": "(- {0})", "not": "(NOT {0})", "is_null": "({0} IS NULL)", "position": "strpos({0}, {1})",
+    "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})", "add_interval": "({0} + INTERVAL '1' DAY)",
+}  # fmt: skip
+# DuckDB does not promise the order of AND and OR, and repeat(NULL, n) is a BLOB there.
+LEFT_OUT = {"and", "or", "repeat", "like", "ilike", "concat"}
+
+
+def argument(random: Random, kind: str, depth: int) -> str:
+    if kind in ("same", "constant"):
+        kind = random.choice(("number", "text", "moment"))
+    if depth and kind in COLUMNS and random.random() < 0.4:
+        return call(random, depth - 1)
+    if kind in COLUMNS and (kind == "any" or random.random() < 0.55):
+        return random.choice(COLUMNS[kind])
+    return random.choice(CONSTANTS[kind])
+
+
+def call(random: Random, depth: int) -> str:
+    name = random.choice(sorted(set(TAKES) - LEFT_OUT))
+    arguments = [argument(random, kind, depth) for kind in random.choice(TAKES[name])]
+    if name in INFIX:
+        return f"({arguments[0]} {name} {arguments[1]})"
+    if name == "in":
+        return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    return TEMPLATES.get(name, f"{name}({', '.join(arguments)})").format(*arguments)
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**48))
+def test_any_call_is_typed_as_duckdb_types_it(written: Written, seed: int) -> None:
+    written.check(call(Random(seed), 0))
