@@ -9,7 +9,6 @@ from typing import cast
 
 from sqlglot import exp
 
-from transom.core.schema import BOOLEAN
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_window import bind_window
@@ -19,7 +18,7 @@ from transom.cql.scope import Input, Scope, ScopeColumn, columns_of_row, move
 from transom.plan import functions
 from transom.plan.algebra import Join, Node, OuterJoin, Relation, Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
+from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Joined:
     def relation(self) -> Relation:
         if len(self.relations) == 1:
             return self.relations[0]
-        return Join(self.relations, all_of(self.conditions))
+        return Join(self.relations, conjunction(self.conditions))
 
     def beside(self, right: Joined) -> Joined:
         by = self.width
@@ -47,11 +46,6 @@ class Joined:
             self.conditions + tuple(move(condition, by) for condition in right.conditions),
             self.inputs + tuple(item.moved(by) for item in right.inputs),
         )
-
-
-def all_of(conditions: tuple[Expression, ...]) -> Expression | None:
-    """One AND of them all, however many: a chain would be as deep as it is long."""
-    return Call("and", conditions, BOOLEAN) if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Relation, Scope]:
@@ -90,7 +84,7 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
         conditions = conjuncts(binder.condition(on))
     if kind in ("inner", "cross"):
         return Joined(both.relations, both.conditions + conditions, inputs)
-    predicate = all_of(conditions)
+    predicate = conjunction(conditions)
     assert predicate is not None  # the grammar takes no outer join without a condition
     side = cast(OneOf["left", "right", "full"], kind)
     return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
