@@ -95,27 +95,26 @@ def _bind_using(
 ) -> tuple[tuple[Expression, ...], tuple[Input, ...]]:
     """USING (a, b): the columns of both sides are equal, and become one column for `*` and for the bare name."""
     conditions = []
+    merged: dict[Expression, Expression | None] = {}  # what the names alone mean from now on
+    scopes = {"left": Scope(inputs[:split]), "right": Scope(inputs[split:])}
     for name in names:
         sides = []
-        for side, part in (("left", inputs[:split]), ("right", inputs[split:])):
-            scope = Scope(part)
-            found = scope.find(name.name, None)
+        for side, scope in scopes.items():
+            found = [value for value in scope.find(name.name, None) if merged.get(value, value) is not None]
             if len(found) != 1:
                 what = f"the {side} side of the join has {'several columns' if found else 'no column'} '{name.name}'"
                 raise context.source.error(what, name, f"write ON condition; {scope.remedy(name.name, None)}")
             sides.append(found[0])
         with context.at(name):
             conditions.append(functions.resolve("=", (sides[0], sides[1])))
-            merged = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
-        inputs = tuple(_merged(item, sides[0], sides[1], merged) for item in inputs)
-    return tuple(conditions), inputs
+            one = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
+        merged[sides[0]], merged[sides[1]] = one, None
+    return tuple(conditions), tuple(_merged(item, merged) for item in inputs)
 
 
-def _merged(item: Input, left: Expression, right: Expression, merged: Expression) -> Input:
+def _merged(item: Input, merged: dict[Expression, Expression | None]) -> Input:
     def change(column: ScopeColumn) -> ScopeColumn:
-        if column.bare == left:
-            return replace(column, bare=merged)
-        return replace(column, bare=None) if column.bare == right else column
+        return column if column.bare is None or column.bare not in merged else replace(column, bare=merged[column.bare])
 
     return replace(item, columns=tuple(change(column) for column in item.columns))
 
