@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from transom.core.errors import RefusedError, TransomError
@@ -58,8 +59,6 @@ def test_a_long_query_is_planned_and_explained(shape: str) -> None:
 @pytest.mark.parametrize("word", ["AND", "OR"])
 def test_a_long_condition_is_evaluated(word: str) -> None:
     """With parts that may fail among them, which are asked about the rows that are not settled."""
-    import pyarrow as pa
-
     test = "a <> {0} AND 10 // (a - {0}) < 100" if word == "AND" else "a = {0} OR 10 // (a - {0}) > 100"
     root = planned(f"SELECT a FROM s {WINDOW} WHERE " + f" {word} ".join(test.format(i) for i in range(1000)))
     (predicate,) = [o.node.predicate for o in root.walk() if hasattr(o.node, "predicate")]

@@ -13,6 +13,7 @@ from transom.plan.catalogue import (
     StreamDefinition,
     TableDefinition,
 )
+from transom.program.growth_notes import growth_notes
 from transom.program.planned import Planned, read_program
 
 
@@ -22,6 +23,8 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file):
         planned = read_program(text, Catalogue(), fixed)
     print(f"ok: {_declared(planned) or 'nothing is declared'}")
+    for note in growth_notes(planned):
+        print(note)
     return 0
 
 

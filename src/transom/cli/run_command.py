@@ -17,6 +17,7 @@ from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.plan.catalogue import ExplainStatement
+from transom.program.growth_notes import growth_notes
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run
 from transom.session import Session
@@ -32,6 +33,8 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores) as session:
         planned = session.prepare(text, fixed)
         standing = [one for one in planned if one.standing]
+        for note in growth_notes(standing):
+            print(note, file=sys.stderr)
         if standing:
             session.begin()
         for one in planned:
