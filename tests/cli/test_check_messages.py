@@ -123,3 +123,13 @@ def test_what_they_are_wrong_about_is_right_without_them(tmp_path: Path, capsys:
     path = tmp_path / "right.cql"
     path.write_text(DECLARED)
     assert outcome(capsys, "check", path)[0] == 0
+
+
+def test_state_that_grows_is_named_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "query.cql").write_text(DECLARED.strip() + "\n\nSELECT room, COUNT(*) FROM readings GROUP BY room;\n")
+    code, out, _ = outcome(capsys, "check", tmp_path / "query.cql")
+    assert code == 0
+    assert out.splitlines()[1].startswith(
+        "note: line 7: state grows while input comes: aggregate sliding keeps the rows"
+    )
+    assert outcome(capsys, "explain", tmp_path / "query.cql")[1].count("state grows while input comes") == 2

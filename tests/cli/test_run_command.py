@@ -207,3 +207,14 @@ def test_the_demo_tells_what_burned(tmp_path: Path, seed: str, capsys: pytest.Ca
     assert (folder / "building.cql").read_text() == example.read_text()
     checked = outcome(capsys, "check", folder / "building.cql")
     assert checked[1].startswith("ok: 2 streams (temperature, smoke), 1 view (fires)")
+
+
+def test_a_run_begins_by_naming_state_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = write_project(tmp_path)
+    query.write_text(BARE.replace("[RANGE 2 SECONDS]", ""))
+    code, out, told = outcome(capsys, "run", "--runtime", "local", "--plain", query)
+    assert code == 0 and "state grows" not in out
+    assert (
+        told.startswith("note: line ")
+        and "istream keeps the rows of s, which never end; write s [RANGE 1 HOUR]" in told
+    )

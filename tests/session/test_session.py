@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import decimal
+import hashlib
 import json
 import subprocess
 import sys
@@ -191,6 +192,14 @@ def test_public_names_are_there_and_cost_nothing_until_they_are_used() -> None:
     )
     found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_package_carries_its_licence() -> None:
+    folder = Path(__file__).parents[2]
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
+    standard = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+    assert hashlib.sha256((folder / "LICENSE").read_bytes()).hexdigest() == standard
 
 
 def test_the_version_is_that_of_the_package() -> None:

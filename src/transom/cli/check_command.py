@@ -14,6 +14,7 @@ from transom.plan.catalogue import (
     StreamDefinition,
     TableDefinition,
 )
+from transom.program.growth_notes import growth_notes
 from transom.program.planned import Planned, read_program
 
 
@@ -23,6 +24,8 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file):
         planned = read_program(text, Catalogue(within=within), fixed)
     print(visible(f"ok: {_declared(planned) or 'nothing is declared'}"))
+    for note in growth_notes(planned):
+        print(visible(note))
     return 0
 
 

@@ -18,6 +18,7 @@ from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.core.text import visible
 from transom.plan.catalogue import ExplainStatement
+from transom.program.growth_notes import growth_notes
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run
@@ -39,6 +40,8 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         planned = session.prepare(text, fixed)
         standing = [one for one in planned if one.standing]
+        for note in growth_notes(standing):
+            say(visible(note))
         if standing:
             session.begin()
         for one in planned:

@@ -183,6 +183,7 @@ def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
 
 def _columns(node: syntax.CreateInput, source: QueryText) -> _Columns:
     columns: list[Column] = []
+    names: set[str] = set()
     invisible: set[str] = set()
     keys: list[exp.Expr] = []
     watermarks: list[syntax.Watermark] = []
@@ -195,8 +196,9 @@ def _columns(node: syntax.CreateInput, source: QueryText) -> _Columns:
             key_names += part.expressions
         else:
             name = part.this.name
-            if name.lower() in [column.name.lower() for column in columns]:
+            if name.lower() in names:
                 raise source.error(f"there are two columns '{name}'", part.this, "call one of them something else")
+            names.add(name.lower())
             columns.append(Column(name, bind_type(part.args["kind"], source)))
             if part.args.get("invisible"):
                 invisible.add(name)

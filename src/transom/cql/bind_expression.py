@@ -56,15 +56,15 @@ class AggregateRef(Expression):
 class ExpressionBinder:
     """Binds the expressions of one clause.
 
-    `clause` names it in errors. `calls` collects aggregates; None where there can be none. `aliases` are names of the
-    SELECT list that may be used where FROM does not know a name. `sub_queries` says whether EXISTS and IN (query) can
-    stand here. `written` remembers where each column was written, for errors found later.
+    `clause` names it in errors. `calls` numbers the aggregates as they come; None where there can be none. `aliases`
+    are names of the SELECT list that may be used where FROM does not know a name. `sub_queries` says whether EXISTS and
+    IN (query) can stand here. `written` remembers where each column was written, for errors found later.
     """
 
     context: Context
     scope: Scope
     clause: str
-    calls: list[AggregateCall] | None = None
+    calls: dict[AggregateCall, int] | None = None
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     sub_queries: bool = True
     written: list[tuple[Expression, exp.Expr]] = field(default_factory=list)
@@ -310,9 +310,7 @@ class ExpressionBinder:
             value = inner.bind(argument)
         with self.context.at(node):
             call = functions.aggregate_call(name, value, distinct)
-        if call not in self.calls:
-            self.calls.append(call)
-        return AggregateRef(self.calls.index(call), call)
+        return AggregateRef(self.calls.setdefault(call, len(self.calls)), call)
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

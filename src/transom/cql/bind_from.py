@@ -9,7 +9,6 @@ from typing import cast
 
 from sqlglot import exp
 
-from transom.core.schema import BOOLEAN
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_window import bind_window
@@ -19,7 +18,7 @@ from transom.cql.scope import Input, Scope, ScopeColumn, columns_of_row, move
 from transom.plan import functions
 from transom.plan.algebra import Join, Node, OuterJoin, Relation, Stream, StreamScan, TableScan, Window
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
+from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Joined:
     def relation(self) -> Relation:
         if len(self.relations) == 1:
             return self.relations[0]
-        return Join(self.relations, all_of(self.conditions))
+        return Join(self.relations, conjunction(self.conditions))
 
     def beside(self, right: Joined) -> Joined:
         by = self.width
@@ -47,11 +46,6 @@ class Joined:
             self.conditions + tuple(move(condition, by) for condition in right.conditions),
             self.inputs + tuple(item.moved(by) for item in right.inputs),
         )
-
-
-def all_of(conditions: tuple[Expression, ...]) -> Expression | None:
-    """One AND of them all, however many: a chain would be as deep as it is long."""
-    return Call("and", conditions, BOOLEAN) if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Relation, Scope]:
@@ -90,7 +84,7 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
         conditions = conjuncts(binder.condition(on))
     if kind in ("inner", "cross"):
         return Joined(both.relations, both.conditions + conditions, inputs)
-    predicate = all_of(conditions)
+    predicate = conjunction(conditions)
     assert predicate is not None  # the grammar takes no outer join without a condition
     side = cast(OneOf["left", "right", "full"], kind)
     return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
@@ -101,27 +95,26 @@ def _bind_using(
 ) -> tuple[tuple[Expression, ...], tuple[Input, ...]]:
     """USING (a, b): the columns of both sides are equal, and become one column for `*` and for the bare name."""
     conditions = []
+    merged: dict[Expression, Expression | None] = {}  # what the names alone mean from now on
+    scopes = {"left": Scope(inputs[:split]), "right": Scope(inputs[split:])}
     for name in names:
         sides = []
-        for side, part in (("left", inputs[:split]), ("right", inputs[split:])):
-            scope = Scope(part)
-            found = scope.find(name.name, None)
+        for side, scope in scopes.items():
+            found = [value for value in scope.find(name.name, None) if merged.get(value, value) is not None]
             if len(found) != 1:
                 what = f"the {side} side of the join has {'several columns' if found else 'no column'} '{name.name}'"
                 raise context.source.error(what, name, f"write ON condition; {scope.remedy(name.name, None)}")
             sides.append(found[0])
         with context.at(name):
             conditions.append(functions.resolve("=", (sides[0], sides[1])))
-            merged = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
-        inputs = tuple(_merged(item, sides[0], sides[1], merged) for item in inputs)
-    return tuple(conditions), inputs
+            one = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
+        merged[sides[0]], merged[sides[1]] = one, None
+    return tuple(conditions), tuple(_merged(item, merged) for item in inputs)
 
 
-def _merged(item: Input, left: Expression, right: Expression, merged: Expression) -> Input:
+def _merged(item: Input, merged: dict[Expression, Expression | None]) -> Input:
     def change(column: ScopeColumn) -> ScopeColumn:
-        if column.bare == left:
-            return replace(column, bare=merged)
-        return replace(column, bare=None) if column.bare == right else column
+        return column if column.bare is None or column.bare not in merged else replace(column, bare=merged[column.bare])
 
     return replace(item, columns=tuple(change(column) for column in item.columns))
 

@@ -56,7 +56,7 @@ class _Block:
     scope: Scope
 
     def bind(self, relation: Relation) -> Relation:
-        calls: list[AggregateCall] = []
+        calls: dict[AggregateCall, int] = {}
         binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls)
         outputs = self._outputs(binder)
         keys = self._keys(outputs)
@@ -66,10 +66,11 @@ class _Block:
             return project(relation, values, tuple(output.name for output in outputs))
         if not calls and not keys:
             # HAVING alone makes the whole input one group; a group must have a column.
-            calls.append(functions.aggregate_call("count", None, False))
-        names = tuple(_key_name(key, i, outputs) for i, key in enumerate(keys)) + tuple(map(str, calls))
+            calls[functions.aggregate_call("count", None, False)] = 0
+        named = {output.value: output.name for output in reversed(outputs)}
+        names = tuple(named.get(key) or str(key) or f"key_{i}" for i, key in enumerate(keys)) + tuple(map(str, calls))
         grouped: Relation = Aggregate(relation, keys, tuple(calls), names, bool(keys))
-        over = _OverGroups(self.context, keys, binder)
+        over = _OverGroups(self.context, {key: i for i, key in enumerate(keys)}, binder)
         if having is not None:
             grouped = Filter(grouped, over.rewrite(having, self.node.args["having"].this))
         values = tuple(functions.settle(over.rewrite(output.value, output.node)) for output in outputs)
@@ -112,18 +113,14 @@ class _Block:
 
     def _keys(self, outputs: list[Output]) -> tuple[Expression, ...]:
         group = self.node.args.get("group")
-        keys: list[Expression] = []
+        keys: dict[Expression, None] = {}
+        binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False)
         for node in group.expressions if group is not None else ():
             key = self._ordinal(node, outputs)
             if key is None:
-                binder = ExpressionBinder(
-                    self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False
-                )
                 key = binder.bind(node)
             self._refuse_in_key(key, node)
-            key = functions.settle(key)
-            if key not in keys:
-                keys.append(key)
+            keys.setdefault(functions.settle(key))
         return tuple(keys)
 
     def _ordinal(self, node: exp.Expr, outputs: list[Output]) -> Expression | None:
@@ -152,7 +149,7 @@ class _Block:
                 aliases.setdefault(item.args["alias"].name.lower(), item.this)
         return aliases
 
-    def _having(self, calls: list[AggregateCall], select: ExpressionBinder) -> Expression | None:
+    def _having(self, calls: dict[AggregateCall, int], select: ExpressionBinder) -> Expression | None:
         having = self.node.args.get("having")
         if having is None:
             return None
@@ -167,13 +164,13 @@ class _OverGroups:
     """Rewrites expressions over the rows of FROM into expressions over the groups: keys first, then aggregates."""
 
     context: Context
-    keys: tuple[Expression, ...]
+    keys: dict[Expression, int]
     binder: ExpressionBinder
 
     def rewrite(self, expression: Expression, node: exp.Expr) -> Expression:
-        for position, key in enumerate(self.keys):
-            if expression == key:
-                return ColumnRef(position, key.type, str(key))
+        position = self.keys.get(expression)
+        if position is not None:
+            return ColumnRef(position, expression.type, str(expression))
         if isinstance(expression, AggregateRef):
             return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
         if isinstance(expression, ColumnRef):
@@ -198,7 +195,3 @@ def _own_name(value: Expression, node: exp.Expr) -> str | None:
     if not isinstance(node, exp.Column):
         return None
     return value.name if isinstance(value, ColumnRef) else node.name
-
-
-def _key_name(key: Expression, position: int, outputs: list[Output]) -> str:
-    return next((output.name for output in outputs if output.value == key), None) or str(key) or f"key_{position}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from sqlglot import exp
 
@@ -17,10 +20,16 @@ class QueryText:
 
     def place(self, start: int, stop: int) -> Place:
         """Line and column of text[start:stop]; a range over several lines is cut at the end of the first."""
-        before = (self.text[:start] + "|").splitlines()
+        line = bisect_right(self._lines, start)
         lines = self.text[start:stop].splitlines()
         length = len(lines[0]) if lines else 1
-        return Place(len(before), len(before[-1]), max(1, length))
+        return Place(line, start - self._lines[line - 1] + 1, max(1, length))
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        """Where each line begins; found once, as every statement and every error asks for a place."""
+        lines = (self.text + "|").splitlines(keepends=True)
+        return list(accumulate(map(len, lines[:-1]), initial=0))
 
     def place_of(self, node: exp.Expr) -> Place:
         start, stop = span_of(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from transom.plan.expression import ColumnRef, Expression, OuterColumn, columns_of, remap, transform
 
@@ -53,14 +54,20 @@ class Scope:
         """All that the name may mean here, without the queries around."""
         low, wanted = name.lower(), qualifier.lower() if qualifier is not None else None
         found: list[Expression] = []
-        for item in self.inputs:
+        for item, column in self._by_name.get(low, ()):
             if wanted is not None and (item.alias is None or item.alias.lower() != wanted):
                 continue
+            value = column.bare if wanted is None else column.value
+            if value is not None:
+                found.append(value)
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[Input, ScopeColumn]]]:
+        found: dict[str, list[tuple[Input, ScopeColumn]]] = {}
+        for item in self.inputs:
             for column in item.columns:
-                if column.name.lower() == low:
-                    value = column.bare if wanted is None else column.value
-                    if value is not None:
-                        found.append(value)
+                found.setdefault(column.name.lower(), []).append((item, column))
         return found
 
     def find_around(self, name: str, qualifier: str | None) -> list[Expression]:

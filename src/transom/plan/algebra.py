@@ -10,17 +10,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from transom.core.schema import BOOLEAN, Column, Schema
+from transom.core.structural import Structural
 from transom.core.time import format_duration
 from transom.plan.expression import Expression
 
 
 @dataclass(frozen=True)
-class Node(ABC):
+class Node(Structural, ABC):
     @property
     @abstractmethod
     def schema(self) -> Schema: ...
@@ -31,6 +33,11 @@ class Node(ABC):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         return self
+
+    def over(self, inputs: tuple[Node, ...]) -> Node:
+        """The node over these inputs: itself, where they are those that it has."""
+        same = all(new is old for new, old in zip(inputs, self.inputs, strict=True))
+        return self if same else self.with_inputs(inputs)
 
 
 class Stream(Node):
@@ -96,7 +103,7 @@ class StreamProject(Stream):
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
 
@@ -232,7 +239,7 @@ class Project(Relation):
     def __post_init__(self) -> None:
         assert len(self.expressions) == len(self.names) > 0
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
 
@@ -255,7 +262,7 @@ class Join(Relation):
         assert len(self.relations) >= 2
         assert self.predicate is None or self.predicate.type == BOOLEAN
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return Schema(tuple(column for relation in self.relations for column in relation.schema))
 
@@ -274,7 +281,7 @@ class OuterJoin(Relation):
     side: OneOf["left", "right", "full"]
     predicate: Expression
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return Schema(self.left.schema.columns + self.right.schema.columns)
 
@@ -287,7 +294,7 @@ class OuterJoin(Relation):
 
 
 @dataclass(frozen=True)
-class AggregateCall:
+class AggregateCall(Structural):
     """COUNT(*) has no argument; `result_type` follows plan/functions.py."""
 
     function: OneOf["count", "sum", "avg", "min", "max"]
@@ -314,7 +321,7 @@ class Aggregate(Relation):
         assert len(self.names) == len(self.keys) + len(self.calls)
         assert self.grouped == bool(self.keys)
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         types = [key.type for key in self.keys] + [call.result_type for call in self.calls]
         return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from transom.core.schema import BOOLEAN, sql_name
+from transom.core.structural import Structural
 
 if TYPE_CHECKING:
     from transom.plan.algebra import Relation
 
 
 @dataclass(frozen=True)
-class Expression(ABC):
+class Expression(Structural, ABC):
     """A value computed from one row. Every kind has a `type`."""
 
     @property
@@ -202,17 +203,33 @@ class InQuery(Expression):
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it, parents first; does not enter the plans of sub-queries."""
-    yield expression
-    for child in expression.children:
-        yield from walk(child)
+    """The expression and everything below it, parents first; does not enter the plans of sub-queries.
+
+    What stands in it more than once comes once.
+    """
+    seen: set[int] = set()
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting.extend(reversed(node.children))
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """A copy with `change` applied to every node, children first."""
-    children = tuple(transform(child, change) for child in expression.children)
-    same = all(new is old for new, old in zip(children, expression.children, strict=True))
-    return change(expression if same else expression.with_children(children))
+    """A copy with `change` applied to every node, children first; to what stands in it more than once, once."""
+    made: dict[int, Expression] = {}
+
+    def changed(node: Expression) -> Expression:
+        found = made.get(id(node))
+        if found is None:
+            children = tuple([changed(child) for child in node.children])
+            same = all(new is old for new, old in zip(children, node.children, strict=True))
+            found = made[id(node)] = change(node if same else node.with_children(children))
+        return found
+
+    return changed(expression)
 
 
 def columns_of(expression: Expression) -> frozenset[int]:
@@ -248,10 +265,5 @@ def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
 
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression | None:
-    """The AND of the parts, None for none."""
-    if not parts:
-        return None
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = Call("and", (whole, part), BOOLEAN)
-    return whole
+    """One AND of the parts, however many: a chain would be as deep as it is long. None for none."""
+    return Call("and", parts, BOOLEAN) if len(parts) > 1 else next(iter(parts), None)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 from transom.core.errors import CheckpointError
+from transom.plan.algebra import Node
 from transom.planner.operator import Operator
 
 
 def fingerprint(operators: Sequence[Operator], *settings: object) -> str:
     """A short name for a plan: the same query planned the same way has the same one."""
-    parts = [repr((operator.node, operator.tactic.name, operator.keys)) for operator in operators]
+    known: dict[int, str] = {}
+    parts = [_name(operator, known) for operator in operators]
     parts += ["negative"] if any(operator.negative for operator in operators) else []
     return hashlib.sha256("\n".join([*parts, repr(settings)]).encode()).hexdigest()[:16]
 
@@ -23,3 +27,23 @@ def of_another_plan() -> CheckpointError:
         "plans it otherwise",
         remedy="go on with the query and the version that wrote it, or start with an empty checkpoint folder",
     )
+
+
+def _name(operator: Operator, known: dict[int, str]) -> str:
+    """The name of an operator and all below it. What is below is told by its name alone, however often it is used."""
+    found = known.get(id(operator))
+    if found is None:
+        node = operator.node
+        below = [child.node for child in operator.inputs]
+        own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node)]
+        names = [_name(child, known) for child in operator.inputs]
+        told = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
+        found = known[id(operator)] = hashlib.sha256(told.encode()).hexdigest()
+    return found
+
+
+def _own(value: Any, below: list[Node]) -> Any:
+    """The value of a field, in which inputs that are operators of their own are told by their number."""
+    if isinstance(value, tuple):
+        return tuple([_own(item, below) for item in value]) if any(isinstance(item, Node) for item in value) else value
+    return below.index(value) if isinstance(value, Node) and value in below else value

@@ -111,6 +111,7 @@ class _Cut:
         self.root = root
         self._fixed = fixed
         self.part_of: dict[int, _Part] = {}
+        self._followed: dict[tuple[int, Expression, tuple[int, ...]], _Slot | None] = {}
         for operator in root.walk():
             if operator is root or not self._before_any_fragment(operator):
                 self._place(operator)
@@ -163,6 +164,7 @@ class _Cut:
         merged = _Part([*(o for part in parts for o in part.operators), operator], slots, single)
         for member in merged.operators:
             self.part_of[id(member)] = merged
+        self._followed.clear()
 
     def _may_merge(self, joining: list[_Part], below: list[_Part]) -> bool:
         """Not when one would then feed itself, by way of another fragment."""
@@ -203,9 +205,13 @@ class _Cut:
         return [] if followed is None else _agreeing(followed, joining)
 
     def _follow(self, operator: Operator, key: Expression, joining: list[_Part]) -> _Slot | None:
-        wanted = keys_below(operator, key)
-        below = None if wanted is None else self._follow_inputs(operator, wanted, joining)
-        return None if below is None else _together(below, {id(operator): key})
+        """Once for each key of an operator, however many read it, until a fragment grows."""
+        asked = id(operator), key, tuple(map(id, joining))
+        if asked not in self._followed:
+            wanted = keys_below(operator, key)
+            below = None if wanted is None else self._follow_inputs(operator, wanted, joining)
+            self._followed[asked] = None if below is None else _together(below, {id(operator): key})
+        return self._followed[asked]
 
     def _follow_inputs(self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]) -> _Slot | None:
         found: _Slot | None = {}

@@ -46,7 +46,8 @@ class JoinOperators:
         places = [*left.places, *right.places]
         at = {place: i for i, place in enumerate(places)}
         ready = [part for part in self.waiting if all(place in at for place in columns_of(part))]
-        self.waiting = [part for part in self.waiting if part not in ready]
+        now = set(ready)
+        self.waiting = [part for part in self.waiting if part not in now]
         ready, leading = _enough(shape, ready, left, right)
         keys = joins.split_keys(tuple(remap(part, at) for part in ready), len(left.places))
         tactic = joins.choose(left.operator, right.operator, keys, self.forced)
@@ -81,21 +82,30 @@ def _enough(
 
     Within a side the keys of a class are equal already, unless some input has several of them.
     """
-    found = list(ready)
+    class_of = {member: number for number, known in enumerate(shape.classes) for member in known}
+    across: list[list[Expression]] = [[] for _ in shape.classes]
+    places = set(left.places), set(right.places)
+    for part in ready:
+        pair = shape.equality(part)
+        if pair is not None and all(columns_of(part) & side for side in places):
+            across[class_of[pair[0]]].append(part)
+    replaced: set[Expression] = set()
+    wanted: list[Expression] = []
     leading: list[list[Member]] = []
-    for known, ones, others in zip(shape.classes, left.keys, right.keys, strict=True):
+    for known, parts, ones, others in zip(shape.classes, across, left.keys, right.keys, strict=True):
         leading.append(ones or others)
         if not ones or not others:
             continue
-        across = [part for part in ready if (pair := shape.equality(part)) is not None and pair[0] in known]
-        across = [part for part in across if _across(part, left, right)]
-        fitting = [part for part in across if all(member in (*ones, *others) for member in _pair(shape, part))]
+        keys = {*ones, *others}
+        fitting = [part for part in parts if all(member in keys for member in _pair(shape, part))]
         if len({i for i, _ in known}) < len(known):
-            fitting = across  # some input has several keys of the class, and every equality says something
+            fitting = parts  # some input has several keys of the class, and every equality says something
         if not fitting:
             fitting = [equal(*(_placed(shape, members[0]) for members in (ones, others)))]
-        found = [part for part in found if part not in across] + (fitting if fitting is across else fitting[:1])
+        replaced |= set(parts)
+        wanted += fitting if fitting is parts else fitting[:1]
         leading[-1] = [member for part in fitting[:1] for member in _pair(shape, part)]
+    found = [part for part in ready if part not in replaced] + wanted
     order = {id(part): i for i, part in enumerate(ready)}
     return sorted(found, key=lambda part: order.get(id(part), len(order))), leading
 
@@ -104,11 +114,6 @@ def _pair(shape: Shape, equality: Expression) -> tuple[Member, Member]:
     pair = shape.equality(equality)
     assert pair is not None
     return pair
-
-
-def _across(part: Expression, left: _Side, right: _Side) -> bool:
-    used = columns_of(part)
-    return bool(used & set(left.places)) and bool(used & set(right.places))
 
 
 def _placed(shape: Shape, member: Member) -> Expression:

@@ -23,6 +23,7 @@ from transom.plan.expression import (
     conjuncts,
     remap,
     substitute,
+    transform,
     walk,
 )
 from transom.planner.key_path import without_widening
@@ -50,16 +51,19 @@ class Shape:
     @cached_property
     def classes(self) -> list[list[Member]]:
         """Expressions that equalities, and what follows from them, hold equal; each class on several inputs."""
-        found: list[list[Member]] = []
-        for part in self.predicates:
+        found: dict[int, list[Member]] = {}  # the later a class was added to, the greater its number
+        class_of: dict[Member, int] = {}
+        for number, part in enumerate(self.predicates):
             sides = self.equality(part)
             if sides is None:
                 continue
-            joined = [known for known in found if any(side in known for side in sides)]
-            merged = [member for known in joined for member in known]
-            merged += [side for side in sides if side not in merged]
-            found = [known for known in found if known not in joined] + [merged]
-        return found
+            merged: list[Member] = []
+            for known in sorted({class_of[side] for side in sides if side in class_of}):
+                merged += found.pop(known)
+            merged += [side for side in dict.fromkeys(sides) if side not in class_of]
+            found[number] = merged
+            class_of.update(dict.fromkeys(merged, number))
+        return list(found.values())
 
     @cached_property
     def join_keys(self) -> list[list[Member]]:
@@ -69,13 +73,23 @@ class Shape:
     @cached_property
     def residual(self) -> tuple[Expression, ...]:
         """The predicates that do not follow from the join keys."""
-        covered = [member for known in self.join_keys for member in known]
+        covered = {member for known in self.join_keys for member in known}
         return tuple(
             part for part in self.predicates if (sides := self.equality(part)) is None or sides[0] not in covered
         )
 
+    @cached_property
+    def _equalities(self) -> dict[Expression, tuple[Member, Member] | None]:
+        return {}
+
     def equality(self, part: Expression) -> tuple[Member, Member] | None:
         """The sides of an equality between two inputs."""
+        known = self._equalities
+        if part not in known:
+            known[part] = self._equality(part)
+        return known[part]
+
+    def _equality(self, part: Expression) -> tuple[Member, Member] | None:
         if not isinstance(part, Call) or part.function != "=":
             return None
         first, second = (self.member(without_widening(side)) for side in part.arguments)
@@ -139,9 +153,14 @@ def equal(one: Expression, other: Expression) -> Expression:
 def named(expression: Expression, relation: Relation) -> Expression:
     """With the names that the columns have there, so that equal expressions are equal."""
     schema = relation.schema
-    found = columns_of(expression)
-    own = tuple(ColumnRef(i, column.type, column.name) for i, column in enumerate(schema))
-    return substitute(expression, own) if found else expression
+
+    def rename(part: Expression) -> Expression:
+        if not isinstance(part, ColumnRef):
+            return part
+        column = schema[part.index]
+        return ColumnRef(part.index, column.type, column.name)
+
+    return transform(expression, rename)
 
 
 _NEVER_FAIL: Final = frozenset(

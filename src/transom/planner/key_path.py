@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -105,6 +106,7 @@ def _join_aggregate_keys(operator: Operator, node: JoinAggregate, plain: Express
     return tuple(column(child.schema, at[n]) for child, at in zip(operator.inputs, node.join_keys, strict=True))
 
 
+@lru_cache(maxsize=4096)
 def _plain(key: Expression) -> Expression:
     """Without names, and without casts from an integer to a wider one: they change no value."""
     return transform(transform(key, _without_cast), _without_name)

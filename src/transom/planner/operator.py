@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from transom.core.schema import Schema
+from transom.core.structural import Structural
 from transom.plan.algebra import Node, StreamScan, TableScan
 from transom.plan.expression import ColumnRef, Expression
 
@@ -59,7 +60,7 @@ SINGLE = Partitioning("single")
 
 
 @dataclass(frozen=True)
-class Operator:
+class Operator(Structural):
     """A node of the algebra with the tactic that runs it. Equal operators are the same operator and run once.
 
     `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source. `negative`: rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from transom.core.errors import RefusedError
 from transom.plan.algebra import (
@@ -39,6 +39,9 @@ from transom.planner.multiway_choice import Choice, Chooser, Decision
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned
 from transom.planner.statistics import Declared, Statistics
 
+MAX_OPERATORS: Final = 2_000
+"""Of one plan, each counted once. Selections that differ keep the two uses of a view from being one."""
+
 
 def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None) -> Operator:
     """The physical plan of a bound query."""
@@ -62,6 +65,7 @@ class Planner:
         self, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[Decision, ...] = ()
     ) -> None:
         self.catalogue = catalogue
+        self.planned: dict[Node, Operator] = {}
         self.made: dict[Operator, Operator] = {}
         self.choices: dict[Join, Choice] = {}
         self.negative = method_of(self.option("lifetimes")).name == "negative"
@@ -84,8 +88,16 @@ class Planner:
 
     def plan(self, node: Node) -> Operator:
         """The operator for a node; equal nodes give the very same operator."""
-        operator = self._plan(node)
-        return self.made.setdefault(operator, operator)
+        found = self.planned.get(node)
+        if found is None:
+            operator = self._plan(node)
+            if len(self.made) >= MAX_OPERATORS:
+                raise RefusedError(
+                    f"the query has more than {MAX_OPERATORS:,} operators once its views are put in",
+                    remedy="insert a part of it into a sink, and read that as a stream",
+                )
+            found = self.planned[node] = self.made.setdefault(operator, operator)
+        return found
 
     def _plan(self, node: Node) -> Operator:
         if isinstance(node, StreamScan):

@@ -39,7 +39,8 @@ class Explained(str):
 def explained(planned: Planned, measure: Measure | None, where: Where) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
     refused = not_put_off(planned, where)
-    return _alone(planned, measure) if refused is None else _with_schedule(_alone(planned, measure), "", refused.reason)
+    alone = _alone(planned, measure)
+    return _with_growth(alone if refused is None else _with_schedule(alone, "", refused.reason), planned)
 
 
 def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Where) -> Explained:
@@ -48,7 +49,8 @@ def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Wh
         parts = [explained(one, measure, where) for one in planned]
     else:
         sharing = sharing_of(planned)
-        parts = [_explained_with_others(planned, place, sharing, where) for place in range(len(planned))]
+        together = [_explained_with_others(planned, place, sharing, where) for place in range(len(planned))]
+        parts = [_with_growth(part, one) for part, one in zip(together, planned, strict=True)]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
 
 
@@ -93,6 +95,15 @@ def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Expla
     """With a line about the order of the work, or why it has none."""
     told = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
     return Explained.of(f"{found}\n{of}{told}", [{**plan, "schedule": told} for plan in found.plans])
+
+
+def _with_growth(found: Explained, planned: Planned) -> Explained:
+    """With a line for all that grows for as long as input comes, if anything does."""
+    growing = planned.growing
+    if not growing:
+        return found
+    told = [{"what": one.what, "streams": list(one.streams)} for one in growing]
+    return Explained.of("\n".join([found, *map(str, growing)]), [{**plan, "grows": told} for plan in found.plans])
 
 
 def _windows(sharing: Sharing, place: int) -> str:

@@ -26,6 +26,7 @@ from transom.plan.catalogue import (
     ViewDefinition,
 )
 from transom.plan.options import check_spill
+from transom.planner.growth import Growth, growing
 from transom.planner.multiway_choice import Decision
 from transom.planner.operator import Operator
 from transom.planner.plan import plan_and_decisions
@@ -51,6 +52,11 @@ class Planned:
     def standing(self) -> bool:
         """Whether it is a query to be run, not one to be explained."""
         return isinstance(self.statement, InsertStatement | QueryStatement)
+
+    @property
+    def growing(self) -> list[Growth]:
+        """What would keep more and more for as long as input comes."""
+        return [] if self.root is None else growing(self.root, "changes" if self.sink is None else self.sink.emit)
 
     def decided(self, decisions: tuple[Decision, ...]) -> Planned:
         """The query planned as it was when these were its decisions."""

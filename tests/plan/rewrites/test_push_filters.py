@@ -141,4 +141,4 @@ def test_filters_of_filters_become_one() -> None:
         pending.extend(node.inputs)
         if isinstance(node, StreamFilter):
             filters.append(str(node.predicate))
-    assert filters == ["(((a > 1) AND (b > 2)) AND (c = 'x'))"]
+    assert filters == ["((a > 1) AND (b > 2) AND (c = 'x'))"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
@@ -180,13 +180,29 @@ def _coalesce(call: Call) -> Compiled:
 
 
 def _logic(call: Call) -> Compiled:
+    """AND and OR from left to right, in a loop: they may be long."""
     combine = comparison.LOGIC[call.function]
     settled = FALSE if call.function == "and" else TRUE
     first, *others = _chain(call)
     compiled = compile_expression(first)
-    for argument in others:
-        compiled = _connect(combine, settled, compiled, argument)
-    return compiled
+    parts = [(compile_expression(argument), can_fail(argument)) for argument in others]
+    constant = 0
+    while constant < len(parts) and isinstance(compiled, Constant):
+        right, fails = parts[constant]
+        link = partial(_connected, combine, settled, right, fails, compiled.value)
+        compiled = _folded(link, (compiled, right))
+        constant += 1
+    links = [partial(_connected, combine, settled, right, fails) for right, fails in parts[constant:]]
+    if not links:
+        return compiled
+
+    def run(rows: Rows) -> Value:
+        value = compiled(rows)
+        for link in links:
+            value = link(value, rows)
+        return as_array(value, rows.count)
+
+    return run
 
 
 def _chain(call: Call) -> list[Expression]:
@@ -199,21 +215,17 @@ def _chain(call: Call) -> list[Expression]:
     return [node, *reversed(parts)]
 
 
-def _connect(combine: Kernel, settled: pa.Scalar, left: Compiled, argument: Expression) -> Compiled:
-    right = compile_expression(argument)
-    if not can_fail(argument):
-        return _folded(lambda rows: combine(left(rows), right(rows)), (left, right))
-
-    def run(rows: Rows) -> Value:
-        first = as_array(left(rows), rows.count)
-        pieces = Pieces(rows, BOOLEAN)
-        pieces.put(is_true(pc.equal(first, settled)), lambda _: settled)
-        if pieces.left == 0:
-            return first
-        rest = first.take(pieces.positions) if pieces.positions is not None else first
-        return pieces.whole(lambda some: combine(rest, right(some)))
-
-    return _folded(run, (left, right))
+def _connected(combine: Kernel, settled: pa.Scalar, right: Compiled, fails: bool, left: Value, rows: Rows) -> Value:
+    """The value so far with one part more; a part that may fail is asked about the rows that are not settled yet."""
+    if not fails:
+        return combine(left, right(rows))
+    first = as_array(left, rows.count)
+    pieces = Pieces(rows, BOOLEAN)
+    pieces.put(is_true(pc.equal(first, settled)), lambda _: settled)
+    if pieces.left == 0:
+        return first
+    rest = first.take(pieces.positions) if pieces.positions is not None else first
+    return pieces.whole(lambda some: combine(rest, right(some)))
 
 
 # --- what may fail ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""Rewrites that keep every answer: one rule a file, and their order is the list below."""
+"""Rewrites that keep every answer: one rule a file, and their order is the list below.
+
+A view that is used twice is one node with two above it, and equal nodes are made one between the rules; a rule does
+each node once for each thing that is asked of it. So a rewrite takes as long as there are different nodes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,22 @@ RULES = (push_filters, flatten_joins, push_filters, prune_columns)
 
 
 def rewrite(query: Node) -> Node:
-    """The query after all rules, in order."""
+    """The query after all rules, in order; in it equal nodes are the same object."""
+    query = _with_equal_nodes_once(query)
     for rule in RULES:
-        query = rule(query)
+        query = _with_equal_nodes_once(rule(query))
     return query
+
+
+def _with_equal_nodes_once(query: Node) -> Node:
+    made: dict[int, Node] = {}
+    known: dict[Node, Node] = {}
+
+    def once(node: Node) -> Node:
+        found = made.get(id(node))
+        if found is None:
+            same = node.over(tuple(once(child) for child in node.inputs))
+            found = made[id(node)] = known.setdefault(same, same)
+        return found
+
+    return once(query)

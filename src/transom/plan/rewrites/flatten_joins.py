@@ -6,8 +6,20 @@ from transom.plan.algebra import Join, Node, Relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
 
 
-def flatten_joins(node: Node) -> Node:
-    node = node.with_inputs(tuple(flatten_joins(child) for child in node.inputs))
+def flatten_joins(query: Node) -> Node:
+    made: dict[Node, Node] = {}
+
+    def flat(node: Node) -> Node:
+        found = made.get(node)
+        if found is None:
+            found = made[node] = _flattened(node.over(tuple(flat(child) for child in node.inputs)))
+        return found
+
+    return flat(query)
+
+
+def _flattened(node: Node) -> Node:
+    """The node, over inputs that are flat already."""
     if not isinstance(node, Join) or not any(isinstance(relation, Join) for relation in node.relations):
         return node
     relations: list[Relation] = []

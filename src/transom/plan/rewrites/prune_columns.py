@@ -32,84 +32,96 @@ from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, colu
 Positions = dict[int, int]
 
 
-def prune_columns(node: Node) -> Node:
-    pruned, kept = _prune(node, frozenset(range(len(node.schema))))
-    return _narrow(pruned, kept, list(range(len(node.schema))))
+def prune_columns(query: Node) -> Node:
+    return _Pruner().prune_columns(query)
 
 
-def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
-    """The node with at least the needed columns, and where each of those is now."""
-    everything = {i: i for i in range(len(node.schema))}
-    if isinstance(node, StreamScan | TableScan):
-        return node, everything
-    if isinstance(node, Project):
-        wanted = _at_least_one(needed)
-        expressions = [node.expressions[i] for i in wanted]
-        if any(_opaque(expression) for expression in expressions):
-            child = prune_columns(node.input)
-            return replace(node, input=a_relation(child)), everything
-        child, at = _child(node.input, expressions)
-        moved = tuple(remap(expression, at) for expression in expressions)
-        kept = {old: new for new, old in enumerate(wanted)}
-        return Project(a_relation(child), moved, tuple(node.names[i] for i in wanted)), kept
-    if isinstance(node, Filter | StreamFilter):
-        if _opaque(node.predicate):
-            return node.with_inputs((prune_columns(node.input),)), everything
-        child, at = _prune(node.input, needed | columns_of(node.predicate))
-        return replace(node.with_inputs((child,)), predicate=remap(node.predicate, at)), at  # type: ignore[call-arg]
-    if isinstance(node, Window):
-        wanted = _at_least_one(needed | frozenset(node.spec.partition or ()))
-        child, at = _prune(node.input, frozenset(wanted))
-        child = _narrow(child, at, wanted)
-        to = {old: new for new, old in enumerate(wanted)}
-        spec = node.spec
-        if spec.partition is not None:
-            spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
-        return Window(a_stream(child), spec), to
-    if isinstance(node, Join):
-        return _prune_join(node, needed)
-    if isinstance(node, Aggregate):
-        expressions = [*node.keys, *(call.argument for call in node.calls if call.argument is not None)]
-        child, at = _child(node.input, expressions)
-        keys = tuple(remap(key, at) for key in node.keys)
-        calls = tuple(
-            call if call.argument is None else replace(call, argument=remap(call.argument, at)) for call in node.calls
-        )
-        return replace(node, input=a_relation(child), keys=keys, calls=calls), everything
-    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
-        wanted = _at_least_one(needed)
-        sides = []
-        for side in (node.left, node.right):
-            child, at = _prune(side, frozenset(wanted))
-            sides.append(a_relation(_narrow(child, at, wanted)))
-        return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}
-    assert isinstance(node, ToStream | Distinct | SetOperation | OuterJoin), node
-    return node.with_inputs(tuple(prune_columns(child) for child in node.inputs)), everything
+class _Pruner:
+    """Prunes one query. A node that is asked for the same columns again is done once."""
 
+    def __init__(self) -> None:
+        self._pruned: dict[tuple[Node, frozenset[int]], tuple[Node, Positions]] = {}
 
-def _prune_join(join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
-    used = needed | (columns_of(join.predicate) if join.predicate is not None else frozenset())
-    relations = []
-    to: Positions = {}
-    first = width = 0
-    for relation in join.relations:
-        own = frozenset(i - first for i in used if first <= i < first + len(relation.schema))
-        child, at = _prune(relation, own)
-        wanted = sorted(own) or [next(iter(at), 0)]
-        child = _narrow(child, at, wanted)
-        to.update({first + old: width + new for new, old in enumerate(wanted)})
-        relations.append(a_relation(child))
-        first += len(relation.schema)
-        width += len(wanted)
-    predicate = None if join.predicate is None else remap(join.predicate, to)
-    return Join(tuple(relations), predicate), to
+    def prune_columns(self, node: Node) -> Node:
+        pruned, kept = self._prune(node, frozenset(range(len(node.schema))))
+        return _narrow(pruned, kept, list(range(len(node.schema))))
 
+    def _prune(self, node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
+        found = self._pruned.get((node, needed))
+        if found is None:
+            found = self._pruned[node, needed] = self._pruned_now(node, needed)
+        return found
 
-def _child(node: Node, expressions: list[Expression]) -> tuple[Node, Positions]:
-    used: frozenset[int] = frozenset()
-    for expression in expressions:
-        used |= columns_of(expression)
-    return _prune(node, used)
+    def _pruned_now(self, node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
+        """The node with at least the needed columns, and where each of those is now."""
+        everything = {i: i for i in range(len(node.schema))}
+        if isinstance(node, StreamScan | TableScan):
+            return node, everything
+        if isinstance(node, Project):
+            wanted = _at_least_one(needed)
+            expressions = [node.expressions[i] for i in wanted]
+            if any(_opaque(expression) for expression in expressions):
+                child = self.prune_columns(node.input)
+                return replace(node, input=a_relation(child)), everything
+            child, at = self._child(node.input, expressions)
+            moved = tuple(remap(expression, at) for expression in expressions)
+            kept = {old: new for new, old in enumerate(wanted)}
+            return Project(a_relation(child), moved, tuple(node.names[i] for i in wanted)), kept
+        if isinstance(node, Filter | StreamFilter):
+            if _opaque(node.predicate):
+                return node.with_inputs((self.prune_columns(node.input),)), everything
+            child, at = self._prune(node.input, needed | columns_of(node.predicate))
+            return replace(node.with_inputs((child,)), predicate=remap(node.predicate, at)), at  # type: ignore[call-arg]
+        if isinstance(node, Window):
+            wanted = _at_least_one(needed | frozenset(node.spec.partition or ()))
+            child, at = self._prune(node.input, frozenset(wanted))
+            child = _narrow(child, at, wanted)
+            to = {old: new for new, old in enumerate(wanted)}
+            spec = node.spec
+            if spec.partition is not None:
+                spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
+            return Window(a_stream(child), spec), to
+        if isinstance(node, Join):
+            return self._prune_join(node, needed)
+        if isinstance(node, Aggregate):
+            expressions = [*node.keys, *(call.argument for call in node.calls if call.argument is not None)]
+            child, at = self._child(node.input, expressions)
+            keys = tuple(remap(key, at) for key in node.keys)
+            calls = tuple(
+                call if call.argument is None else replace(call, argument=remap(call.argument, at))
+                for call in node.calls
+            )
+            return replace(node, input=a_relation(child), keys=keys, calls=calls), everything
+        if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+            wanted = _at_least_one(needed)
+            sides = []
+            for side in (node.left, node.right):
+                child, at = self._prune(side, frozenset(wanted))
+                sides.append(a_relation(_narrow(child, at, wanted)))
+            return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}
+        assert isinstance(node, ToStream | Distinct | SetOperation | OuterJoin), node
+        return node.with_inputs(tuple(self.prune_columns(child) for child in node.inputs)), everything
+
+    def _prune_join(self, join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
+        used = needed | (columns_of(join.predicate) if join.predicate is not None else frozenset())
+        relations = []
+        to: Positions = {}
+        first = width = 0
+        for relation in join.relations:
+            own = frozenset(i - first for i in used if first <= i < first + len(relation.schema))
+            child, at = self._prune(relation, own)
+            wanted = sorted(own) or [next(iter(at), 0)]
+            child = _narrow(child, at, wanted)
+            to.update({first + old: width + new for new, old in enumerate(wanted)})
+            relations.append(a_relation(child))
+            first += len(relation.schema)
+            width += len(wanted)
+        predicate = None if join.predicate is None else remap(join.predicate, to)
+        return Join(tuple(relations), predicate), to
+
+    def _child(self, node: Node, expressions: list[Expression]) -> tuple[Node, Positions]:
+        used = frozenset(column for expression in expressions for column in columns_of(expression))
+        return self._prune(node, used)
 
 
 def _narrow(node: Node, at: Positions, wanted: list[int]) -> Node:
@@ -117,8 +129,9 @@ def _narrow(node: Node, at: Positions, wanted: list[int]) -> Node:
     positions = [at[i] for i in wanted]
     if positions == list(range(len(node.schema))):
         return node
-    expressions = tuple(ColumnRef(i, node.schema[i].type, node.schema[i].name) for i in positions)
-    names = tuple(node.schema[i].name for i in positions)
+    schema = node.schema
+    expressions = tuple(ColumnRef(i, schema[i].type, schema[i].name) for i in positions)
+    names = tuple(schema[i].name for i in positions)
     if isinstance(node, Stream):
         return StreamProject(node, expressions, names)
     return Project(a_relation(node), expressions, names)

@@ -46,47 +46,82 @@ from transom.plan.expression import (
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "is_not_distinct")
 
 
-def push_filters(node: Node) -> Node:
-    if isinstance(node, Filter):
-        parts = conjuncts(node.predicate)
-        return _push(node.input, parts)
-    return node.with_inputs(tuple(push_filters(child) for child in node.inputs))
+def push_filters(query: Node) -> Node:
+    return _Pusher().push_filters(query)
 
 
-def _push(node: Relation, parts: tuple[Expression, ...]) -> Relation:
-    """The node with the selection of all parts as far down as they may go."""
-    movable = tuple(part for part in parts if not _has_query(part))
-    fixed = tuple(part for part in parts if _has_query(part))
-    pushed = _push_movable(node, movable)
-    return _filtered(pushed, fixed)
+class _Pusher:
+    """Moves selections in one query. What is done to a node with the same selections is done once."""
 
+    def __init__(self) -> None:
+        self._pushed: dict[tuple[Relation, tuple[Expression, ...]], Relation] = {}
+        self._done: dict[Node, Node] = {}
 
-def _push_movable(node: Relation, parts: tuple[Expression, ...]) -> Relation:
-    if isinstance(node, Filter):
-        return _push(node.input, (*conjuncts(node.predicate), *parts))
-    if isinstance(node, Project):
-        if any(_has_query(expression) for expression in node.expressions):
-            return _stay(node, parts)
-        inner = tuple(substitute(part, node.expressions) for part in parts)
-        return replace(node, input=_push(node.input, inner))
-    if isinstance(node, Join):
-        return _push_into_join(node, parts)
-    if isinstance(node, SetOperation) and node.kind == "union" and node.all:
-        return replace(node, left=_push(node.left, parts), right=_push(node.right, parts))
-    if isinstance(node, Distinct | SetOperation):
-        above = tuple(part for part in parts if _tells_zeros_apart(part))
-        below = tuple(part for part in parts if part not in above)
-        inputs = tuple(_push(a_relation(child), below) for child in node.inputs)
-        return _filtered(a_relation(node.with_inputs(inputs)), above)
-    if isinstance(node, Window):
-        below = tuple(part for part in parts if passes(part, node.spec))
-        above = tuple(part for part in parts if part not in below)
-        stream = push_filters(node.input)
-        predicate = conjunction(below)
-        if predicate is not None:
-            stream = StreamFilter(a_stream(stream), predicate)
-        return _filtered(replace(node, input=a_stream(stream)), above)
-    return _stay(node, parts)
+    def push_filters(self, node: Node) -> Node:
+        found = self._done.get(node)
+        if found is None:
+            if isinstance(node, Filter):
+                found = self._push(node.input, conjuncts(node.predicate))
+            else:
+                found = node.over(tuple(self.push_filters(child) for child in node.inputs))
+            self._done[node] = found
+        return found
+
+    def _push(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
+        """The node with the selection of all parts as far down as they may go."""
+        found = self._pushed.get((node, parts))
+        if found is None:
+            movable = tuple(part for part in parts if not _has_query(part))
+            fixed = tuple(part for part in parts if _has_query(part))
+            found = self._pushed[node, parts] = _filtered(self._push_movable(node, movable), fixed)
+        return found
+
+    def _push_movable(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
+        if isinstance(node, Filter):
+            return self._push(node.input, (*conjuncts(node.predicate), *parts))
+        if isinstance(node, Project):
+            if any(_has_query(expression) for expression in node.expressions):
+                return self._stay(node, parts)
+            inner = tuple(substitute(part, node.expressions) for part in parts)
+            return replace(node, input=self._push(node.input, inner))
+        if isinstance(node, Join):
+            return self._push_into_join(node, parts)
+        if isinstance(node, SetOperation) and node.kind == "union" and node.all:
+            return replace(node, left=self._push(node.left, parts), right=self._push(node.right, parts))
+        if isinstance(node, Distinct | SetOperation):
+            above = tuple(part for part in parts if _tells_zeros_apart(part))
+            below = tuple(part for part in parts if not _tells_zeros_apart(part))
+            inputs = tuple(self._push(a_relation(child), below) for child in node.inputs)
+            return _filtered(a_relation(node.with_inputs(inputs)), above)
+        if isinstance(node, Window):
+            below = tuple(part for part in parts if passes(part, node.spec))
+            above = tuple(part for part in parts if not passes(part, node.spec))
+            stream = self.push_filters(node.input)
+            predicate = conjunction(below)
+            if predicate is not None:
+                stream = StreamFilter(a_stream(stream), predicate)
+            return _filtered(replace(node, input=a_stream(stream)), above)
+        return self._stay(node, parts)
+
+    def _push_into_join(self, join: Join, parts: tuple[Expression, ...]) -> Relation:
+        bounds = [0]
+        for relation in join.relations:
+            bounds.append(bounds[-1] + len(relation.schema))
+        own: list[list[Expression]] = [[] for _ in join.relations]
+        between: list[Expression] = []
+        for part in (*conjuncts(join.predicate), *parts):
+            used = columns_of(part)
+            for i in range(len(join.relations)):
+                if used and not _has_query(part) and bounds[i] <= min(used) and max(used) < bounds[i + 1]:
+                    own[i].append(remap(part, {column: column - bounds[i] for column in used}))
+                    break
+            else:
+                between.append(part)
+        relations = tuple(self._push(relation, tuple(own[i])) for i, relation in enumerate(join.relations))
+        return Join(relations, conjunction(tuple(between)))
+
+    def _stay(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
+        return _filtered(a_relation(node.over(tuple(self.push_filters(child) for child in node.inputs))), parts)
 
 
 def passes(predicate: Expression, window: WindowSpec) -> bool:
@@ -106,28 +141,6 @@ def _tells_zeros_apart(expression: Expression) -> bool:
     if isinstance(expression, Call) and expression.function in _COMPARISONS:
         asked = tuple(child for child in asked if not isinstance(child, ColumnRef))
     return any(_tells_zeros_apart(child) for child in asked)
-
-
-def _push_into_join(join: Join, parts: tuple[Expression, ...]) -> Relation:
-    bounds = [0]
-    for relation in join.relations:
-        bounds.append(bounds[-1] + len(relation.schema))
-    own: list[list[Expression]] = [[] for _ in join.relations]
-    between: list[Expression] = []
-    for part in (*conjuncts(join.predicate), *parts):
-        used = columns_of(part)
-        for i in range(len(join.relations)):
-            if used and not _has_query(part) and bounds[i] <= min(used) and max(used) < bounds[i + 1]:
-                own[i].append(remap(part, {column: column - bounds[i] for column in used}))
-                break
-        else:
-            between.append(part)
-    relations = tuple(_push(relation, tuple(own[i])) for i, relation in enumerate(join.relations))
-    return Join(relations, conjunction(tuple(between)))
-
-
-def _stay(node: Relation, parts: tuple[Expression, ...]) -> Relation:
-    return _filtered(a_relation(node.with_inputs(tuple(push_filters(child) for child in node.inputs))), parts)
 
 
 def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:

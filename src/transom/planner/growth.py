@@ -1,0 +1,90 @@
+"""What keeps more and more for as long as input comes: operators that keep the rows alive, over rows that never end.
+
+A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join, an
+aggregate, DISTINCT, a set operation and a stream of changes keep something for each row alive, so they grow with the
+stream, whatever a condition on times says; so does an answer that is written as changes or as its latest snapshot. A
+join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one row; tables, static or
+changing, are as large as what they stand for, and partitions (`PARTITION BY k ROWS n`) as many as their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transom.plan.algebra import Aggregate, Join, Relation, SetOperation, StreamScan, TableScan, Window
+from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.plan.multiway import MultiwayJoin
+from transom.plan.sharing import SharedJoin
+from transom.planner.explain import title
+from transom.planner.operator import Operator
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What grows, by the name that EXPLAIN gives it, and the streams whose rows it keeps forever."""
+
+    what: str
+    streams: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """
+        >>> print(Growth("aggregate sliding", ("s",)))
+        state grows while input comes: aggregate sliding keeps the rows of s, which never end; write s [RANGE 1 HOUR]
+        """
+        windows = " and ".join(f"{name} [RANGE 1 HOUR]" for name in self.streams)
+        names = " and ".join(self.streams)
+        return f"state grows while input comes: {self.what} keeps the rows of {names}, which never end; write {windows}"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a relation: the streams of which they are alive forever, and whether all of them end by a window."""
+
+    forever: tuple[str, ...] = ()
+    end: bool = False
+
+
+def growing(root: Operator, emit: str) -> list[Growth]:
+    """All that grows in a plan whose answer is written in this form, in the order of the plan."""
+    known: dict[int, _Rows] = {}
+    found: dict[Growth, None] = {}
+    for operator in root.walk():
+        below = [known[id(child)] for child in operator.inputs]
+        forever = _streams(below)
+        if forever and operator.tactic.keeps != "nothing":
+            found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever))
+        known[id(operator)] = _rows(operator, below)
+    if isinstance(root.node, Relation) and known[id(root)].forever and emit != "lifetimes":
+        found.setdefault(Growth("the answer", known[id(root)].forever))
+    return list(found)
+
+
+def _rows(operator: Operator, below: Sequence[_Rows]) -> _Rows:
+    node = operator.node
+    if isinstance(node, Window):
+        return _Rows(_scanned(operator)) if node.spec.unbounded else _Rows(end=True)
+    if isinstance(node, TableScan) or not isinstance(node, Relation):
+        return _Rows()  # streams have no rows alive
+    if isinstance(node, Aggregate | JoinAggregate | MergeAggregate) and not _grouped(node):
+        return _Rows()  # the one row
+    if isinstance(node, SetOperation) and node.kind == "except":
+        return below[0]
+    together = isinstance(node, Join | MultiwayJoin | SharedJoin | JoinAggregate)
+    together = together or (isinstance(node, SetOperation) and node.kind == "intersect")
+    if together and any(rows.end for rows in below):
+        return _Rows(end=True)
+    return _Rows(_streams(below), bool(below) and all(rows.end for rows in below))
+
+
+def _grouped(node: Aggregate | JoinAggregate | MergeAggregate) -> bool:
+    return node.key_count > 0 if isinstance(node, MergeAggregate) else bool(node.keys)
+
+
+def _streams(below: Sequence[_Rows]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for rows in below for name in rows.forever))
+
+
+def _scanned(operator: Operator) -> tuple[str, ...]:
+    """The streams that a window is over; for one made by ISTREAM, those that it is made of."""
+    return tuple(dict.fromkeys(o.node.name for o in operator.walk() if isinstance(o.node, StreamScan)))

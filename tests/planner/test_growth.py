@@ -1,0 +1,68 @@
+"""State that grows for as long as input comes is named, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from transom.plan.catalogue import Catalogue
+from transom.program.planned import read_program
+
+INPUTS = """
+CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+CREATE STREAM r (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+CREATE TABLE t (k INTEGER, name VARCHAR) WITH (connector = 'memory');
+CREATE TABLE c (ts TIMESTAMP, k INTEGER PRIMARY KEY, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+CREATE SINK out WITH (connector = 'memory', emit = 'lifetimes');
+"""
+
+
+def growing(query: str) -> list[tuple[str, tuple[str, ...]]]:
+    *_, planned = read_program(INPUTS + query, Catalogue())
+    return [(growth.what, growth.streams) for growth in planned.growing]
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("ISTREAM(SELECT s.k FROM s JOIN r ON s.k = r.k)", ["join ring_hash s r", "istream s r"]),
+        (
+            "ISTREAM(SELECT s.k FROM s JOIN r ON s.k = r.k AND r.ts >= s.ts AND r.ts <= s.ts + INTERVAL '1' HOUR)",
+            ["join ring_hash s r", "istream s r"],
+        ),
+        ("SELECT s.k FROM s JOIN r [RANGE 1 MINUTE] ON s.k = r.k", ["join ring_hash s"]),
+        ("ISTREAM(SELECT name FROM s [RANGE UNBOUNDED] JOIN t USING (k))", ["join ring_hash s", "istream s"]),
+        ("SELECT k, COUNT(*) FROM s GROUP BY k", ["aggregate sliding s", "the answer s"]),
+        ("SELECT COUNT(*) FROM s", ["aggregate sliding s"]),
+        ("RSTREAM(SELECT DISTINCT k FROM s)", ["distinct counting s", "rstream s"]),
+        ("INSERT INTO out SELECT k FROM r EXCEPT SELECT k FROM s [NOW]", ["counting r"]),
+        ("INSERT INTO out SELECT k FROM r [NOW] INTERSECT SELECT k FROM s", ["counting s"]),
+        ("SELECT k FROM s WHERE k > 1", ["the answer s"]),
+        ("SELECT COUNT(*) FROM ISTREAM(SELECT k FROM s [ROWS 3])", ["aggregate sliding s"]),
+    ],
+)
+def test_what_keeps_rows_that_never_end_grows(query: str, what: list[str]) -> None:
+    assert [" ".join([name, *streams]) for name, streams in growing(query)] == what
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, COUNT(*) FROM s [RANGE 1 HOUR] GROUP BY k",
+        "SELECT s.k FROM s [ROWS 10] JOIN r [NOW] ON s.k = r.k",
+        "SELECT k, COUNT(*) FROM s [PARTITION BY k ROWS 5] GROUP BY k",
+        "ISTREAM(SELECT DISTINCT k FROM s [RANGE 1 HOUR SLIDE 1 MINUTE])",
+        "SELECT COUNT(*) FROM t JOIN c USING (k)",
+        "ISTREAM(SELECT name FROM s [NOW] JOIN t USING (k))",
+        "INSERT INTO out SELECT k FROM s WHERE k > 1 UNION ALL SELECT k FROM r",
+    ],
+)
+def test_what_forgets_or_keeps_nothing_does_not(query: str) -> None:
+    assert growing(query) == []
+
+
+def test_the_note_says_what_to_write() -> None:
+    *_, planned = read_program(INPUTS + "SELECT s.k FROM s JOIN r ON s.k = r.k", Catalogue())
+    assert str(planned.growing[0]) == (
+        "state grows while input comes: join ring_hash keeps the rows of s and r, which never end; "
+        "write s [RANGE 1 HOUR] and r [RANGE 1 HOUR]"
+    )
