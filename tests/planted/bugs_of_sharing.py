@@ -78,11 +78,18 @@ SHARING: Final = (
         "changes mention a row that stays as it was",
     ),
     Bug(
-        "open_lifetimes_of_an_outlet_not_told",
-        "pipeline/outlet.py",
-        "parts.append(self.emit.remaining(state))",
-        "parts.append(self.emit.remaining(state).slice(0, 0))",
-        "on Spark rows that are still open at the end are missing from a shared query's lifetimes",
+        "open_lifetimes_not_told",
+        "pipeline/output.py",
+        "rows = pa.concat_batches([rows, self.emit.remaining(state)])",
+        "rows = pa.concat_batches([rows, self.emit.remaining(state).slice(0, 0)])",
+        "rows that are still open at the end are missing from lifetimes",
+    ),
+    Bug(
+        "what_is_due_of_an_answer_waits_for_rows",
+        "pipeline/output.py",
+        "if is_something(answer) or self.emit.due(state) < step.upto:",
+        "if is_something(answer):",
+        "a row that ends while nothing comes is not told",
     ),
     Bug(
         "newcomer_in_a_bucket_begins_with_the_others",

@@ -13,15 +13,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.core.delta import Delta
-from transom.core.time import FOREVER
-from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
-from transom.pipeline.agenda import Brought, is_something
-from transom.pipeline.answer import output_schema
-from transom.pipeline.direct_changes import answer_emit
-from transom.pipeline.emit import LifetimesEmit
+from transom.pipeline.agenda import Brought
+from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part, PartState
-from transom.plan.algebra import Stream
+from transom.pipeline.stage import Stage
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
 from transom.plan.sharing import SharedJoin
@@ -75,11 +71,11 @@ class Branch:
         ports = {(id(narrow), place): named[id(child)] for place, child in enumerate(narrow.inputs)}
         self.part = Part(self.operators, ports, catalogue, self.tick, whole=True)
         self._counted = [port for port in ports.values() if port != PAIRS]
-        self.emit_name = "stream" if isinstance(self.root.node, Stream) else member.emit
-        self.emit = answer_emit(self.emit_name, self.root)
-        self.output_schema = output_schema(self.emit_name, self.root.schema)
-        self._no_output = empty_batch(self.output_schema)
-        self.state = BranchState(begin, self.part.start(), self.emit.start())
+        output = OutputWriter.of(self.root, member.emit)
+        self.emit_name = output.name
+        self.output_schema = output.schema
+        self._stage = Stage(self.part, output, self.root)
+        self.state = BranchState(begin, self.part.start(), output.start())
         self.read: tuple[int, ...] = ()
 
     def read_from(self, trunk: Operator) -> None:
@@ -90,19 +86,13 @@ class Branch:
 
     def step(self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int) -> pa.RecordBatch:
         """The rows of its answer to pairs in the columns of `read`. Of the step only the times are taken."""
-        state, upto = self.state, step.upto
+        state = self.state
         origin = step.origin if state.begin is None else state.begin
-        own = Step(step.before, upto, origin, state.part.holders)
+        own = Step(step.before, step.upto, origin, state.part.holders)
         brought: dict[str, Brought] = {port: given[port] for port in self._counted}
         brought[PAIRS] = pairs
-        deltas, _ = self.part.step(state.part, brought, own, last_used, {})
-        rows, answer = self._no_output, deltas[-1]
-        if is_something(answer) or self.emit.due(state.emit) < upto:
-            rows = self.emit.write(state.emit, answer, own)  # type: ignore[arg-type]
-        state.part.holders.finish_step()
-        if upto == FOREVER and isinstance(self.emit, LifetimesEmit):
-            rows = pa.concat_batches([rows, self.emit.remaining(state.emit)])
-        state.rows_out += len(rows)
+        rows = self._stage.advance(state, brought, own, last_used).rows
+        assert rows is not None
         return rows
 
     @cached_property

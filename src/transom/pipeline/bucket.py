@@ -18,24 +18,25 @@ import pyarrow as pa
 
 from transom.core.delta import SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
-from transom.core.time import BEGINNING, FOREVER
+from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
-from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused, refuse_used
+from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
 from transom.pipeline.agenda import Brought
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
 from transom.pipeline.doors import Doors, came_after_the_end
-from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.feed import FeedState, received, received_signed, received_stream
 from transom.pipeline.layout import Layout, Port
 from transom.pipeline.merge import value_ranks
-from transom.pipeline.outgoing import Outgoing
+from transom.pipeline.outgoing import Outgoing, status_parcel
+from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
 from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.spilling import store_of
+from transom.pipeline.stage import Stage
 from transom.pipeline.way import pass_way
 from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
@@ -63,9 +64,10 @@ class Bucket:
         operators = self.fragment.operators
         self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places)
         self.numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
-        self._tells = any(o is layout.root for o in self.fragment.operators) and not layout.ports_from(fragment)
-        self._tells = self._tells or any(p.exchange.place == ANSWER for p in self.ports.values())
-        self._emit = emit_of(layout.emit_name, layout.root.schema, negative=layout.root.negative)
+        answers = any(o is layout.root for o in operators) and not layout.ports_from(fragment)
+        answers = answers or any(p.exchange.place == ANSWER for p in self.ports.values())
+        output = OutputWriter.of(layout.root, layout.emit) if answers else None
+        self._stage = Stage(self.part, output, layout.root if answers and operators else None)
         self.source_of: dict[str, str] = {}
         inputs: dict[str, Input] = {}
         for source, definition in layout.sources.items():
@@ -86,7 +88,8 @@ class Bucket:
         static: dict[str, list[pa.RecordBatch]] = {
             name: [] for name, port in self.ports.items() if self._is_static(port)
         }
-        return BucketState(self.part.start(), doors, self._emit.start() if self._tells else None, feeds, static)
+        output = self._stage.output
+        return BucketState(self.part.start(), doors, None if output is None else output.start(), feeds, static)
 
     def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
         """Everything that came for this bucket in a batch; what goes on from here."""
@@ -104,8 +107,11 @@ class Bucket:
         else:
             self._advance(*found, parts, out)
         self.part.settle()  # the state is written next
-        out.status(bucket_status(self))
         return out.parcels()
+
+    def status(self) -> Parcel:
+        """How it is doing, for the driver; to tell it takes a walk through all that is kept."""
+        return status_parcel(self.bucket, bucket_status(self))
 
     def close(self) -> None:
         """No thread is left behind."""
@@ -304,22 +310,16 @@ class Bucket:
             elif name in state.static:
                 brought[name] = self._static(name, port, step)
         known = {id(self.layout.operators[int(number)]): last for number, last in state.slides.items()}
-        deltas, unmatched = self.part.step(state.part, brought, step, self._last_used(), known)
+        given = self._stage.advance(state, brought, step, self._last_used(), known)
         for name, delta in released.items():
             if isinstance(self.doors.inputs[name].definition, TableDefinition):
-                rows = unmatched.get(name, no_int64s())
-                state.doors.inputs[name].use(np.delete(delta.t, rows))
-                if len(rows):
-                    values = delta.values.take(pa.array(rows))
-                    self._refuse(name, refuse_used(state.doors.inputs[name].ledger, values), out)
+                refused = self.doors.settle_changes(name, delta, given.unmatched.get(name, no_int64s()))
+                if refused is not None:
+                    self._refuse(name, refused, out)
         for port in self.layout.ports_from(self.fragment.number):
-            out.send(port, deltas[self.part.number[id(_sent_by(port))]], self.slides())
-        if self._tells:
-            told = (
-                deltas[self.part.number[id(self.layout.root)]] if self.part.operators else next(iter(brought.values()))
-            )
-            self._tell(told, step, out)
-        state.part.holders.finish_step()
+            out.send(port, given.deltas[self.part.number[id(_sent_by(port))]], self.slides())
+        if given.rows is not None and (len(given.rows) or self.layout.emit_name == "latest"):
+            out.answer(given.rows)
         state.doors.upto = upto
 
     def _released(self, name: str, upto: int) -> StreamDelta:
@@ -367,14 +367,6 @@ class Bucket:
             return given
         whole = StaticTable().step(None, (given,), step)
         return SignedDelta(whole.values, whole.ta, 0, step.upto) if self.layout.root.negative else whole
-
-    def _tell(self, told: Brought, step: Step, out: Outgoing) -> None:
-        rows = self._emit.write(self.state.emit, told, step)  # type: ignore[arg-type]
-        if step.upto == FOREVER and isinstance(self._emit, LifetimesEmit | NegativeLifetimesEmit):
-            rows = pa.concat_batches([rows, self._emit.remaining(self.state.emit)])
-        self.state.rows_out += len(rows)
-        if len(rows) or self.layout.emit_name == "latest":
-            out.answer(rows)
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 

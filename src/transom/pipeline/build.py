@@ -42,8 +42,8 @@ from transom.kernels.window.range import RangeWindow
 from transom.kernels.window.rows import RowsWindow
 from transom.kernels.window.slide_range import SlideRangeWindow
 from transom.kernels.window.slide_rows import SlideRowsWindow
-from transom.pipeline.direct_changes import answer_emit
 from transom.pipeline.outlet import OutletKernel, OutletsKernel
+from transom.pipeline.output import OutputWriter
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -125,7 +125,7 @@ def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Ker
         graph = JoinGraph(types, node.keys, node.residual, node.last, growing)
         return (_MULTIWAY_JOINS[operator.tactic.name](graph, schema),)
     if isinstance(node, Outlet):
-        return (OutletKernel(node.number, answer_emit(node.emit, operator.inputs[0]), schema),)
+        return (OutletKernel(node.number, OutputWriter.of(operator.inputs[0], node.emit), schema),)
     if isinstance(node, Outlets):
         return (OutletsKernel(schema),)
     if isinstance(node, CountedWindow | SharedJoin | Narrow):

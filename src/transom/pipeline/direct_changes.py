@@ -22,9 +22,7 @@ from transom.kernels.keys import normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.pipeline.answer import output_schema
-from transom.pipeline.emit import Emit, emit_of
 from transom.pipeline.merge import value_ranks
-from transom.planner.operator import Operator
 from transom.state.slots import SlotPool
 
 Mask = npt.NDArray[np.bool_]
@@ -95,11 +93,6 @@ class DirectChangesEmit:
         values = rows.values if len(which) == len(rows) else rows.values.take(pa.array(which))
         state.rows.write(slots, values.columns)
         state.lifetimes.add(slots, rows.te[which], no_holders(len(which)))
-
-
-def answer_emit(name: str, root: Operator) -> Emit | DirectChangesEmit:
-    """The form of that name for the answer of a plan."""
-    return DirectChangesEmit(root.schema) if name == "changes" and not root.open_ends else emit_of(name, root.schema)
 
 
 def _in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, StreamDelta, no_int64s
@@ -16,7 +17,7 @@ from transom.core.errors import CheckpointError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch, fixed_array
-from transom.pipeline.admission import Input, InputState, Refused
+from transom.pipeline.admission import Input, InputState, Refused, refuse_used
 from transom.plan.catalogue import StreamDefinition
 
 
@@ -131,6 +132,14 @@ class Doors:
         if isinstance(entry.definition, StreamDefinition):
             state.use(t)
         return StreamDelta(self._no_rows[name] if values is None else values, t, upto)
+
+    def settle_changes(self, name: str, changes: StreamDelta, unmatched: Int64s) -> Refused | None:
+        """What a table made of its released changes: they are used, but for those at the positions that met no row."""
+        state = self.state.inputs[name]
+        state.use(np.delete(changes.t, unmatched))
+        if not len(unmatched):
+            return None
+        return refuse_used(state.ledger, changes.values.take(pa.array(unmatched)))
 
     @property
     def waited_for(self) -> list[str]:

@@ -21,15 +21,14 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
-from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
-from transom.pipeline.agenda import is_something
-from transom.pipeline.answer import output_schema
+from transom.pipeline.admission import Input, Ledger, Refused
 from transom.pipeline.doors import Doors
-from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.memory import PipelineState
+from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
 from transom.pipeline.spilling import store_of
-from transom.plan.algebra import Stream, StreamScan, TableScan
+from transom.pipeline.stage import Stage
+from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint, of_another_plan
@@ -67,13 +66,15 @@ class Pipeline:
         self.taker: Callable[[pa.RecordBatch], None] | None = None
         self.clock: Callable[[], int] | None = None
         self.tick, self.fixed_origin = time_settings(catalogue)
-        self.emit_name = "stream" if isinstance(root.node, Stream) else emit
-        self.emit = emit_of(self.emit_name, root.schema, negative=root.negative)
-        self.output_schema = output_schema(self.emit_name, root.schema)
+        output = OutputWriter.of(root, emit)
+        self.emit_name = output.name
+        self.emit = output.emit
+        self.output_schema = output.schema
         scans = [o for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
         ports = {(id(o), 0): scanned(o) for o in scans}
         self.part = Part(list(root.walk()), ports, catalogue, self.tick, whole=True, store=store_of(catalogue, home))
         self.operators = self.part.operators
+        self._stage = Stage(self.part, output, root)
         self.statics: dict[str, TableDefinition] = {}
         inputs: dict[str, Input] = {}
         for name in map(scanned, scans):
@@ -87,7 +88,6 @@ class Pipeline:
         self.doors = Doors(inputs, self.tick, self.fixed_origin)
         self.inputs = self.doors.inputs
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
-        self._no_output = empty_batch(self.output_schema)
         self._no_step = Step(0, 0, 0, HolderPool())
         self._state = PipelineState(
             self.part.start(),
@@ -170,24 +170,15 @@ class Pipeline:
         awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
         brought.update({name: self._bring(name, upto) for name in awaited})
         last_used = self.doors.last_used if upto == FOREVER else BEGINNING  # nobody asks before the end
-        deltas, unmatched = self.part.step(state.part, brought, step, last_used, {})
-        refused = {}
-        for name in self._changing:
-            rows = unmatched.get(name, no_int64s())
-            state.doors.inputs[name].use(np.delete(brought[name].t, rows))
-            if len(rows):
-                values = brought[name].values.take(pa.array(rows))
-                refused[name] = refuse_used(self.ledger(name), values)
-        rows_out, answer = self._no_output, deltas[-1]
-        if is_something(answer) or self.emit.due(state.emit) < upto:
-            rows_out = self.emit.write(state.emit, answer, step)  # type: ignore[arg-type]
-        state.part.holders.finish_step()
+        given = self._stage.advance(state, brought, step, last_used)
+        settled = {
+            name: self.doors.settle_changes(name, brought[name], given.unmatched.get(name, no_int64s()))
+            for name in self._changing
+        }
         state.doors.upto = upto
-        if upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
-            rows_out = pa.concat_batches([rows_out, self.emit.remaining(state.emit)])
-        state.rows_out += len(rows_out)
         self.part.answered()
-        return Output(rows_out, upto), refused
+        assert given.rows is not None
+        return Output(given.rows, upto), {name: refused for name, refused in settled.items() if refused is not None}
 
     def idle(self) -> Output | None:
         """Go on with results that were put off, while nothing comes in; None if there are none."""

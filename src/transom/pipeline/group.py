@@ -25,6 +25,7 @@ from transom.pipeline.doors import DoorsState
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.part import PartState
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
+from transom.pipeline.stage import Stage
 from transom.plan.algebra import Window
 from transom.plan.catalogue import Catalogue
 from transom.plan.sharing import CountedWindow, SharedJoin
@@ -109,8 +110,8 @@ class GroupPipeline:
         before, upto, origin = found
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
-        deltas, _ = trunk.part.step(trunk.state.part, brought, step, trunk.doors.last_used, {})
         given: dict[str, Delta] = {}
+        deltas = Stage(trunk.part).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
         for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
             delta = deltas[trunk.part.number[id(operator)]]
             assert isinstance(delta, Delta)
@@ -120,7 +121,6 @@ class GroupPipeline:
         pairs = {columns: picked(given[PAIRS], columns) for columns in wanted}
         for place, branch in enumerate(self.branches):
             tell(place, branch.step(pairs[branch.read], given, step, last_used))
-        trunk.state.part.holders.finish_step()
         trunk.state.doors.upto = upto
         return True
 

@@ -110,7 +110,7 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header, start)
-    parcels = bucket.step(blobs)
+    parcels = [*bucket.step(blobs), bucket.status()]
     written = _append(bucket.state, log, header, blobs)
     header.token = secrets.token_hex(8)
     header.frontier = bucket.frontier

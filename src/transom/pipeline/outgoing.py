@@ -47,9 +47,6 @@ class Outgoing:
         if len(rows):
             self._to_sink(SIDE_ROWS, CargoPart({"kind": "side"}, rows))
 
-    def status(self, status: dict[str, Any]) -> None:
-        self._to_sink(STATUS, CargoPart({"kind": "status", "status": json.dumps(status)}))
-
     def _to_sink(self, kind: int, part: CargoPart) -> None:
         self._told.append(Parcel(SINK, self._bucket, kind, pack([part])))
 
@@ -61,3 +58,8 @@ class Outgoing:
     def _packed(self) -> Iterator[Parcel]:
         for place, parts in self._parts.items():
             yield Parcel(*place, CARGO, pack(parts))
+
+
+def status_parcel(bucket: int, status: dict[str, Any]) -> Parcel:
+    """How a bucket is doing, on its way to the driver."""
+    return Parcel(SINK, bucket, STATUS, pack([CargoPart({"kind": "status", "status": json.dumps(status)})]))

@@ -10,7 +10,7 @@ Costs: as its form; the rows are written once.
 >>> from transom.pipeline.emit import emit_of
 >>> from transom.state.holders import HolderPool
 >>> schema = pa.schema([("outlet", pa.int32()), ("rows", pa.binary())])
->>> outlet = OutletKernel(3, emit_of("stream", Schema.of(("a", INTEGER))), schema)
+>>> outlet = OutletKernel(3, OutputWriter("stream", emit_of("stream", Schema.of(("a", INTEGER)))), schema)
 >>> rows = StreamDelta(pa.record_batch({"a": pa.array([7], INTEGER)}), np.array([5]), upto=6)
 >>> out = outlet.step(None, (rows,), Step(0, 6, 0, HolderPool()))
 >>> out.values.column(0).to_pylist(), unpacked(out.values.column(1)[0]).to_pylist()[0]["a"]
@@ -30,37 +30,29 @@ from transom.core.delta import StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
-from transom.pipeline.agenda import Brought, is_something
-from transom.pipeline.direct_changes import DirectChangesEmit
-from transom.pipeline.emit import Emit, LifetimesEmit, LifetimesState
+from transom.pipeline.agenda import Brought
 from transom.pipeline.merge import merged
+from transom.pipeline.output import OutputWriter
 
 
 @dataclass(frozen=True)
 class OutletKernel:
     number: int
-    emit: Emit | DirectChangesEmit
+    output: OutputWriter
     schema: pa.Schema
 
     def start(self) -> Any:
-        return self.emit.start()
+        return self.output.start()
 
     def due(self, state: Any) -> int:
-        if isinstance(state, LifetimesState) and state.slots.in_use:
-            return FOREVER - 1  # at the end of all input the rows that are open are told
-        return self.emit.due(state)
+        return self.output.due(state)
 
     def step(self, state: Any, inputs: tuple[Brought], step: Step) -> StreamDelta:
         (answer,) = inputs
-        parts: list[pa.RecordBatch] = []
-        if is_something(answer) or self.emit.due(state) < step.upto:
-            parts.append(self.emit.write(state, answer, step))  # type: ignore[arg-type]
-        if step.upto == FOREVER and isinstance(self.emit, LifetimesEmit):
-            parts.append(self.emit.remaining(state))
-        told = [part for part in parts if len(part)]
-        if not told:
+        rows = self.output.write(state, answer, step)
+        if not len(rows):
             return StreamDelta(empty_batch(self.schema), no_int64s(), step.upto)
-        blob = _packed(pa.concat_batches(told))
+        blob = _packed(rows)
         values = pa.RecordBatch.from_arrays(
             [pa.array([self.number], pa.int32()), pa.array([blob], pa.binary())], schema=self.schema
         )

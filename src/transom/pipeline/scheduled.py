@@ -22,6 +22,7 @@ from transom.pipeline.group import GroupPipeline, KeptNote, Tell, kept_by, picke
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState
 from transom.pipeline.scheduled_work import Measurements, ScheduledWork
+from transom.pipeline.stage import Stage
 from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue
 from transom.planner.operator import scanned
@@ -86,13 +87,12 @@ class ScheduledGroup(GroupPipeline):
         before, upto, origin = found
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
-        deltas, _ = self._below.step(trunk.state.part, brought, step, trunk.doors.last_used, {})
+        deltas = Stage(self._below).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
         came: list[Delta] = []
         for window in trunk.root.inputs:
             delta = deltas[self._below.number[id(window)]]
             assert isinstance(delta, Delta)
             came.append(delta)
-        trunk.state.part.holders.finish_step()
         trunk.state.doors.upto = upto
         trunk.state.part.counters[-1].rows_in += sum(map(len, came))
         self.work.arrive(came)

@@ -1,0 +1,57 @@
+"""How an answer leaves a stage: in the form that was asked for, by the cheapest way that the plan admits.
+
+A step writes what came to the answer, what is due of it by time alone, and at the end of all input what is still open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from transom.core.time import FOREVER
+from transom.kernels.columns import empty_batch
+from transom.kernels.kernel import Step
+from transom.pipeline.agenda import Brought, is_something
+from transom.pipeline.answer import output_schema
+from transom.pipeline.direct_changes import DirectChangesEmit
+from transom.pipeline.emit import Emit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
+from transom.plan.algebra import Stream
+from transom.planner.operator import Operator
+
+AnyEmit = Emit | DirectChangesEmit
+
+
+class OutputWriter:
+    """Writes an answer in the form of this name."""
+
+    def __init__(self, name: str, emit: AnyEmit) -> None:
+        self.name = name
+        self.emit = emit
+        self.schema = output_schema(name, emit.schema)
+        self._nothing = empty_batch(self.schema)
+
+    @staticmethod
+    def of(root: Operator, emit: str) -> OutputWriter:
+        """For the rows of an operator; a stream has one form, whatever was asked for."""
+        name = "stream" if isinstance(root.node, Stream) else emit
+        if name == "changes" and not root.open_ends and not root.negative:
+            return OutputWriter(name, DirectChangesEmit(root.schema))
+        return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))
+
+    def start(self) -> Any:
+        return self.emit.start()
+
+    def due(self, state: Any) -> int:
+        """The first instant at which there is something to write though nothing comes."""
+        if isinstance(state, LifetimesState) and state.slots.in_use:
+            return FOREVER - 1  # at the end of all input the rows that are open are written
+        return self.emit.due(state)
+
+    def write(self, state: Any, answer: Brought, step: Step) -> pa.RecordBatch:
+        rows = self._nothing
+        if is_something(answer) or self.emit.due(state) < step.upto:
+            rows = self.emit.write(state, answer, step)  # type: ignore[arg-type]
+        if step.upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
+            rows = pa.concat_batches([rows, self.emit.remaining(state)])
+        return rows
