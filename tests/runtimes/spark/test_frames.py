@@ -59,7 +59,7 @@ def no_rows(definition: StreamDefinition | TableDefinition) -> MemorySource:
 def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[dict[str, Any]], SparkQuery, MemorySink]:
     side: list[MemorySink] = []
 
-    def open_side(schema: pa.Schema, parts: int) -> MemorySink:
+    def open_side(schema: pa.Schema, parts: int | None) -> MemorySink:
         side.append(MemorySink(schema))
         return side[-1]
 
