@@ -32,7 +32,7 @@ def test_help_tells_the_commands_where_paths_begin_and_the_exit_codes(capsys: py
 
 def test_check_says_what_a_file_declares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_project(
-        tmp_path, QUERY_FILE + "SET tick = '1 second'; CREATE VIEW v AS SELECT a FROM s; SELECT a FROM v"
+        tmp_path, QUERY_FILE + "SET tick = '1 second'; CREATE VIEW v AS SELECT a FROM s [NOW]; SELECT a FROM v"
     )
     assert outcome(capsys, "check", path) == (
         0,

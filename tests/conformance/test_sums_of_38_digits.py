@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.runtimes_under_test import RUNTIMES
+from tests.runtimes_under_test import RUNTIMES, Inputs
 from transom.core.errors import EvaluationError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
@@ -46,10 +46,9 @@ def test_only_a_snapshot_can_have_too_many_digits(name: str, runtime: str) -> No
     start = to_datetime(0)
     values = [(0, MOST), (2, MOST - 1), (4, -MOST), (4, 5), (6, MOST), (6, -1)]
     rows = [(start + timedelta(seconds=second), 1, value) for second, value in values]
-    others = [(start, 1)]
-    given = {"v": rows, "w": others}
+    given: Inputs = {"v": [*rows], "w": [(start, 1)]}
     expected = evaluate(statement.query, catalogue, given)
     assert difference(expected, RUNTIMES[runtime](statement.query, catalogue, given)) is None
-    given = {"v": [*rows, (start + timedelta(seconds=7), 1, 2)], "w": others}
+    given["v"].append((start + timedelta(seconds=7), 1, 2))
     with pytest.raises(EvaluationError):
         RUNTIMES[runtime](statement.query, catalogue, given)

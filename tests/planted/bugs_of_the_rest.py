@@ -107,9 +107,16 @@ PLAN: Final = (
     Bug(
         "filter_on_one_side_of_a_set_operation",
         "plan/rewrites/push_filters.py",
-        "right=_push(node.right, parts))",
-        "right=_push(node.right, ()))",
+        "right=self._push(node.right, parts))",
+        "right=self._push(node.right, ()))",
         "a filter above UNION ALL passes the rows of the right",
+    ),
+    Bug(
+        "growth_of_a_join_unnamed",
+        "planner/growth.py",
+        "if forever and operator",
+        "if len(below) < 2 and forever and operator",
+        "a join of streams without windows grows, and nobody says so",
     ),
     Bug(
         "column_of_union_pruned",

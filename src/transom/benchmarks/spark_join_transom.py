@@ -52,7 +52,9 @@ def run_transom(
         else:
             for name in STREAMS:
                 session.stream(name, file_stream(spark, str(folder / name)), time="ts")
-        run = session.assemble(session.prepare(question(cell, scratch)), checkpoint=str(scratch / "checkpoint"))
+        run = session.assemble(
+            session.prepare(question(cell, scratch)), checkpoint=str(scratch / "checkpoint"), end=True
+        )
         run.run()
         (query,) = run.queries
         assert isinstance(query, SparkQuery)

@@ -12,6 +12,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.runtimes.spark.processes import descendants, kill, wait_for_end
 from transom import Session
 from transom.core.errors import TransomError
 
@@ -46,10 +47,16 @@ class OnStandalone:
         path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
         variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1")
         command = [sys.executable, "-m", "tests.runtimes.spark.on_standalone", str(order)]
-        done = subprocess.run(
-            command, cwd=self.watched[0], env=variables, capture_output=True, text=True, timeout=patience
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        with open(Path(self.watched[0], "said"), "wb") as said:
+            driver = subprocess.Popen(command, cwd=self.watched[0], env=variables, stdout=said, stderr=said)
+        try:
+            status = driver.wait(patience)
+        finally:
+            every = {driver.pid} | descendants(driver.pid)  # none, unless it took too long
+            kill(every)
+            driver.wait()
+            wait_for_end(every)
+        assert status == 0, Path(said.name).read_text()[-5000:]
         found: dict[str, str] = json.loads(became.read_text())
         return found
 

@@ -74,10 +74,10 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
             ]
         steps.append(Step("stopped", good, f"{shared}/checkpoint", batches=2))
         watched = (str(driver), str(shared))
-        became = OnStandalone(cluster.master, hdfs, watched, tuple(steps)).run(PATIENCE)
+        became = OnStandalone(cluster.master, hdfs, watched, tuple(steps)).run(3 * PATIENCE)
         shown = parts(shared / "out")
         went_on = Step("went on", good, f"{shared}/checkpoint")
-        became |= OnStandalone(cluster.master, hdfs, watched, (went_on,)).run(PATIENCE)
+        became |= OnStandalone(cluster.master, hdfs, watched, (went_on,)).run(3 * PATIENCE)
     assert (became.pop("stopped"), became.pop("went on")) == ("", "")
     assert became.pop("hdfs") == "", "nothing is in HDFS"
     check_refused(became, cluster, driver)

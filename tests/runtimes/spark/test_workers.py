@@ -8,6 +8,7 @@ import site
 import sys
 import tempfile
 import weakref
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def python_without_transom(folder: Path, other: str | None = None) -> str:
 def test_workers_without_the_package(fresh: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fresh.sparkContext, "pythonExec", python_without_transom(tmp_path))
     session = Session(spark=fresh)
-    session.stream("s", [{"ts": 1, "k": 1}], time="ts")
+    session.stream("s", [{"ts": datetime(2024, 5, 1), "k": 1}], time="ts")
     with pytest.raises(SparkError, match="cannot import transom: No module named 'transom'") as raised:
         session.sql("SELECT k FROM s")
     assert raised.value.remedy is not None
