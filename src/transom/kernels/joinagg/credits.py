@@ -239,7 +239,8 @@ def credit_run(  # type: ignore[no-untyped-def]
                 )
                 credit_cells[e, cell + 1] = high
                 credit_cells[e, cell + 2] = np.int64(low)
-                credit_cells[e, cell + 3] += over
+                if over != 0:
+                    credit_cells[e, cell + 3] += over
             elif kind == SUM_FLOAT:
                 if float_at[place, e] < 0:
                     float_at[place, e] = fresh_floats[cursor[USED_FLOATS]]

@@ -186,7 +186,8 @@ def _update(  # type: ignore[no-untyped-def]
             b_hi[c, mine], b_lo[c, mine], over = add_wide(
                 b_hi[c, mine], b_lo[c, mine], cell_hi[a, s], cell_lo[a, s], way
             )
-            b_top[c, mine] += over
+            if over != 0:
+                b_top[c, mine] += over
         elif kind == SUM_FLOAT:
             value = np.uint64(cell_lo[a, s]).view(np.float64)
             exact_sum.add(b_floats[mine * width + table[c, INPUT_PLACE]], value, way)
