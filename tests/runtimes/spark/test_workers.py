@@ -6,6 +6,7 @@ import os
 import shlex
 import site
 import sys
+import tempfile
 import weakref
 from datetime import datetime
 from pathlib import Path
@@ -126,5 +127,5 @@ def test_what_workers_do_not_see_is_refused_before_anything_is_written(
         assert raised.value.what.startswith(f"{named} is not on a disk that the driver and the workers on ")
         assert [os.listdir(folder) for folder in (shared, hidden, own)] == [["in.csv"], ["in.csv"], []]
     with pytest.raises(SparkError, match="temporary files"):
-        monkeypatch.setattr(workers.tempfile, "gettempdir", lambda: str(hidden))
+        monkeypatch.setattr(tempfile, "gettempdir", lambda: str(hidden))
         workers.check_temporary_files(cluster)
