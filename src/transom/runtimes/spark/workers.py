@@ -89,9 +89,9 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
         looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
         found = _asked(spark, looked_for)
+        places = sorted((int(place), host) for host, kind, place in found if kind == "unseen")
         # A file may have gone since it was listed, for everybody.
-        unseen = [(host, looked_for[int(place)][0]) for host, kind, place in found if kind == "unseen"]
-        unseen = [(host, path) for host, path in unseen if os.path.exists(path)]
+        unseen = [(host, looked_for[at][0]) for at, host in places if os.path.exists(looked_for[at][0])]
     for host, kind, told in found:
         if kind == "version" and told != __version__:
             raise SparkError(
