@@ -118,11 +118,19 @@ def refuse_shorter(file: Listed, count: int, read: int) -> None:
 def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
     try:
         # Buffered, not pre-fetched: a column of a row group is not held in memory as a whole.
-        return pyarrow.parquet.ParquetFile(
+        parquet = pyarrow.parquet.ParquetFile(
             file.path, buffer_size=1024 * 1024, pre_buffer=False, coerce_int96_timestamp_unit="us"
         )
+        _ = parquet.schema_arrow.names  # decoded here, where it is told
+        return parquet
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise cannot_read(file.path, error) from None
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"file '{show(file.name)}' has a column whose name is not valid UTF-8:"
+            f" '{error.object.decode('utf-8', 'backslashreplace')}'",
+            remedy="write the file with proper names",
+        ) from None
     except (OSError, pa.ArrowException) as error:
         raise _broken(file, str(error)) from None
 
