@@ -21,6 +21,7 @@ from transom.core.errors import LateRowError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant
 from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.state.checks import need
 
 Mask = npt.NDArray[np.bool_]
 
@@ -63,6 +64,10 @@ class WaitingRows:
     values: pa.RecordBatch
     t: Int64s
 
+    def check(self) -> None:
+        need(self.t.dtype == np.int64 and self.t.shape == (len(self.values),) and len(self.t) > 0)
+        need(bool((self.t[1:] >= self.t[:-1]).all()))
+
 
 @dataclass
 class InputState:
@@ -78,6 +83,9 @@ class InputState:
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     first: int | None = None
+
+    def check(self) -> None:
+        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first)))
 
     def see(self, greatest: int | None) -> None:
         if greatest is not None:

@@ -24,6 +24,7 @@ from transom.pipeline.answer import output_schema
 from transom.pipeline.emit import Emit, emit_of
 from transom.pipeline.merge import value_ranks
 from transom.planner.operator import Operator
+from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 Mask = npt.NDArray[np.bool_]
@@ -36,6 +37,10 @@ class AliveRows:
     rows: RowStore
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check(self) -> None:
+        need(self.rows.capacity >= self.slots.high)
+        self.lifetimes.check_slots(self.slots.mask())
 
 
 @dataclass(frozen=True)

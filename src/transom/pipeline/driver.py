@@ -25,7 +25,7 @@ from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused, refuse_used
 from transom.pipeline.agenda import is_something
 from transom.pipeline.answer import output_schema
-from transom.pipeline.doors import Doors
+from transom.pipeline.doors import Doors, DoorsState
 from transom.pipeline.emit import LifetimesEmit, NegativeLifetimesEmit, emit_of
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Part
@@ -36,6 +36,7 @@ from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint
 from transom.planner.operator import Operator, scanned
 from transom.state import codec
+from transom.state.checks import alike, need
 from transom.state.holders import HolderPool
 
 
@@ -90,9 +91,12 @@ class Pipeline:
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
         self._no_output = empty_batch(self.output_schema)
         self._no_step = Step(0, 0, 0, HolderPool())
-        self._state = PipelineState(
+        self._state = self._start(self.doors.state)
+
+    def _start(self, doors: DoorsState) -> PipelineState:
+        return PipelineState(
             self.part.start(),
-            self.doors.state,
+            doors,
             self.emit.start(),
             static={name: [] for name in self.statics},
             static_ledgers={name: Ledger() for name in self.statics},
@@ -253,11 +257,21 @@ class Pipeline:
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
         self.close()
+        with codec.restoring():
+            self._check(saved["state"])
         self._state = saved["state"]
         self.doors.state = self._state.doors
         self.part.attach(self._state.part)
         if self.part.spilling is not None:
             self.part.spilling.adopt(self._state.part.operators)
+
+    def _check(self, saved: PipelineState) -> None:
+        """Raise Unsound where a state cannot be one of this query."""
+        alike(self._start(self.doors.start()), saved)
+        self.part.check(saved.part)
+        self.doors.check(saved.doors)
+        for name, batches in saved.static.items():
+            need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))
 
     @property
     def fingerprint(self) -> str:
