@@ -1,8 +1,8 @@
 """Saved states with a number changed and the seal made anew, taken over and run on: a program for a child process.
 
-`python -m tests.state.resealed PLAN SEED TRIALS` prints the number of each trial before it begins, and then what became
-of it: "refused" by a CheckpointError, "ran", or the name of an error of the steps after it. What a wrong number may do
-at worst is to end the process, or to keep it busy for ever, which only another process can tell.
+`python -m tests.state.resealed SEED TRIALS [PLAN ..]` prints the number of each trial before it begins, and then what
+became of it: "refused" by a CheckpointError, "ran", or the name of an error of the steps after it. What a wrong number
+may do at worst is to end the process, or to keep it busy for ever, which only another process can tell.
 """
 
 from __future__ import annotations
@@ -173,17 +173,18 @@ def _collect(tree: Any, arrays: list[dict[str, Any]], numbers: list[dict[str, An
             _collect(part, arrays, numbers)
 
 
-def main(name: str, seed: int, trials: int) -> None:
+def main(seed: int, trials: int, names: list[str]) -> None:
     faulthandler.enable()
-    emit = "lifetimes" if seed % 2 and "stream" not in name and name != "slide join" else "changes"
-    trial = Trial(PLANS[name], emit)
-    data = trial.saved()
-    if trial.taken_over(data) != "ran":
-        raise AssertionError("a state that nobody touched is not taken over")
-    for number in range(trials):
-        print(number, end=" ", flush=True)
-        print(trial.taken_over(resealed(data, random.Random(f"{name} {seed} {number}"))), flush=True)
+    for name in names or PLANS:
+        emit = "lifetimes" if seed % 2 and "stream" not in name and name != "slide join" else "changes"
+        trial = Trial(PLANS[name], emit)
+        data = trial.saved()
+        if trial.taken_over(data) != "ran":
+            raise AssertionError(f"a state of '{name}' that nobody touched is not taken over")
+        for number in range(trials):
+            print(f"{name}, {seed}, {number}:", end=" ", flush=True)
+            print(trial.taken_over(resealed(data, random.Random(f"{name} {seed} {number}"))), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -41,6 +41,8 @@ from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
+from transom.state import codec
+from transom.state.checks import alike
 
 _JUDGED = ("rows", "unwanted", "unfit")
 
@@ -87,6 +89,15 @@ class Bucket:
             name: [] for name, port in self.ports.items() if self._is_static(port)
         }
         return BucketState(self.part.start(), doors, self._emit.start() if self._tells else None, feeds, static)
+
+    def restored(self, data: bytes, classes: Iterable[type]) -> BucketState:
+        """A memory that was saved; CheckpointError where it cannot be one of this bucket."""
+        with codec.restoring():
+            found: BucketState = codec.decode(data, classes)
+            alike(self.start(), found)
+            self.part.check(found.part)
+            self.doors.check(found.doors)
+            return found
 
     def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
         """Everything that came for this bucket in a batch; what goes on from here."""

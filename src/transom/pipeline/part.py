@@ -112,7 +112,7 @@ class Part:
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):
                     kernel.check(own)
-        state.holders.check_owned(list(_owned(state.operators)))
+        state.holders.check_owned(list(owned(state.operators)))
 
     def start(self) -> PartState:
         return PartState(
@@ -265,16 +265,16 @@ class Part:
         return replace(changes, values=changes.values.select(order))
 
 
-def _owned(state: Any) -> Iterator[Int64s]:
+def owned(state: Any) -> Iterator[Int64s]:
     """The holders that the operators have given to rows which are still open."""
     if hasattr(state, "owned"):
         yield from state.owned()
     elif isinstance(state, list | tuple):
         for part in state:
-            yield from _owned(part)
+            yield from owned(part)
     elif is_dataclass(state):
         for part in fields(state):
-            yield from _owned(getattr(state, part.name))
+            yield from owned(getattr(state, part.name))
 
 
 def _begin(operator: Operator) -> int | None:

@@ -36,6 +36,7 @@ from transom.runtimes.local.member import LocalMember
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import Reading
 from transom.state import codec
+from transom.state.checks import alike
 
 
 class LocalGroup:
@@ -236,12 +237,14 @@ class LocalGroup:
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
-        self.pipeline.restore(saved["group"].tobytes())
-        self._intake.readings = saved["read"]
-        self._steps = saved["steps"]
-        for member, branch in zip(self.members, self.pipeline.branches, strict=True):
-            member.branch = branch
-            member.go_on(saved["parts"].get(member.name, [0]), saved["latest"].get(member.name))
+        with codec.restoring():
+            self.pipeline.restore(saved["group"].tobytes())
+            alike(dict.fromkeys(self._intake.readings, Reading()), saved["read"])
+            self._intake.readings = saved["read"]
+            self._steps = int(saved["steps"])
+            for member, branch in zip(self.members, self.pipeline.branches, strict=True):
+                member.branch = branch
+                member.go_on(saved["parts"].get(member.name, [0]), saved["latest"].get(member.name))
 
 
 def _member(order: Order, asked: Sharable) -> Member:

@@ -34,6 +34,7 @@ from transom.program.planned import Planned
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.state import codec
+from transom.state.checks import alike
 
 POLL: Final = 200_000
 """Microseconds after which an input that had nothing is looked at again."""
@@ -382,14 +383,16 @@ class LocalQuery:
                 "the checkpoint was written by another query",
                 remedy="run the query that wrote it, or start with an empty checkpoint folder",
             )
-        self._plan_as(saved.get("decisions", ""))
-        self.pipeline.restore(saved["pipeline"].tobytes())
-        self.abandon()
-        self._sink = self._side = None
-        self._readings = saved["readings"]
-        self._parts = [*saved["parts"], 0][:2]
-        self._latest, self._latest_is_new = saved["latest"], True
-        self._steps = saved["steps"]
+        with codec.restoring():
+            self._plan_as(saved.get("decisions", ""))
+            self.pipeline.restore(saved["pipeline"].tobytes())
+            self.abandon()
+            self._sink = self._side = None
+            alike(dict.fromkeys(self._readings, Reading()), saved["readings"])
+            self._readings = saved["readings"]
+            self._parts = [int(part) for part in (*saved["parts"], 0)][:2]
+            self._latest, self._latest_is_new = saved["latest"], True
+            self._steps = int(saved["steps"])
 
     def _plan_as(self, decisions: str) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""

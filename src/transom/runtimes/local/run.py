@@ -96,8 +96,9 @@ class LocalRun:
                 "the checkpoint was written by other queries",
                 remedy="run the queries that wrote it, or start with an empty checkpoint folder",
             )
-        for unit, part in zip(self.units, saved, strict=True):
-            unit.restore(part.tobytes())
+        with codec.restoring():
+            for unit, part in zip(self.units, saved, strict=True):
+                unit.restore(part.tobytes())
         return True
 
     def step(self) -> bool:
