@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -176,3 +177,48 @@ def test_a_quoted_value_is_cut_short_and_always_text() -> None:
     assert shown(pa.array([b"a\xff"]), 0) == "'a\\xff'"
     assert shown(pa.array([None], pa.string()), 0) == "NULL"
     assert shown(pa.array([{"a": 1}]), 0) == "'a struct<a: int64>'"
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "fits"),
+    [
+        (pa.array([Decimal(10**37 + 1)], pa.decimal128(38, 0)), pa.decimal128(38, 10), False),
+        (pa.array([Decimal(10**27)], pa.decimal128(38, 0)), pa.decimal128(38, 10), True),
+        (pa.array([Decimal("1.50")], pa.decimal256(76, 40)), pa.decimal128(3, 1), True),
+        (pa.array([Decimal("1.55")], pa.decimal256(76, 40)), pa.decimal128(3, 1), False),
+        (pa.array([3]).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, -37)), pa.decimal128(38, 0), True),
+        (pa.array([35]).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, -37)), pa.decimal128(38, 0), False),
+        (pa.array([35]).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, -37)), BIGINT, False),
+        (pa.array([2.0**128]), pa.decimal128(38, 0), False),
+        (pa.array(["0" * 50 + "5", "5." + "0" * 50, "5" + "0" * 60 + "e-60"]), pa.decimal128(5, 0), True),
+        (pa.array(["1e999999999", "1e-999999999", "1e99999999999999999999"]), pa.decimal128(5, 2), False),
+        (pa.array(["0.5", ".5", "-0.5"]), pa.decimal128(2, 2), True),
+        (pa.array(["1.5", "1", "\u0665", "1_0", "Infinity", "NaN"]), pa.decimal128(2, 2), False),
+    ],
+)
+def test_decimals_are_the_very_number_or_do_not_fit(values: pa.Array, type_: pa.DataType, fits: bool) -> None:
+    fitted = fit(values, type_)
+    assert fitted.bad == (() if fits else tuple(range(len(values))))
+    if fits:
+        assert [Decimal(str(one)) for one in fitted.values.to_pylist()] == [
+            Decimal(str(one)) for one in values.to_pylist()
+        ]
+
+
+def test_a_decimal_that_does_not_keep_to_the_precision_of_its_own_type_does_not_fit() -> None:
+    """Parquet keeps a decimal in as many bytes as the file likes."""
+    data = pa.py_buffer((10**30).to_bytes(16, "little") + (7).to_bytes(16, "little"))
+    fitted = fit(pa.Array.from_buffers(pa.decimal128(5, 0), 2, [None, data]), pa.decimal128(5, 0))
+    assert (fitted.values.to_pylist(), fitted.bad) == ([None, Decimal(7)], (0,))
+
+
+@given(st.lists(st.decimals(allow_nan=False, allow_infinity=False), min_size=1), st.integers(1, 38), st.data())
+def test_a_decimal_text_fits_exactly_when_the_type_has_the_number(
+    numbers: list[Decimal], precision: int, data: st.DataObject
+) -> None:
+    type_ = pa.decimal128(precision, data.draw(st.integers(0, precision)))
+    fitted = fit(pa.array([str(number) for number in numbers]), type_)
+    for row, number in enumerate(numbers):
+        unscaled = Fraction(number) * 10**type_.scale
+        assert (row not in fitted.bad) == (unscaled.denominator == 1 and abs(unscaled) < 10**precision)
+        assert row in fitted.bad or fitted.values[row].as_py() == number

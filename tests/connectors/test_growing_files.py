@@ -12,7 +12,7 @@ import pytest
 from tests.connectors.reading import read_all
 from transom.connectors.files import FileSource
 from transom.connectors.source import Position
-from transom.core.errors import SourceError
+from transom.core.errors import CheckpointError, SourceError
 from transom.core.schema import INTEGER, Schema
 
 COLUMNS = Schema.of(("id", INTEGER))
@@ -212,3 +212,132 @@ def test_a_column_to_be_stamped_is_null_and_in_its_place(tmp_path: Path) -> None
     columns = Schema.of(("at", INTEGER), ("id", INTEGER))
     stamped = FileSource(columns, {"path": str(tmp_path)}, time_column=None, stamped="at")
     assert read_all(stamped).rows == [{"at": None, "id": 1}, {"at": None, "id": 2}]
+
+
+# --- no row disappears or repeats without a trace --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [b"id\r1\r2\r", b"id\r1\r2", b"\xef\xbb\xbfid\r1\r", b'"id","na\rme"\r1,2\r3,4\r'])
+@pytest.mark.parametrize("growing", [False, True])
+def test_a_csv_file_whose_lines_end_with_returns_alone_is_refused(tmp_path: Path, text: bytes, growing: bool) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    for read in (source(path).read, lambda at, rows, growing: source(path).reach(at, max_rows=rows, growing=growing)):
+        with pytest.raises(SourceError, match="end with carriage returns alone") as error:
+            read({}, 10, growing=growing)
+        assert "tr '\\r' '\\n'" in str(error.value)
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_json_objects_between_returns_alone_are_refused(tmp_path: Path, growing: bool) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"id": 1}\r{"id": 2}\r')
+    with pytest.raises(SourceError, match="end with carriage returns alone"):
+        source(path).read({}, 10, growing=growing)
+    path.write_bytes(b'{"id":\r1}')  # a blank like any other
+    assert read_all(source(path)).rows == [{"id": 1}]
+
+
+def test_a_return_whose_line_feed_has_not_come_yet_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id\r")
+    assert ids(path, growing=True)[0] == []
+    path.write_bytes(b"id\r\n1\r\n")
+    assert ids(path, growing=True)[0] == [1]
+
+
+def test_lines_that_end_with_returns_alone_among_others_are_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id\n1\r2\r3\n4\n")
+    found = read_all(source(path))
+    assert [row["id"] for row in found.rows] == [4]
+    assert found.reasons == ["the line has a line end outside quotes"]
+
+
+@pytest.mark.parametrize("reach", [False, True])
+@pytest.mark.parametrize("other", ["id\n7\n8\n9\n10\n", "id\n1\n9\n3\n"], ids=["longer", "as long"])
+def test_a_text_that_has_been_replaced(tmp_path: Path, other: str, reach: bool) -> None:
+    """Read in part or to its end, before a restart or not, by another file or in place."""
+    for at_once in (1, 2, 10):
+        for in_place in (False, True):
+            path = tmp_path / "a.csv"
+            path.write_text("id\n1\n2\n3\n")
+            reading = source(path)
+            position = reading.read({}, at_once).position
+            (tmp_path / "b").write_text(other)
+            (tmp_path / "b").replace(path) if not in_place else path.write_text(other)
+            if at_once == 1 and other.startswith("id\n1\n"):
+                continue  # nothing that has been read is another
+            for again in (reading, source(path)):
+                with pytest.raises(SourceError, match=r"'.*a.csv' has been replaced"):
+                    again.reach(position, max_rows=1) if reach else again.read(position, 1)
+
+
+def test_a_long_text_is_known_by_its_beginning_and_by_what_was_read_last(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*range(1000)))
+    position = source(path).read({}, 900).position
+    for other in (lines(5, *range(1, 2000)), lines(*range(899), 5, *range(900, 2000))):
+        path.write_text(other)
+        with pytest.raises(SourceError, match="has been replaced"):
+            source(path).read(position, 1)
+    path.write_text(lines(*range(2000)))
+    assert source(path).read(position, 1).rows.column(0).to_pylist() == [900]
+
+
+@pytest.mark.parametrize("reach", [False, True])
+def test_a_parquet_file_that_has_been_replaced(tmp_path: Path, reach: bool) -> None:
+    path = tmp_path / "a.parquet"
+    for rows in (1, 3):  # in part, to its end
+        pq.write_table(pa.table({"id": [1, 2, 3]}), path)
+        position = source(path).read({}, rows).position
+        pq.write_table(pa.table({"id": [4, 5, 6]}), path)
+        with pytest.raises(SourceError, match=r"'.*a.parquet' has been replaced"):
+            source(path).reach(position, max_rows=1) if reach else source(path).read(position, 1)
+
+
+def test_links_to_folders_that_form_a_ring(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    (tmp_path / "a.jsonl").write_text(lines(1))
+    (below / "b.jsonl").write_text(lines(2))
+    for number in range(3):  # each of them doubles the ways through the others
+        (below / f"up{number}").symlink_to(tmp_path, target_is_directory=True)
+    assert ids(tmp_path / "**" / "*.jsonl")[0] == [1, 2]
+    assert ids(tmp_path / "**")[0] == [1, 2]
+    assert ids(tmp_path / "*" / "*.jsonl")[0] == [2]
+
+
+def test_a_pattern_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x" / ".hidden").mkdir(parents=True)
+    for name in ("a.jsonl", "x/b.jsonl", "x/.hidden/c.jsonl"):
+        (tmp_path / name).write_text(lines(1))
+    for pattern, names in (("**/*.jsonl", ["a.jsonl", "x/b.jsonl"]), ("x/**/*.jsonl", ["x/b.jsonl"])):
+        assert sorted(source(pattern).read({}, 9).position["files"]) == names
+
+
+def test_a_file_of_several_names_is_read_once(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "b.jsonl").write_text(lines(1))
+    (folder / "a.jsonl").symlink_to(folder / "b.jsonl")
+    (tmp_path / "outside.jsonl").write_text(lines(2))
+    for name in ("x.jsonl", "y.jsonl"):
+        (folder / name).symlink_to(tmp_path / "outside.jsonl")
+    for path in (folder, folder / "*.jsonl"):
+        found, position = ids(path)
+        assert found == [1, 2]
+        assert [Path(name).name for name in position["files"]] == ["b.jsonl", "x.jsonl"]
+    (folder / "c.jsonl").symlink_to(folder / "b.jsonl")
+    (folder / "0.jsonl").symlink_to(tmp_path / "outside.jsonl")
+    assert ids(folder / "*.jsonl", position)[0] == []  # a name that has been read stays the one
+
+
+def test_a_position_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(lines(1))
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "b.parquet")
+    for name in ("a.jsonl", "b.parquet"):
+        for at in (7, "x", [], [-1, 0, "x"], [2**70, "x"], [1, 2], [True, 0, "x"]):
+            with pytest.raises(CheckpointError, match="cannot be read"):
+                read_all(source(tmp_path), {"files": {name: at}})

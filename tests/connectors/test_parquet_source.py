@@ -156,3 +156,13 @@ def test_rows_of_megabytes_come_in_smaller_batches(tmp_path: Path, monkeypatch: 
     assert first is not None
     assert 0 < len(first.origin) < 5
     assert len(read_all(source(path, Schema.of(("name", VARCHAR)))).rows) == 20
+
+
+def test_a_column_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1], "café": [1]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace("café".encode(), b"caf\xff\xfe"))
+    source = FileSource(Schema.of(("id", INTEGER)), {"path": str(path)}, time_column=None)
+    for read in (lambda: source.read({}, 10), lambda: source.reach({}, max_rows=10)):
+        with pytest.raises(SourceError, match=r"name is not valid UTF-8: 'caf\\xff\\xfe'"):
+            read()

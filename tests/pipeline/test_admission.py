@@ -46,8 +46,14 @@ class Model:
     counts: dict[str, int] = field(default_factory=lambda: {"used": 0, "late": 0, "rejected": 0})
 
     @property
+    def by_disorder(self) -> int:
+        if self.greatest is None:
+            return BEGINNING
+        return max((self.greatest - self.bound) // self.tick * self.tick, BEGINNING)
+
+    @property
     def watermark(self) -> int:
-        own = BEGINNING if self.greatest is None else max(self.greatest - self.bound, BEGINNING)
+        own = self.by_disorder
         return own if self.raised is None else max(own, self.raised)
 
     def judge(self, number: int, exact: int | None) -> str:
@@ -59,8 +65,7 @@ class Model:
         elif self.origin is not None and t < self.origin:
             code = admission.BEFORE_ORIGIN
         elif t < self.watermark:
-            by_disorder = self.greatest is not None and t < self.greatest - self.bound
-            code = admission.LATE if by_disorder else admission.IDLE
+            code = admission.LATE if t < self.by_disorder else admission.IDLE
             self.counts["late"] += 1
             self.greatest = t if self.greatest is None else max(self.greatest, t)
             return REASONS[code]

@@ -116,6 +116,13 @@ PROGRESS: Final = (
         "a row of the instant that is not final yet is taken before those that may still come ahead of it",
     ),
     Bug(
+        "watermark_between_ticks",
+        "pipeline/admission.py",
+        "return -floor_to_tick(-self.definition.time.bound, self.tick)",
+        "return self.definition.time.bound",
+        "with a bound that is no multiple of the tick, a row within it is late",
+    ),
+    Bug(
         "tick_not_applied",
         "pipeline/admission.py",
         "if self.tick > 1:",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.conform import fold
+from transom.connectors.fit import CannotFit, fit
 from transom.core.errors import SourceError
 from transom.core.schema import (
     BIGINT,
@@ -38,8 +41,10 @@ _WIDER: Final = {
 }
 
 
-def batches_of(data: Any) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+def batches_of(data: Any, columns: Schema | None = None) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """Batches of an Arrow table, batch or reader, of a data frame, or of an iterable of batches or dictionaries.
+
+    Where the `columns` are declared already, a value that is none of its column spoils its own row, when it is read.
 
     >>> schema, batches = batches_of([{"a": 1}, {"a": None}])
     >>> schema.names, [len(batch) for batch in batches]
@@ -55,13 +60,50 @@ def batches_of(data: Any) -> tuple[pa.Schema, list[pa.RecordBatch]]:
             if items and all(isinstance(item, pa.RecordBatch) for item in items):
                 table = pa.Table.from_batches(items)
             else:
-                table = pa.Table.from_pylist(items)
-    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+                table = table_of(items, columns)
+    except (pa.ArrowException, AttributeError, OverflowError, TypeError, ValueError) as error:
         raise SourceError(
             f"the rows cannot be read as a table: {error}",
             remedy="give an Arrow table, record batches, a data frame, or dictionaries with the same keys",
         ) from None
     return table.schema, table.to_batches()
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], columns: Schema | None = None) -> pa.Table:
+    """Dictionaries as a table with the keys of the first one; of `columns` it is known what they should be."""
+    known = {} if columns is None else {fold(column.name): column for column in columns}
+    names = list(rows[0]) if rows else []
+    arrays = []
+    for name in names:
+        values, column = [row.get(name) for row in rows], known.get(fold(name))
+        arrays.append(_inferred(values) if column is None else values_of(values, column))
+    return pa.Table.from_arrays(arrays, names)
+
+
+def _inferred(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:  # whole numbers beyond 64 bits
+        return pa.array(values, HUGEINT)
+
+
+def values_of(values: list[Any], column: Column) -> pa.Array:
+    """Values as Arrow takes them; a mixture that it does not take, as text, which any type can be read from.
+
+    Half a character makes bytes that are no text, so that its row is found when the column is read.
+    """
+    try:
+        found = pa.array(values)
+        fit(found.slice(0, 0), column.type, None)
+        return found
+    except (pa.ArrowException, CannotFit, OverflowError, TypeError, ValueError):
+        texts = [None if value is None else _written(value).encode("utf-8", "surrogatepass") for value in values]
+        return pa.array(texts, pa.binary())
+
+
+def _written(value: Any) -> str:
+    # Python itself does not write whole numbers of thousands of digits.
+    return str(Decimal(value)) if isinstance(value, int) and value.bit_length() > 10_000 else str(value)
 
 
 def is_batches(data: Any) -> bool:

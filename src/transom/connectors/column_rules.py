@@ -33,6 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.connectors.fit import fit
 from transom.core.delta import Int64s
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Column, sql_name
@@ -187,12 +188,12 @@ def _normal(column: Column, words: Sequence[str]) -> Fill:
 def _choice(column: Column, words: Sequence[str]) -> Fill:
     if not words:
         raise _wrong(column, "choice takes the values to choose from", "write choice red green blue")
-    try:
-        values = pa.array(words, VARCHAR).cast(column.type)
-    except pa.ArrowException:
+    fitted = fit(pa.array(words, VARCHAR), column.type)
+    if fitted.bad:
         raise _wrong(
             column, f"choice has a value that is no {sql_name(column.type)}", f"write {sql_name(column.type)} values"
-        ) from None
+        )
+    values = fitted.values
     return lambda rows, instants, salt: values.take(pa.array(random_below(rows, salt, len(values))))
 
 

@@ -236,12 +236,18 @@ class CsvLines:
         )
 
 
+class LoneReturn(Exception):
+    """A carriage return without a line feed ends a line."""
+
+
 def header_fields(line: bytes, delimiter: str) -> list[str]:
-    """The names in the first line of a file.
+    """The names in the first line of a file; raises LoneReturn where it is several lines to other programs.
 
     >>> header_fields(b'id, "full name"\\r', ',')
     ['id', 'full name']
     """
     text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
-    return [name.strip() for row in rows[:1] for name in row]
+    if len(rows) > 1:
+        raise LoneReturn
+    return [name.strip() for row in rows for name in row]

@@ -1,8 +1,9 @@
 """Rows from files: a file, a folder or a pattern; Parquet, CSV or JSON lines.
 
 Files are read in the order of their names, rows in the order of the file. Files may be added later, and lines to text
-files: a later read goes on with them, wherever they sort. A position names what has been read of which file:
-`{"files": {"a.csv": [bytes, lines], "b.parquet": rows}, "current": the one that is not finished}`.
+files: a later read goes on with them, wherever they sort. A position names what has been read of which file, and a
+mark by which it is known again:
+`{"files": {"a.csv": [bytes, lines, mark], "b.parquet": [rows, mark]}, "current": the one that is not finished}`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import pyarrow as pa
 
 from transom.connectors.conform import Declared, conform, place_of, reject_rows
 from transom.connectors.lines import BLOCK_BYTES
-from transom.connectors.listing import Listed, list_files, path_of, show
+from transom.connectors.listing import Listed, cannot_read, list_files, path_of, show
 from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, refuse_shorter
 from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import read_file_properties
+from transom.connectors.recognise import mark_of_parquet, read_entry, refuse_another
 from transom.connectors.source import Chunk, Position, Rejected, SourceBatch, rejected_batch
-from transom.connectors.text_rows import read_text, read_text_piece
+from transom.connectors.text_rows import read_text, read_text_piece, refuse_replaced
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import Within
@@ -55,6 +57,7 @@ class FileSource:
         at = None if time_column is None else place_of(in_files, time_column)
         self._declared = Declared(in_files, at, self._properties.time_unit)
         self._known: dict[str, Listed] = {}
+        self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
         # These save finding things again, and nothing else.
         self._parquet: ParquetRows | None = None  # open where the last read stopped
         self._scan: TextScan | None = None  # the file in which the last reach stopped
@@ -120,14 +123,15 @@ class FileSource:
         """The next pieces of a file, what has been read of it then, and whether that is all there is now."""
         if self._format_of(file.name) == "parquet":
             footer = self._footers.of(file)
-            start: int = at or 0
+            start, mark = _parquet_at(at)
             refuse_shorter(file, footer.rows, start)
+            refuse_another(file, mark, footer.mark, f"{start} rows")
             stop = min(start + max_rows, footer.rows)
             if stop == footer.rows:
                 self._footers.forget(file)
             parts = cut_at_groups(footer, start, stop)
             pieces = [Piece(file.name, first, behind - first) for first, behind in parts]
-            return pieces, stop, stop == footer.rows
+            return pieces, [stop, footer.mark], stop == footer.rows
         if self._scan is None or self._scan.file.path != file.path:
             self._scan = TextScan(file, self._declared, self._properties)
         found = self._scan.reach(at, max_rows, growing)
@@ -145,10 +149,10 @@ class FileSource:
         at: int = piece.at
         stop = at + piece.rows
         while at < stop:
-            chunk = self._read_parquet(file, at, stop - at, max(stop - at, PIECE_RECORDS))
-            refuse_shorter(file, chunk.at, stop if chunk.finished else 0)
+            chunk = self._read_parquet(file, [at, None], stop - at, max(stop - at, PIECE_RECORDS))
+            at, _ = _parquet_at(chunk.at)
+            refuse_shorter(file, at, stop if chunk.finished else 0)
             yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
-            at = chunk.at
 
     def _files_to_read(self, files: dict[str, Any], current: str | None, growing: bool) -> Iterator[Listed]:
         """The file that is not finished, then by name those of which something is unread."""
@@ -165,14 +169,37 @@ class FileSource:
             if file.name == current or not file.size:
                 continue
             at = files.get(file.name)
-            if at is None or (isinstance(at, list) and at[0] != file.size):
+            if at is None or (self._format_of(file.name) != "parquet" and read_entry(at, 2)[0][0] != file.size):
                 yield file
+            elif self._recognised.get(file.name) != file.state:
+                self._recognise(file, at)
+
+    def _recognise(self, file: Listed, at: Any) -> None:
+        """Refuse a file that has been read to its end and is another one now, of the same size or a Parquet file."""
+        try:
+            if self._format_of(file.name) == "parquet":
+                rows, mark = _parquet_at(at)
+                refuse_another(file, mark, mark_of_parquet(file.path), f"{rows} rows")
+            else:
+                with open(file.path, "rb") as handle:
+                    refuse_replaced(handle, file, at)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise cannot_read(file.path, error) from None
+        self._recognised[file.name] = file.state
 
     def _list(self, files: dict[str, Any], current: str | None, growing: bool) -> list[Listed]:
         # A Parquet file that has been read does not grow, so nobody need look at it again.
-        settled = {name for name, at in files.items() if isinstance(at, int) and name != current}
-        may_be_empty = growing or bool(files)
-        listed = list_files(self._properties.path, may_be_empty=may_be_empty, settled=settled, within=self._within)
+        parquet = (name for name in self._recognised if self._format_of(name) == "parquet")
+        settled = {name for name in parquet if name in files and name != current}
+        listed = list_files(
+            self._properties.path,
+            may_be_empty=growing or bool(files),
+            settled=settled,
+            known=files,
+            within=self._within,
+        )
         self._known = {file.name: file for file in listed}
         return listed
 
@@ -180,18 +207,19 @@ class FileSource:
         file_format = self._format_of(file.name)
         if file_format != "parquet":
             return read_text(file, at, max_rows, self._declared, self._properties, growing)
-        return self._read_parquet(file, at or 0, max_rows, max_rows)
+        return self._read_parquet(file, at, max_rows, max_rows)
 
-    def _read_parquet(self, file: Listed, start: int, max_rows: int, batch_rows: int) -> Chunk:
+    def _read_parquet(self, file: Listed, at: Any, max_rows: int, batch_rows: int) -> Chunk:
+        start, mark = _parquet_at(at)
         rows = self._parquet
         if rows is None or rows.file.name != file.name or rows.at != start:
-            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared)
+            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared, mark)
         piece = rows.take(max_rows)
         good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
         rejected = [] if piece is None else reject_rows(piece, wrong, self._declared, show(file.name), start)
         if rows.at == rows.count:
             self._parquet = None
-        return Chunk(good, rejected, rows.at, rows.at == rows.count)
+        return Chunk(good, rejected, [rows.at, rows.mark], rows.at == rows.count)
 
     def _format_of(self, name: str) -> str:
         file_format = self._properties.format_of(name)
@@ -213,3 +241,11 @@ class FileSource:
         columns = rows.columns
         columns.insert(self._stamped, empty)
         return pa.RecordBatch.from_arrays(columns, schema=self._columns.arrow())
+
+
+def _parquet_at(at: Any) -> tuple[int, str | None]:
+    """How many rows of a Parquet file have been read, and its mark, by its entry in a position."""
+    if at is None:
+        return 0, None
+    (rows,), mark = read_entry(at, 1)
+    return rows, mark

@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, REAL, TIMESTAMP, VARCHAR
+from transom.connectors.decimal_text import read_decimals
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR
 from transom.core.time import BEGINNING, FOREVER
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
@@ -82,9 +83,12 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
         raise CannotFit
     if pa.types.is_floating(type_):
         return _fit_float(values, type_)
-    if pa.types.is_decimal(type_) and not pa.types.is_decimal(given):
-        # Arrow's own casts round floats and refuse small precisions for integers; the text of a number is exact.
-        return _cast_each(pc.cast(values, pa.string()), lambda part: pc.cast(part, type_), type_)
+    if pa.types.is_decimal(type_):
+        return _fit_decimal(values, type_)
+    if pa.types.is_decimal(given) and given.scale < 0:  # Arrow adds the zeros and does not notice an overflow
+        wide = _fit_decimal(values, HUGEINT)
+        narrow = fit(wide.values, type_)
+        return Fitted(narrow.values, tuple(sorted({*wide.bad, *narrow.bad})))
     return _cast_each(values, lambda part: pc.cast(part, type_), type_)
 
 
@@ -184,6 +188,8 @@ def _fit_from_text(values: pa.Array, type_: pa.DataType, time_unit: int | None) 
             found = _without(found, pc.and_not(infinite, written))
         narrow = _fit_float(found.values, type_)
         found = Fitted(narrow.values, tuple(sorted({*found.bad, *narrow.bad})))
+    elif pa.types.is_decimal(type_):
+        found = _decimals(text.values, type_)
     else:
         found = _numbers(text.values, type_)
         if type_ == DATE:
@@ -198,6 +204,24 @@ def _numbers(text: pa.Array, type_: pa.DataType) -> Fitted:
     except pa.ArrowInvalid:
         plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"^\+(\d)", r"\1")
         return _cast_each(plain, lambda part: pc.cast(part, type_), type_)
+
+
+def _decimals(text: pa.Array, type_: pa.DataType) -> Fitted:
+    values = read_decimals(text, type_)
+    return Fitted(values, tuple(np.flatnonzero(pc.and_(text.is_valid(), values.is_null())).tolist()))
+
+
+def _fit_decimal(values: pa.Array, type_: pa.DataType) -> Fitted:
+    """Decimals of the same scale as they are, if the digits suffice; of any other number its text, which is exact."""
+
+    def checked(part: pa.Array) -> pa.Array:
+        same = pc.cast(part, type_)
+        same.validate(full=True)  # a file may say a precision and not keep to it
+        return same
+
+    if pa.types.is_decimal(values.type) and values.type.scale == type_.scale:
+        return _cast_each(values, checked, type_)
+    return _decimals(pc.cast(values, VARCHAR), type_)
 
 
 def _fit_float(values: pa.Array, type_: pa.DataType) -> Fitted:
@@ -235,7 +259,7 @@ def _fit_timestamp(values: pa.Array, time_unit: int | None) -> Fitted:
         whole = _instants(days.values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000, 1)
         return Fitted(whole.values, days.bad)
     if _is_number(given) and time_unit is not None:
-        counts = _cast_each(values, lambda part: pc.cast(part, pa.int64()), pa.int64())
+        counts = fit(values, pa.int64())
         whole = _instants(counts.values, time_unit, 1)
         return Fitted(whole.values, tuple(sorted({*counts.bad, *whole.bad})))
     raise CannotFit

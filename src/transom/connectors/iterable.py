@@ -15,12 +15,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.arrow_input import is_batches
+from transom.connectors.arrow_input import is_batches, table_of, values_of
 from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
-from transom.connectors.fit import CannotFit, fit
 from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
 from transom.core.errors import SourceError, TransomError
-from transom.core.schema import Column, Schema
+from transom.core.schema import Schema
 
 _SLOW: Final = 0.005
 """Seconds after which an element counts as long awaited: it is handed on at once, not kept until there are more."""
@@ -63,7 +62,14 @@ class Supply:
         (first,) = self._seen
         if is_batches(first):
             return first.schema
-        schema = pa.Table.from_pylist([_mapping(first, self.name)]).schema
+        row = _mapping(first, self.name)
+        try:
+            schema = table_of([row]).schema
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise SourceError(
+                f"the first row of '{self.name}' does not tell its columns: {error}",
+                remedy="say columns = pa.schema(..) with the types",
+            ) from None
         unknown = [field.name for field in schema if pa.types.is_null(field.type)]
         if unknown:
             raise SourceError(
@@ -134,7 +140,7 @@ class IterableSource:
                     break
             if rows:
                 self._at += len(rows)
-                return [_values([row.get(column.name) for row in rows], column) for column in self._given]
+                return [values_of([row.get(column.name) for row in rows], column) for column in self._given]
         if self._left is None:
             return None
         now, rest = self._left.slice(0, most), self._left.slice(most)
@@ -175,16 +181,6 @@ class _told:
                 f"the rows of '{self._name}' cannot be had: {error or 'the program that makes them failed'}",
                 remedy="see what the iterable does; the error beneath this one tells where",
             ) from error
-
-
-def _values(values: list[Any], column: Column) -> pa.Array:
-    """Values as Arrow takes them; a mixture that it does not take, as text, which any type can be read from."""
-    try:
-        found = pa.array(values)
-        fit(found.slice(0, 0), column.type, None)
-        return found
-    except (pa.ArrowException, CannotFit, OverflowError, TypeError, ValueError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _mapping(element: Any, name: str) -> Mapping[str, Any]:

@@ -24,6 +24,8 @@ from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 
 _FEW: Final = 8
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
+_HUGE: Final = re.compile(rb'[0-9.]{39,}|[0-9.][eE][+-]?[0-9]+"?\s*[,}]')
+"""A number of more digits than a decimal has, or with an exponent: it might overflow where the reader does not look."""
 
 
 class _Number(str):
@@ -57,7 +59,7 @@ class JsonLines:
         spelling = _spelling(stretch, self.declared)
         good = np.ones(len(stretch), dtype=bool)
         good[list(wrong)] = False
-        odd = [row for row in _odd_lines(stretch, spelling) if good[row]]
+        odd = [row for row in _odd_lines(stretch, spelling, self.declared) if good[row]]
         good[odd] = False
         data, starts = stretch.only(good)
         numbers = np.flatnonzero(good)
@@ -91,10 +93,11 @@ def _spelling(stretch: Stretch, declared: Declared) -> list[str]:
     return declared.columns.names
 
 
-def _odd_lines(stretch: Stretch, spelling: Sequence[str]) -> list[int]:
+def _odd_lines(stretch: Stretch, spelling: Sequence[str], declared: Declared) -> list[int]:
     """Lines for which Arrow's reader would be the wrong judge.
 
-    It takes two objects on a line, or one on two lines; it knows a name in one spelling only; Inf and -NaN are numbers.
+    It takes two objects on a line, or one on two lines; it knows a name in one spelling only; Inf and -NaN are numbers;
+    decimals overflow without a word.
     """
     buffer = np.frombuffer(stretch.data, np.uint8)
     framed = (buffer[stretch.starts] == ord("{")) & (buffer[stretch.ends - 1] == ord("}"))
@@ -110,6 +113,8 @@ def _odd_lines(stretch: Stretch, spelling: Sequence[str]) -> list[int]:
         places += [at.start() for at in _ESCAPED_LETTER.finditer(stretch.data)]
     if b"Inf" in stretch.data or b"-N" in stretch.data:
         places += [at.start() for at in re.finditer(rb"Inf|-N", stretch.data)]
+    if any(pa.types.is_decimal(column.type) for column in declared.columns):
+        places += [at.start() for at in _HUGE.finditer(stretch.data)]
     return sorted(odd.union(records_at(stretch, np.array(places, dtype=np.int64)) if places else ()))
 
 
@@ -137,9 +142,9 @@ def _parse(data: bytes, count: int, spelling: Sequence[str], declared: Declared)
             parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
         columns = [pa.concat_arrays(table.column(name).chunks) for name in spelling]
-        for values in columns:
-            if pa.types.is_decimal(values.type):  # the reader minds the scale of a decimal, not its precision
-                values.validate(full=True)
+        for at, column in enumerate(declared.columns):
+            if pa.types.is_decimal(column.type):  # the reader minds the scale of a decimal, not how many digits it has
+                columns[at] = columns[at].cast(column.type)
     except pa.ArrowInvalid:
         return None
     return columns if table.num_rows == count else None
@@ -151,7 +156,9 @@ def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:
         return pa.int64()
     if pa.types.is_floating(type_):
         return DOUBLE
-    if pa.types.is_integer(type_) or pa.types.is_decimal(type_) or type_ == BOOLEAN:
+    if pa.types.is_decimal(type_):
+        return pa.decimal256(76, type_.scale)
+    if pa.types.is_integer(type_) or type_ == BOOLEAN:
         return type_
     return VARCHAR
 

@@ -11,19 +11,22 @@ from transom.core.schema import Schema
 
 
 class MemorySource:
-    """Rows that the program itself appends, all of them kept; its position is how many have been read."""
+    """Rows that the program itself appends, all of them kept; its position is how many have been read.
+
+    `given` are the columns that are appended: all but the one that is stamped.
+    """
 
     def __init__(self, columns: Schema, *, time_column: str | None, stamped: str | None = None) -> None:
         self._columns = columns
         self._stamped = None if stamped is None else place_of(columns, stamped)
         self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column))
+        self.given = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
         self._pieces: list[list[pa.Array]] = []
         self._starts = [0]
 
     def append(self, batch: pa.RecordBatch) -> None:
         """More rows; columns are found by name."""
-        given = Schema(tuple(column for at, column in enumerate(self._columns) if at != self._stamped))
-        columns = [batch.column(place) for place in find_columns(given, batch.schema.names, "memory")]
+        columns = [batch.column(place) for place in find_columns(self.given, batch.schema.names, "memory")]
         if self._stamped is not None:
             columns.insert(self._stamped, pa.nulls(len(batch), self._columns[self._stamped].type))
         self._pieces.append(columns)

@@ -15,6 +15,7 @@ from transom.connectors.conform import Declared, Piece, find_columns
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.pieces import PIECE_RECORDS
+from transom.connectors.recognise import mark_of_parquet, refuse_another
 from transom.core.errors import SourceError
 
 
@@ -23,6 +24,7 @@ class ParquetRows:
     """An open file, read up to row `at`. `left` is what the last batch had more than was asked for."""
 
     file: Listed
+    mark: str
     count: int
     at: int
     wanted: list[str]
@@ -49,8 +51,9 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class Footer:
-    """How many rows a file has, and the numbers of the rows behind its row groups."""
+    """How many rows a file has, the numbers of the rows behind its row groups, and how it is known again."""
 
+    mark: str
     rows: int
     groups: tuple[int, ...]
 
@@ -83,7 +86,7 @@ def _read_footer(file: Listed, declared: Declared) -> Footer:
         _wanted(parquet, file, declared)
         metadata = parquet.metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        return Footer(metadata.num_rows, tuple(itertools.accumulate(sizes)))
+        return Footer(mark_of_parquet(file.path), metadata.num_rows, tuple(itertools.accumulate(sizes)))
 
 
 def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]]:
@@ -96,15 +99,17 @@ def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]
     return parts
 
 
-def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared) -> ParquetRows:
-    """The file from row `at` (counted from 0) on."""
+def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared, mark: str | None = None) -> ParquetRows:
+    """The file from row `at` (counted from 0) on; it must be the one with the mark, if there is one."""
     parquet = _open(file)
+    found = mark_of_parquet(file.path)
     wanted = _wanted(parquet, file, declared)
     count = parquet.metadata.num_rows
     refuse_shorter(file, count, at)
+    refuse_another(file, mark, found, f"{at} rows")
     sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups)]
     heavy = max(1, BLOCK_BYTES * count // max(1, sum(sizes)))  # so many rows are about a block, by their average size
-    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+    return ParquetRows(file, found, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
 
 
 def refuse_shorter(file: Listed, count: int, read: int) -> None:
@@ -118,11 +123,19 @@ def refuse_shorter(file: Listed, count: int, read: int) -> None:
 def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
     try:
         # Buffered, not pre-fetched: a column of a row group is not held in memory as a whole.
-        return pyarrow.parquet.ParquetFile(
+        parquet = pyarrow.parquet.ParquetFile(
             file.path, buffer_size=1024 * 1024, pre_buffer=False, coerce_int96_timestamp_unit="us"
         )
+        _ = parquet.schema_arrow.names  # decoded here, where it is told
+        return parquet
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise cannot_read(file.path, error) from None
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"file '{show(file.name)}' has a column whose name is not valid UTF-8:"
+            f" '{error.object.decode('utf-8', 'backslashreplace')}'",
+            remedy="write the file with proper names",
+        ) from None
     except (OSError, pa.ArrowException) as error:
         raise _broken(file, str(error)) from None
 

@@ -27,7 +27,8 @@ _SLACK: Final = 8
 class Piece:
     """What one task reads: `rows` records, rejected ones included, of `file` from `at` on.
 
-    `at` is the number of the first row, counted from 0, or for text [first byte, line feeds before it, byte behind].
+    `at` is the number of the first row, counted from 0, or for text [first byte, line feeds before it, byte behind,
+    mark of the file there].
     """
 
     file: str

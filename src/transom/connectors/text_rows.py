@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Sequence
-from typing import BinaryIO, Final, Protocol
+from dataclasses import replace
+from typing import Any, BinaryIO, Final, Protocol
 
 from transom.connectors.conform import Declared, Piece, conform, find_columns
-from transom.connectors.csv_lines import CsvLines, header_fields, split_records
+from transom.connectors.csv_lines import CsvLines, LoneReturn, header_fields, split_records
 from transom.connectors.json_lines import JsonLines
 from transom.connectors.lines import (
     BYTE_ORDER_MARK,
@@ -22,9 +24,12 @@ from transom.connectors.lines import (
 )
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
+from transom.connectors.recognise import mark_of_text, read_entry, refuse_another
 from transom.connectors.source import Chunk, Rejected
 from transom.core.errors import SourceError
 
+_FIRST: Final = 64 * 1024
+_RETURNED_OBJECTS: Final = re.compile(rb"\}\s*\r\s*\{")
 _CONTINUED: Final = "goes on with a line that has been read already, when it looked complete"
 
 
@@ -40,14 +45,14 @@ class Lines(Protocol):
 
 
 def read_text(
-    file: Listed, at: Sequence[int] | None, max_rows: int, declared: Declared, properties: FileProperties, growing: bool
+    file: Listed, at: Sequence[Any] | None, max_rows: int, declared: Declared, properties: FileProperties, growing: bool
 ) -> Chunk:
-    """The next rows from `at`, which is [bytes, line feeds] before it; None is the beginning of the file."""
-    place = Place(*at) if at else Place()
+    """The next rows from `at`, which is [bytes, line feeds] before it and a mark; None is the beginning of the file."""
     try:
         with open(file.path, "rb") as handle:
-            refuse_shrunk(handle, file, place.offset)
-            return _read(handle, file, place, max_rows, declared, properties, growing)
+            place = begin_at(handle, file, at)
+            chunk = _read(handle, file, place, max_rows, declared, properties, growing)
+            return chunk if chunk.at is None else replace(chunk, at=[*chunk.at, mark_of_text(handle, chunk.at[0])])
     except OSError as error:
         raise cannot_read(file.path, error) from None
 
@@ -76,16 +81,16 @@ def _read(
 
 
 def read_text_piece(
-    file: Listed, at: Sequence[int], rows: int, declared: Declared, properties: FileProperties
+    file: Listed, at: Sequence[Any], rows: int, declared: Declared, properties: FileProperties
 ) -> Chunk:
-    """The records of a piece: `at` is [first byte, line feeds before it, byte behind its last record].
+    """The records of a piece: `at` is [first byte, line feeds before it, byte behind its last record, mark there].
 
     Nothing behind that byte is looked at: what has been added to the file meanwhile is no part of the piece.
     """
-    start, line, stop = at
+    (start, line, stop), mark = read_entry(at, 3)
     try:
         with open(file.path, "rb") as handle:
-            refuse_shrunk(handle, file, stop)
+            refuse_replaced(handle, file, [stop, line, mark])
             format_ = open_lines(handle, file, declared, properties, growing=False)
             if format_ is None:
                 raise _changed(file)
@@ -106,13 +111,24 @@ def read_text_piece(
     return chunk
 
 
-def refuse_shrunk(handle: BinaryIO, file: Listed, read: int) -> None:
+def begin_at(handle: BinaryIO, file: Listed, at: Sequence[Any] | None) -> Place:
+    """The place of an entry in a position, in the file that it was taken in."""
+    if not at:
+        return Place()
+    refuse_replaced(handle, file, at)
+    return Place(*read_entry(at, 2)[0])
+
+
+def refuse_replaced(handle: BinaryIO, file: Listed, at: Sequence[Any]) -> None:
+    """Raise SourceError where a file is not the one of which so much has been read."""
+    (read, _), mark = read_entry(at, 2)
     size = os.fstat(handle.fileno()).st_size
     if size < read:
         raise SourceError(
             f"file '{show(file.name)}' has {size} bytes, and {read} of it have been read before",
             remedy="lines may be added to a file, but not taken away; start the query anew",
         )
+    refuse_another(file, mark, mark_of_text(handle, read), f"{read} bytes")
 
 
 def _changed(file: Listed) -> SourceError:
@@ -129,7 +145,21 @@ def open_lines(
     beginning = Place(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else Place()
     if properties.format_of(file.name) == "csv":
         return _read_header(handle, file, beginning, declared, properties, growing)
+    if _RETURNED_OBJECTS.search(_first_line(handle, beginning)):
+        raise _lone_returns(file)
     return JsonLines(declared), beginning
+
+
+def _first_line(handle: BinaryIO, at: Place) -> bytes:
+    """The beginning of a file as far as its first line feed, if it is not far."""
+    return os.pread(handle.fileno(), _FIRST, at.offset).partition(b"\n")[0]
+
+
+def _lone_returns(file: Listed) -> SourceError:
+    return SourceError(
+        f"the lines of file '{show(file.name)}' end with carriage returns alone, and line feeds are expected",
+        remedy="write line feeds instead: tr '\\r' '\\n' < old > new",
+    )
 
 
 def _read_header(
@@ -140,10 +170,13 @@ def _read_header(
     header = read_stretch(
         handle, show(file.name), at, 1, lambda data, last: split_records(data, delimiter, last), growing=growing
     )
-    if not len(header):
-        return None
     try:
+        if not len(header):
+            header_fields(_first_line(handle, at), delimiter)  # which may never end as it should
+            return None
         names = header_fields(header.raw(0), delimiter)
+    except LoneReturn:
+        raise _lone_returns(file) from None
     except csv.Error as error:
         raise SourceError(
             f"the header of file '{show(file.name)}' cannot be read: {error}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from transom.connectors.lines import (
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.pieces import PIECE_RECORDS, Piece
 from transom.connectors.properties import FileProperties
-from transom.connectors.text_rows import Lines, go_on, open_lines, refuse_shrunk
+from transom.connectors.recognise import mark_of_text
+from transom.connectors.text_rows import Lines, begin_at, go_on, open_lines
 from transom.core.delta import Int64s
 
 _BLOCK: Final = 1024 * 1024
@@ -36,10 +37,10 @@ _BLOCK: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class TextReach:
-    """The next pieces of a file and its position behind them, [bytes, line feeds] (None: it has not begun yet)."""
+    """The next pieces of a file and its position behind them, as `read_text` has it (None: it has not begun yet)."""
 
     pieces: list[Piece]
-    at: list[int] | None
+    at: list[Any] | None
     finished: bool
 
 
@@ -73,8 +74,9 @@ class _Open:
     rows: int = 0
     finished: bool = False
 
-    def closed(self, name: str) -> Piece:
-        return Piece(name, [self.start.offset, self.start.line, self.after.offset], self.rows)
+    def closed(self, name: str, handle: BinaryIO) -> Piece:
+        after = self.after.offset
+        return Piece(name, [self.start.offset, self.start.line, after, mark_of_text(handle, after)], self.rows)
 
 
 class TextScan:
@@ -88,12 +90,11 @@ class TextScan:
         self._block: _Block | None = None
         self._inode = 0
 
-    def reach(self, at: Sequence[int] | None, max_rows: int, growing: bool) -> TextReach:
+    def reach(self, at: Sequence[Any] | None, max_rows: int, growing: bool) -> TextReach:
         """As far as `max_rows` records go from `at`; exactly as `read_text` would go."""
-        place = Place(*at) if at else Place()
         try:
             with open(self.file.path, "rb") as handle:
-                refuse_shrunk(handle, self.file, place.offset)
+                place = begin_at(handle, self.file, at)
                 return self._reach(handle, place, max_rows, growing)
         except OSError as error:
             raise cannot_read(self.file.path, error) from None
@@ -113,17 +114,17 @@ class TextScan:
         if continued:
             rest = read_stretch(handle, show(self.file.name), place, 1, split_lines, growing=growing)
             if len(rest):
-                pieces.append(_Open(place, rest.after, 1).closed(self.file.name))
+                pieces.append(_Open(place, rest.after, 1).closed(self.file.name, handle))
                 max_rows -= 1
             place = rest.after
             if rest.finished or not max_rows:
-                return TextReach(pieces, [place.offset, place.line], rest.finished)
+                return TextReach(pieces, _entry(handle, place), rest.finished)
         finished = False
         for open_piece in self._pieces(handle, place, max_rows, lines, growing):
             place, finished = open_piece.after, open_piece.finished
             if open_piece.rows:
-                pieces.append(open_piece.closed(self.file.name))
-        return TextReach(pieces, [place.offset, place.line], finished)
+                pieces.append(open_piece.closed(self.file.name, handle))
+        return TextReach(pieces, _entry(handle, place), finished)
 
     def _pieces(self, handle: BinaryIO, place: Place, left: int, lines: Lines, growing: bool) -> Iterator[_Open]:
         """The next pieces; the last one may be empty."""
@@ -164,6 +165,10 @@ class TextScan:
                 return block
         self._block = _read_block(handle, place, lines, state, show(self.file.name))
         return self._block
+
+
+def _entry(handle: BinaryIO, place: Place) -> list[Any]:
+    return [place.offset, place.line, mark_of_text(handle, place.offset)]
 
 
 def _on(block: _Block, place: Place, behind: int) -> Place:

@@ -7,7 +7,10 @@ words. So whatever is not printable is written out, as Python writes it.
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Final
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -58,3 +61,13 @@ ESCAPED: Final = "transom.escaped"
 """How a stream writes what its encoding has no letter for: as JSON does, so that JSON stays JSON."""
 
 codecs.register_error(ESCAPED, _escaped)
+
+
+def lone_surrogate(text: str) -> int | None:
+    """Where the first half of a character stands in a text, which no file and no column takes; None in proper text.
+
+    >>> lone_surrogate("a" + chr(0xD800)), lone_surrogate("a")
+    (1, None)
+    """
+    found = _SURROGATE.search(text)
+    return None if found is None else found.start()

@@ -19,6 +19,7 @@ from sqlglot.parser import IsPredicatePrecedence, binary_range_parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from transom.core.errors import QueryError
+from transom.core.text import lone_surrogate, visible
 from transom.core.time import unit_of
 from transom.cql.grammar_expression import (
     at_typed_literal,
@@ -251,6 +252,12 @@ def parse(text: str) -> list[exp.Expr]:
 
 def _tokenize(source: QueryText) -> list[Token]:
     text = source.text
+    if (half := lone_surrogate(text)) is not None:
+        place = source.place(half, half + 1)
+        remedy = "write whole characters; the text was decoded wrongly, perhaps, where it was read"
+        raise QueryError(
+            "the text has half a character (a lone surrogate)", remedy=remedy, place=place, text=visible(text)
+        )
     try:
         found = Dialect.get_or_raise(CQL).tokenize(text)
     except TokenError as error:

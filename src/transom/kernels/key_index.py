@@ -16,6 +16,8 @@ from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
 from transom.kernels.keys import Hashes, Keys
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import belong, listed_in_use
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 
@@ -34,6 +36,20 @@ class KeyIndex:
     next: Int64s = field(default_factory=no_int64s)
     hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     keys: RowStore = field(default_factory=lambda: RowStore.of([pa.binary()]))
+
+    def check(self) -> None:
+        need(len(self.head) > 0 and len(self.keys.columns) == 1)
+        rooms(self.slots.high, self.next, self.hashes)
+        need(self.keys.capacity >= self.slots.high)
+        listed_in_use(self.head, self.next, self.slots)
+        self._check_buckets()
+
+    def _check_buckets(self) -> None:
+        """Each key is in the chain of its hash, where it is looked for when it is forgotten."""
+        mask = np.uint64(len(self.head) - 1)
+        need(len(self.head) & (len(self.head) - 1) == 0)
+        buckets = (self.hashes & mask).astype(np.int64)
+        need(bool(belong(self.head, np.arange(len(self.head)), self.next, buckets)))
 
     def number(self, keys: Keys) -> tuple[Int64s, Int64s]:
         """The number of each row's key, and the rows that brought a key never seen before (in order)."""

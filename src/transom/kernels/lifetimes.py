@@ -14,10 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.jit import jit
+from transom.kernels.sound import listed
+from transom.state.checks import need, within
 from transom.state.slots import grown
 
 
@@ -27,6 +30,9 @@ class Run:
 
     te: Int64s
     slots: Int64s
+
+    def check(self) -> None:
+        need(self.te.dtype == self.slots.dtype == np.int64 and self.te.shape == self.slots.shape and self.te.ndim == 1)
 
 
 @dataclass
@@ -47,6 +53,19 @@ class LifetimeSet:
     unsorted: list[Run] = field(default_factory=list)
     earliest: int = FOREVER
     undetermined: int = 0
+
+    def check(self) -> None:
+        need(all(len(run.te) and bool((run.te[1:] >= run.te[:-1]).all()) for run in self.runs))
+        need(self.earliest == min([int(run.te.min()) for run in self.unsorted if len(run.te)], default=FOREVER))
+        seen = listed(self.observer, self.next_observer, len(self.next_observer))
+        need(int(seen.sum()) == self.undetermined)
+
+    def check_slots(self, used: npt.NDArray[np.bool_]) -> None:
+        """The rows are those of places in use, each once."""
+        observed = np.flatnonzero(listed(self.observer, self.next_observer, len(self.next_observer)))
+        slots = np.concatenate([no_int64s(), observed, *[run.slots for run in (*self.runs, *self.unsorted)]])
+        within(slots, len(used))
+        need(bool(used[slots].all()) and len(np.unique(slots)) == len(slots))
 
     def add(self, slots: Int64s, te: Int64s, holder: Int64s) -> None:
         open_rows = holder != NO_HOLDER

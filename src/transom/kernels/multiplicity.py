@@ -14,7 +14,9 @@ import pyarrow as pa
 from transom.core.delta import Delta, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.kernels.sound import lengths, listed_in_use
 from transom.kernels.tally import Tally
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 
@@ -25,6 +27,18 @@ class Shown:
     top: Int64s = field(default_factory=no_int64s)
     slots: SlotPool = field(default_factory=SlotPool)
     nodes: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+
+    def check(self) -> None:
+        rooms(self.slots.high, self.nodes)
+        listed_in_use(self.top, self.nodes[0], self.slots)
+
+    def check_counts(self, counts: Int64s) -> None:
+        """A value is shown as often as it is there."""
+        known = len(self.top)
+        need(bool((lengths(self.top, self.nodes[0]) == counts[:known]).all()) and not counts[known:].any())
+
+    def owned(self) -> list[Int64s]:
+        return [self.nodes[1, self.slots.used()]]
 
 
 def show(

@@ -28,6 +28,7 @@ from transom.kernels.columns import (
 )
 from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
+from transom.state.checks import need, within
 from transom.state.slots import grown
 
 
@@ -35,6 +36,10 @@ from transom.state.slots import grown
 class FixedColumn:
     data: Array
     valid: Bytes | None = None
+
+    def check_room(self, capacity: int) -> None:
+        need(self.data.ndim == 1 and len(self.data) == capacity)
+        _check_valid(self.valid, capacity)
 
 
 @dataclass
@@ -48,11 +53,30 @@ class TextColumn:
     alive: int = 0
     valid: Bytes | None = None
 
+    def check_room(self, capacity: int) -> None:
+        """Texts lie in the part of the arena that is used, behind which there is room to read on a little."""
+        need(len(self.start) == len(self.length) == capacity)
+        _check_valid(self.valid, capacity)
+        need(0 <= self.used <= max(0, len(self.arena) - SLACK))
+        within(self.length, self.used + 1)
+        within(self.start, 1 << 62)
+        there = self.length > 0
+        need(bool((self.start[there] + self.length[there] <= self.used).all()))
+        need(self.alive == int(self.length.sum()))
+
+
+def _check_valid(valid: Bytes | None, capacity: int) -> None:
+    need(valid is None or (valid.dtype == np.uint8 and valid.shape == (capacity,)))
+
 
 @dataclass
 class RowStore:
     capacity: int
     columns: list[FixedColumn | TextColumn]
+
+    def check(self) -> None:
+        for column in self.columns:
+            column.check_room(self.capacity)
 
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> RowStore:

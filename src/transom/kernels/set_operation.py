@@ -46,6 +46,9 @@ class SetOperationKernel:
     def start(self) -> SetOperationState:
         return SetOperationState(Tally.of(self.schema.types))
 
+    def check(self, state: SetOperationState) -> None:
+        state.shown.check_counts(times(self.kind, self.all, state.tally.counts))
+
     def due(self, state: SetOperationState) -> int:
         return state.tally.lifetimes.due
 

@@ -31,6 +31,8 @@ from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
+from transom.kernels.sound import listed_in_use
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 
@@ -60,6 +62,16 @@ class ChangesTableState:
     top: Int64s = field(default_factory=no_int64s)
     slots: SlotPool = field(default_factory=SlotPool)
     nodes: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+
+    def check(self) -> None:
+        rooms(self.slots.high, self.nodes)
+        rooms(self.keys.slots.high, self.top)
+        listed_in_use(self.top, self.nodes[0], self.slots)
+        with_rows = np.flatnonzero(self.top >= 0)
+        need(np.array_equal(with_rows, self.keys.slots.used()))
+
+    def owned(self) -> list[Int64s]:
+        return [self.nodes[1, self.slots.used()]]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.mould import Places
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import numbered
+from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
 
@@ -50,6 +52,27 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.places = Places([self.values], [-1])  # found again from the rest, so it is not saved
+
+    def check(self) -> None:
+        high = self.keys.slots.high
+        rooms(high, self.counts)
+        need(
+            self.counts.shape[0] == 2
+            and len(self.entry_of) == self.counts.shape[1]
+            and bool((self.entry_of == -1).all())
+        )
+        need(self.values.capacity >= high and bool((self.counts >= 0).all()))
+        used = self.keys.slots.mask()
+        need(not self.counts[:, :high][:, ~used].any() and not self.counts[:, high:].any())
+        rooms(self.row_slots.high, self.rows)
+        slots = self.row_slots.used()
+        if len(slots):  # of negative tuples no row is kept
+            within(self.rows[1, slots], 2)
+            numbered(self.rows[0, slots], self.keys.slots)
+            counts = np.zeros_like(self.counts)
+            np.add.at(counts, (self.rows[1, slots], self.rows[0, slots]), 1)
+            need(bool((counts == self.counts).all()))
+        self.lifetimes.check_slots(self.row_slots.mask())
 
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> Tally:

@@ -33,6 +33,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.mould import Moulds
 from transom.kernels.tally import Steps, Tally
+from transom.state.checks import need
 from transom.state.codec import saved_bytes
 from transom.state.slots import grown
 
@@ -45,6 +46,11 @@ class ToStreamState:
 
     tally: Tally
     shown: Int64s = field(default_factory=no_int64s)
+
+    def check(self) -> None:
+        """RSTREAM looks at values by their numbers."""
+        high = self.tally.keys.slots.high
+        need(bool((self.shown >= 0).all()) and not self.shown[high:].any())
 
     def compacted(self) -> ToStreamState:
         """Without the room for more; RSTREAM knows values by their numbers, so there it stays as it is."""

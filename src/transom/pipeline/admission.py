@@ -9,6 +9,7 @@ rejected + waiting.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,9 @@ import pyarrow.compute as pc
 from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import LateRowError
 from transom.core.schema import TIMESTAMP
-from transom.core.time import BEGINNING, FOREVER, format_instant
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant
 from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.state.checks import need
 
 Mask = npt.NDArray[np.bool_]
 
@@ -62,6 +64,10 @@ class WaitingRows:
     values: pa.RecordBatch
     t: Int64s
 
+    def check(self) -> None:
+        need(self.t.dtype == np.int64 and self.t.shape == (len(self.values),) and len(self.t) > 0)
+        need(bool((self.t[1:] >= self.t[:-1]).all()))
+
 
 @dataclass
 class InputState:
@@ -77,6 +83,9 @@ class InputState:
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     first: int | None = None
+
+    def check(self) -> None:
+        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first)))
 
     def see(self, greatest: int | None) -> None:
         if greatest is not None:
@@ -119,6 +128,12 @@ class Input:
     tick: int
     origin: int | None = None
 
+    @cached_property
+    def _bound(self) -> int:
+        """How far the watermark stays behind: a multiple of the tick, so that it is floored like the times are."""
+        assert self.definition.time is not None
+        return -floor_to_tick(-self.definition.time.bound, self.tick)
+
     def watermark(self, state: InputState) -> int:
         """Instants below it are complete. Forever once the source has ended."""
         if state.ended:
@@ -127,8 +142,7 @@ class Input:
 
     def _mark(self, state: InputState) -> tuple[int, int]:
         """The watermark by what the input has brought, and where it stands if it was left behind."""
-        assert self.definition.time is not None
-        own = BEGINNING if state.greatest is None else max(state.greatest - self.definition.time.bound, BEGINNING)
+        own = BEGINNING if state.greatest is None else max(state.greatest - self._bound, BEGINNING)
         return own, own if state.raised is None else max(own, state.raised)
 
     def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
@@ -276,8 +290,7 @@ class Input:
 
     def _late_among(self, t: Int64s, greatest: int) -> Mask:
         """A row is late when its time is below the watermark just before it."""
-        assert self.definition.time is not None
-        bound = self.definition.time.bound
+        bound = self._bound
         before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t
         late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late

@@ -42,6 +42,8 @@ from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
+from transom.state import codec
+from transom.state.checks import alike
 
 _JUDGED = ("rows", "unwanted", "unfit")
 
@@ -90,6 +92,15 @@ class Bucket:
         }
         output = self._stage.output
         return BucketState(self.part.start(), doors, None if output is None else output.start(), feeds, static)
+
+    def restored(self, data: bytes, classes: Iterable[type]) -> BucketState:
+        """A memory that was saved; CheckpointError where it cannot be one of this bucket."""
+        with codec.restoring():
+            found: BucketState = codec.decode(data, classes)
+            alike(self.start(), found)
+            self.part.check(found.part)
+            self.doors.check(found.doors)
+            return found
 
     def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
         """Everything that came for this bucket in a batch; what goes on from here."""

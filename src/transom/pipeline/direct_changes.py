@@ -23,6 +23,7 @@ from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.pipeline.answer import output_schema
 from transom.pipeline.merge import value_ranks
+from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 Mask = npt.NDArray[np.bool_]
@@ -35,6 +36,10 @@ class AliveRows:
     rows: RowStore
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check(self) -> None:
+        need(self.rows.capacity >= self.slots.high)
+        self.lifetimes.check_slots(self.slots.mask())
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch, fixed_array
 from transom.pipeline.admission import Input, InputState, Refused, refuse_used
 from transom.plan.catalogue import StreamDefinition
+from transom.state.checks import alike, need
 
 
 @dataclass
@@ -36,6 +37,9 @@ class DoorsState:
     spoke: dict[str, int] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
 
+    def check(self) -> None:
+        need(all(isinstance(instant, int | None) for instant in (self.origin, self.upto, *self.spoke.values())))
+
 
 def came_after_the_end(what: str) -> CheckpointError:
     """An input has brought rows though it had been said to have ended."""
@@ -51,11 +55,21 @@ class Doors:
         self.inputs = dict(inputs)
         self.tick = tick
         self.origin = origin
-        self.state = DoorsState({name: InputState() for name in self.inputs}, origin=origin, upto=origin)
+        self.state = self.start()
         self._stamped = {name for name, each in self.inputs.items() if _is_stamped(each)}
         self._timed = [name for name in self.inputs if name not in self._stamped]
         self._time_columns = {name: _time_column(self.inputs[name]) for name in self._stamped}
         self._no_rows = {name: empty_batch(each.definition.columns.arrow()) for name, each in self.inputs.items()}
+
+    def start(self) -> DoorsState:
+        """What is remembered before anything has come."""
+        return DoorsState({name: InputState() for name in self.inputs}, origin=self.origin, upto=self.origin)
+
+    def check(self, state: DoorsState) -> None:
+        """Raise Unsound where a state that was read back cannot be one of these doors."""
+        alike(self.start(), state)
+        for name, each in state.inputs.items():
+            need(all(rows.values.schema.equals(self._no_rows[name].schema) for rows in each.waiting))
 
     def stamped(self, name: str) -> bool:
         """Whether the rows of an input get the time of their arrival."""

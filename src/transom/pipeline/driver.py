@@ -22,7 +22,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused
-from transom.pipeline.doors import Doors
+from transom.pipeline.doors import Doors, DoorsState
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
@@ -34,6 +34,7 @@ from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint, of_another_plan
 from transom.planner.operator import Operator, scanned
 from transom.state import codec
+from transom.state.checks import alike, need
 from transom.state.holders import HolderPool
 
 
@@ -89,9 +90,12 @@ class Pipeline:
         self.inputs = self.doors.inputs
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
         self._no_step = Step(0, 0, 0, HolderPool())
-        self._state = PipelineState(
+        self._state = self._start(self.doors.state)
+
+    def _start(self, doors: DoorsState) -> PipelineState:
+        return PipelineState(
             self.part.start(),
-            self.doors.state,
+            doors,
             self.emit.start(),
             static={name: [] for name in self.statics},
             static_ledgers={name: Ledger() for name in self.statics},
@@ -240,11 +244,21 @@ class Pipeline:
         if not isinstance(saved, dict) or saved.get("plan") != self.fingerprint:
             raise of_another_plan()
         self.close()
+        with codec.restoring():
+            self._check(saved["state"])
         self._state = saved["state"]
         self.doors.state = self._state.doors
         self.part.attach(self._state.part)
         if self.part.spilling is not None:
             self.part.spilling.adopt(self._state.part.operators)
+
+    def _check(self, saved: PipelineState) -> None:
+        """Raise Unsound where a state cannot be one of this query."""
+        alike(self._start(self.doors.start()), saved)
+        self.part.check(saved.part)
+        self.doors.check(saved.doors)
+        for name, batches in saved.static.items():
+            need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))
 
     @property
     def fingerprint(self) -> str:

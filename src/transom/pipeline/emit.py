@@ -30,6 +30,7 @@ from transom.kernels.row_store import RowStore
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream import ToStreamKernel
 from transom.pipeline.answer import output_schema
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 
@@ -105,6 +106,11 @@ class LifetimesState:
     slots: SlotPool = field(default_factory=SlotPool)
     ta: Int64s = field(default_factory=no_int64s)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check(self) -> None:
+        need(self.rows.capacity >= self.slots.high)
+        rooms(self.slots.high, self.ta)
+        self.lifetimes.check_slots(self.slots.mask())
 
 
 @dataclass(frozen=True)

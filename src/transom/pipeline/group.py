@@ -23,7 +23,7 @@ from transom.pipeline import registry
 from transom.pipeline.branch import PAIRS, SIDES, Branch, BranchState, Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.driver import Pipeline
-from transom.pipeline.part import PartState
+from transom.pipeline.part import PartState, owned
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.pipeline.stage import Stage
 from transom.plan.algebra import Window
@@ -206,7 +206,10 @@ class GroupPipeline:
 
         A query of the same name must be the same.
         """
-        saved: Any = codec.decode(data, GROUP_CLASSES)
+        with codec.restoring():
+            self._restore(codec.decode(data, GROUP_CLASSES))
+
+    def _restore(self, saved: Any) -> None:
         known = dict(zip(saved.names, saved.branches, strict=True)) if isinstance(saved, GroupState) else {}
         if not known:
             raise of_another_plan()
@@ -228,6 +231,10 @@ class GroupPipeline:
                 branch.state.before = _become(saved.doors)
             self.branches.append(branch)
         self._arrange()
+        saved.part.holders.check_owned(list(owned(saved.part.operators)))
+        self.trunk.doors.check(saved.doors)
+        for branch in self.branches:
+            branch.part.check(branch.state.part)
         self._adopt(saved.doors, saved.part, saved.kept)
         self._halfway = False
 

@@ -127,12 +127,12 @@ def recalled(bucket: Bucket, log: WrittenLog, start: Start = lambda: None) -> Bu
 def _rebuilt(bucket: Bucket, log: WrittenLog, header: Header, start: Start) -> BucketState:
     """The memory as of the header."""
     known = None if header.memory else start()
-    bucket.state = bucket.start() if known is None else codec.decode(known, BUCKET_CLASSES)
+    bucket.state = bucket.start() if known is None else bucket.restored(known, BUCKET_CLASSES)
     for i, count in enumerate(header.parts):
         entry = header.first + i
         data = b"".join(log.read(entry, part) for part in range(count))
         if i == 0 and header.memory:
-            bucket.state = codec.decode(data, BUCKET_CLASSES)
+            bucket.state = bucket.restored(data, BUCKET_CLASSES)
         else:
             bucket.step(_apart(data))
     _refuse_another_past(bucket, header)

@@ -7,8 +7,8 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
 from transom.state.allocator import keep_freed_memory
+from transom.state.checks import alike
 from transom.state.holders import HolderPool
 from transom.state.spill import SpillStore
 
@@ -103,6 +104,15 @@ class Part:
         uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
         self.crew = Crew() if uses_crew else None
         self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
+
+    def check(self, state: PartState) -> None:
+        """Raise Unsound where a state that was read back cannot be one of these operators."""
+        alike(self.start(), state)
+        for kernels, states in zip(self._kernels, state.operators, strict=True):
+            for kernel, own in zip(kernels, states, strict=True):
+                if hasattr(kernel, "check"):
+                    kernel.check(own)
+        state.holders.check_owned(list(owned(state.operators)))
 
     def start(self) -> PartState:
         return PartState(
@@ -253,6 +263,18 @@ class Part:
         if definition.change_column is not None:
             order.append(names.index(definition.change_column))
         return replace(changes, values=changes.values.select(order))
+
+
+def owned(state: Any) -> Iterator[Int64s]:
+    """The holders that the operators have given to rows which are still open."""
+    if hasattr(state, "owned"):
+        yield from state.owned()
+    elif isinstance(state, list | tuple):
+        for part in state:
+            yield from owned(part)
+    elif is_dataclass(state):
+        for part in fields(state):
+            yield from owned(getattr(state, part.name))
 
 
 def _begin(operator: Operator) -> int | None:

@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import TIMESTAMP, Column, Schema
+from transom.core.text import lone_surrogate, visible
 from transom.core.time import parse_duration
 from transom.cql.bind_definition import ARRIVAL_TIME
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
@@ -20,6 +21,7 @@ _MEMORY: Final = {"connector": "memory"}
 
 
 def declared_table(name: str, columns: Schema) -> TableDefinition:
+    _refuse_halves(name)
     return TableDefinition(name, columns, properties=_MEMORY)
 
 
@@ -27,6 +29,7 @@ def declared_stream(name: str, columns: Schema, time: str | None, bound: Bound, 
     """`time` names the column with the instant of a row, which may be text or a date; None: rows are stamped."""
     if late not in ("drop", "side", "fail"):
         raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")
+    _refuse_halves(name)
     if time is None:
         stamped = Schema((*columns.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
         invisible = frozenset({ARRIVAL_TIME})
@@ -37,6 +40,13 @@ def declared_stream(name: str, columns: Schema, time: str | None, bound: Bound, 
             typed = Schema((*columns.columns[:i], Column(column.name, TIMESTAMP), *columns.columns[i + 1 :]))
             return StreamDefinition(name, typed, TimeColumn(column.name, _micros(bound)), late, properties=_MEMORY)
     raise SourceError(f"'{name}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
+
+
+def _refuse_halves(name: str) -> None:
+    if lone_surrogate(name) is not None:
+        raise SourceError(
+            f"the name '{visible(name)}' has half a character (a lone surrogate)", remedy="write whole characters"
+        )
 
 
 def _micros(bound: Bound) -> int:

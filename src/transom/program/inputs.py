@@ -77,8 +77,9 @@ class Inputs:
             self._catalogue.relations[name.lower()] = definition
             self._supplies[name.lower()] = supply
             return
-        schema, batches = batches_of(data)
-        declared = columns_of(schema if columns is None else columns, name)
+        told = None if columns is None else columns_of(columns, name)
+        schema, batches = batches_of(data, told)
+        declared = columns_of(schema, name) if told is None else told
         self._declare(declared_stream(name, declared, time, bound, late), batches)
 
     def append(self, name: str, data: Any) -> None:
@@ -88,7 +89,7 @@ class Inputs:
             raise SourceError(
                 f"'{name}' is not a stream or table in memory", remedy="declare it WITH (connector = 'memory')"
             )
-        for batch in batches_of(data)[1]:
+        for batch in batches_of(data, source.given)[1]:
             source.append(batch)
 
     def hold(self, definition: Definition) -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from transom.core.errors import CheckpointError
+from transom.core.errors import CheckpointError, TransomError
 
 FORMAT: Final = "transom-state-2"
 
@@ -66,7 +67,7 @@ def decode(data: bytes, classes: Iterable[type]) -> Any:
     """The state that `encode` wrote; dataclasses are looked up by name among `classes`."""
     stream = memoryview(data)[:-_DIGEST_BYTES]
     if _digest(stream) != data[-_DIGEST_BYTES:]:
-        raise _damaged()
+        raise damaged()
     try:
         with pa.ipc.open_stream(stream) as reader:
             metadata = reader.schema.metadata or {}
@@ -78,9 +79,11 @@ def decode(data: bytes, classes: Iterable[type]) -> Any:
             buffer = blobs[tree["at"]].as_buffer()
             return buffer if "batch" in tree else array_of(tree, buffer).copy()
 
-        return rebuild(json.loads(metadata[b"tree"]), get, classes)
-    except _UNREADABLE as error:
-        raise _damaged() from error
+        return rebuild(json.loads(metadata[b"tree"]), get, classes, check=True)
+    except CheckpointError:
+        raise
+    except Exception as error:  # what reading bytes that lie may raise is anybody's guess
+        raise damaged() from error
 
 
 def saved_bytes(state: Any, whole: bool = False) -> int:
@@ -113,22 +116,18 @@ def _fields(kind: Any) -> tuple[str, ...]:
     return _NAMES[kind]
 
 
-# What reading bytes that lie may raise.
-_UNREADABLE: Final = (
-    pa.ArrowException,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    OSError,
-    OverflowError,
-    RecursionError,
-    StopIteration,
-    TypeError,
-    ValueError,
-)
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Whatever goes wrong while a saved state is taken over is told as damage of the checkpoint."""
+    try:
+        yield
+    except TransomError:
+        raise
+    except Exception as error:
+        raise damaged() from error
 
 
-def _damaged() -> CheckpointError:
+def damaged() -> CheckpointError:
     return CheckpointError(
         "a saved state cannot be read; it is damaged or cut short",
         remedy="restore the checkpoint from a copy, or start without it",
@@ -175,9 +174,12 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
     raise TypeError(f"a state cannot hold a {type(value).__name__}")
 
 
-def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type]) -> Any:
-    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree tells of."""
-    return _rebuild(tree, get, {cls.__name__: cls for cls in classes})
+def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type], check: bool = False) -> Any:
+    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree tells of.
+
+    With `check` every dataclass that has a method of this name is asked whether what it holds can be true.
+    """
+    return _rebuild(tree, get, {cls.__name__: cls for cls in classes}, check)
 
 
 def array_of(tree: dict[str, Any], buffer: Any) -> Any:
@@ -188,7 +190,7 @@ def array_of(tree: dict[str, Any], buffer: Any) -> Any:
     return np.frombuffer(buffer, dtype=np.lib.format.descr_to_dtype(described)).reshape(tree["shape"])
 
 
-def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str, type]) -> Any:
+def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str, type], check: bool) -> Any:
     if "v" in tree:
         return tree["v"]
     if "array" in tree:
@@ -197,10 +199,10 @@ def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str,
         with pa.ipc.open_stream(get(tree)) as reader:
             return _checked(next(iter(reader)))
     if "list" in tree:
-        items = [_rebuild(item, get, classes) for item in tree["list"]]
+        items = [_rebuild(item, get, classes, check) for item in tree["list"]]
         return tuple(items) if tree["tuple"] else items
     if "dict" in tree:
-        return {key: _rebuild(item, get, classes) for key, item in tree["dict"]}
+        return {key: _rebuild(item, get, classes, check) for key, item in tree["dict"]}
     cls = classes.get(tree["class"])
     if cls is None:
         raise CheckpointError(f"a saved state holds '{tree['class']}', which this query does not have")
@@ -209,5 +211,8 @@ def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str,
             f"the saved state of '{tree['class']}' has version {tree['version']}, this program reads {_version(cls)}",
             remedy="go on with the version of the program that wrote it, or start without the checkpoint",
         )
-    fields = {name: _rebuild(item, get, classes) for name, item in tree["fields"].items()}
-    return cls(**fields)
+    fields = {name: _rebuild(item, get, classes, check) for name, item in tree["fields"].items()}
+    found = cls(**fields)
+    if check and hasattr(found, "check"):
+        found.check()
+    return found

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.delta import Int64s
+from transom.state.checks import need
 from transom.state.slots import grown
 
 
@@ -28,6 +29,9 @@ class Fifo:
     @staticmethod
     def of(columns: int) -> Fifo:
         return Fifo(np.zeros((columns, 0), dtype=np.int64))
+
+    def check(self) -> None:
+        need(self.data.ndim == 2 and 0 <= self.first <= self.last <= self.data.shape[1])
 
     def __len__(self) -> int:
         return self.last - self.first

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from transom.core.delta import Ends, Int64s, no_int64s
+from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
 Span = list[int]  # from, and up to but without
@@ -31,6 +32,17 @@ class HolderPool:
     end: Int64s = field(default_factory=no_int64s)
     closed: list[Int64s] = field(default_factory=list)
     idle: int = 0
+
+    def check(self) -> None:
+        rooms(self.slots.high, self.end)
+        need(not self.closed and 0 <= self.idle <= self.slots.in_use)
+
+    def check_owned(self, owned: list[Int64s]) -> None:
+        """Holders of rows that are open belong to one owner each."""
+        holders = np.concatenate([no_int64s(), *owned])
+        within(holders, self.slots.high)
+        need(len(np.unique(holders)) == len(holders))
+        need(bool(self.slots.mask()[holders].all() and (self.end[holders] == OPEN).all()))
 
     @property
     def in_use(self) -> int:
@@ -88,6 +100,19 @@ class HolderQueue:
     count: int = 0
     following: int = 0
     limit: int = 0
+
+    def check(self) -> None:
+        places = [place for span in (*self.spans, *self.regions) for place in span]
+        need(all(len(span) == 2 and 0 <= span[0] <= span[1] for span in (*self.spans, *self.regions)))
+        need(all(span[0] < span[1] for span in self.spans) and all(type(place) is int for place in places))
+        need(self.count == sum(stop - start for start, stop in self.spans))
+        last = self.regions[-1] if self.regions else [0, 0]
+        need(last[0] <= self.following <= last[1] and self.limit <= last[1])
+        inside = [any(a <= start and stop <= b for a, b in self.regions) for start, stop in self.spans]
+        need(all(inside))
+
+    def owned(self) -> list[Int64s]:
+        return [np.arange(start, stop) for start, stop in self.spans]
 
     def __len__(self) -> int:
         return self.count

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.delta import Int64s, no_int64s
+from transom.state.checks import need, within
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -35,6 +36,18 @@ class SlotPool:
     @property
     def in_use(self) -> int:
         return self.high - self.free_count
+
+    def check(self) -> None:
+        need(self.high >= 0 and 0 <= self.free_count <= len(self.free))
+        free = self.free[: self.free_count]
+        within(free, self.high)
+        need(len(np.unique(free)) == len(free))
+
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which places are in use."""
+        used = np.ones(self.high, dtype=np.bool_)
+        used[self.free[: self.free_count]] = False
+        return used
 
     def used(self) -> Int64s:
         """The places in use, ascending."""

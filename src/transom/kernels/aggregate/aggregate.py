@@ -33,12 +33,15 @@ from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
+from transom.kernels.aggregate.ordered import check_heaps
 from transom.kernels.columns import empty_batch, is_text, validity
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
+from transom.kernels.sound import numbered
+from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
 
@@ -87,6 +90,23 @@ class AggregateState:
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
     started: bool = False
 
+    def check(self) -> None:
+        size, groups = len(self.row_group), len(self.rows)
+        rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links)
+        need(all(array.shape[-1] == size for array in rows))
+        of_groups = (
+            self.shown, self.mark, self.roots, self.counts, self.sum_hi, self.sum_lo, self.last_hi, self.last_lo,
+            self.last_n,
+        )  # fmt: skip
+        need(all(array.shape[-1] == groups for array in of_groups))
+        need(not self.mark.any())
+        within(self.keys.slots.used(), min(groups, self.key_values.capacity))
+        rooms(max([pairs.slots.high for pairs in self.pairs], default=0), self.pair_count)
+        within(self.last_n, 1 << 62)
+
+    def owned(self) -> list[Int64s]:
+        return [self.shown[self.shown != -1]]
+
 
 @dataclass(frozen=True)
 class AggregateKernel:
@@ -127,6 +147,32 @@ class AggregateKernel:
             roots=_zeros(heaps, 0),
             floats=_zeros(0, exact_sum.WIDTH),
         )
+
+    def check(self, state: AggregateState) -> None:
+        """What the calls say of the arrays; every row alive is in the group, the pairs and the heaps of its values."""
+        used = state.slots.mask()
+        slots = np.flatnonzero(used)
+        rooms(state.slots.high, state.row_group)
+        self.check_groups(state)
+        if self.keys:
+            numbered(state.row_group[slots], state.keys.slots)
+        else:
+            within(state.row_group[slots], min(1, len(state.rows)))
+        for d, pairs in enumerate(state.pairs):
+            numbered(state.row_pair[d, slots], pairs.slots)
+        for _, argument, _, heap, _ in self.table[self.table[:, loop.KIND] >= loop.LEAST]:
+            members = np.zeros(len(state.row_group), dtype=np.bool_)
+            members[slots] = state.valid[argument, slots] != 0
+            check_heaps(state.roots[heap], state.links[heap], members, state.row_group)
+        state.lifetimes.check_slots(used)
+
+    def check_groups(self, state: AggregateState) -> None:
+        need(len(state.floats) >= len(state.rows) * self.float_width)
+        need(state.texts.capacity >= len(state.row_group) * self.text_width)
+        need(bool(self.keys) or not state.started or len(state.rows) > 0)
+        ordered_calls = self.table[:, loop.KIND] >= loop.LEAST
+        last = state.last_hi[ordered_calls]
+        within(last[state.last_n[ordered_calls] > 0], max(1, len(state.row_group)))
 
     def due(self, state: AggregateState) -> int:
         """An aggregate over everything has a row from the origin on, whether or not something comes."""

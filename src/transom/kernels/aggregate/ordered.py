@@ -8,7 +8,14 @@ is no text. Where `at` is not empty, the value of slot s is that in slot at[s].
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from transom.kernels.jit import jit
+from transom.state.checks import need
+
+ANY_GROUP = -2  # of a slot whose group is not known
 
 
 @jit
@@ -108,3 +115,46 @@ def remove(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-d
     links[1, slot] = -1
     links[2, slot] = -1
     return meld(root, below, turn, links, values, texts)
+
+
+def check_heaps(roots: Any, links: Any, members: Any, group: Any) -> None:
+    """The heap of every group has its members, and these alone, each once; and the links agree both ways."""
+    seen = np.zeros(len(members), dtype=np.bool_)
+    seen[heap_members(roots, links, group)] = True
+    need(bool((seen == members).all()))
+
+
+def heap_members(roots: Any, links: Any, group: Any) -> Any:
+    """The slots that are in the heaps of their groups."""
+    seen = np.zeros(len(group), dtype=np.bool_)
+    need(walk_heaps(roots, np.ascontiguousarray(links), group, seen, np.empty(len(group), dtype=np.int64)))
+    return np.flatnonzero(seen)
+
+
+@jit
+def walk_heaps(roots, links, group, seen, waiting):  # type: ignore[no-untyped-def]
+    for g in range(len(roots)):
+        root = roots[g]
+        if root < 0:
+            continue
+        if root >= len(seen) or seen[root] or links[1, root] != -1 or links[2, root] != -1:
+            return False
+        seen[root] = True
+        waiting[0] = root
+        count = 1
+        while count:
+            count -= 1
+            slot = waiting[count]
+            if group[slot] != g and group[slot] != ANY_GROUP:
+                return False
+            before = slot
+            child = links[0, slot]
+            while child >= 0:
+                if child >= len(seen) or seen[child] or links[2, child] != before:
+                    return False
+                seen[child] = True
+                waiting[count] = child
+                count += 1
+                before = child
+                child = links[1, child]
+    return True

@@ -51,6 +51,9 @@ class JoinState:
     right: RingSide | LazySide
     open_pairs: OpenPairs = field(default_factory=OpenPairs)
 
+    def check(self) -> None:
+        self.open_pairs.check_members(self.left, self.right)
+
     def __post_init__(self) -> None:
         self.places = Places([self.left.rows, self.right.rows], [self.left.mask, self.right.mask])
 

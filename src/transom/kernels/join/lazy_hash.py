@@ -23,6 +23,8 @@ from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import belong, listed_in_use
+from transom.state.checks import need
 from transom.state.slots import SlotPool, grown
 
 
@@ -37,6 +39,19 @@ class LazySide(Side):
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> LazySide:
         return LazySide(RowStore.of([*types, pa.binary()] if keyed else types), keyed)
+
+    def check(self) -> None:
+        super().check()
+        need(self.mask == -1 and self.oldest == 0 and self.pool.high <= self.capacity == len(self.before))
+        need(not self.ended and len(self.head) > 0)
+        listed_in_use(self.head, self.entries[:, CHAIN], self.pool, self.before)
+        buckets = (self.entries[:, HASH].view(np.uint64) & np.uint64(len(self.head) - 1)).astype(np.int64)
+        need(bool(belong(self.head, np.arange(len(self.head)), np.ascontiguousarray(self.entries[:, CHAIN]), buckets)))
+        self.lifetimes.check_slots(self.pool.mask())
+
+    def used(self) -> Int64s:
+        """The slots of the rows that are there."""
+        return self.pool.used()
 
     @property
     def alive(self) -> int:

@@ -8,11 +8,14 @@ here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from transom.core.delta import Int64s
 from transom.kernels.jit import jit
+from transom.kernels.sound import owned
+from transom.state.checks import rooms
 from transom.state.slots import SlotPool, grown
 
 LEFT, RIGHT, HOLDER, NEXT_LEFT, BACK_LEFT, NEXT_RIGHT, BACK_RIGHT = range(7)
@@ -24,6 +27,19 @@ class OpenPairs:
 
     slots: SlotPool = field(default_factory=SlotPool)
     pairs: Int64s = field(default_factory=lambda: np.zeros((7, 0), dtype=np.int64))
+
+    def check(self) -> None:
+        rooms(self.slots.high, self.pairs)
+
+    def check_members(self, left: Any, right: Any) -> None:
+        """Every pair is in the list of either of its rows, and in no other."""
+        for side, row, following, back in ((left, LEFT, NEXT_LEFT, BACK_LEFT), (right, RIGHT, NEXT_RIGHT, BACK_RIGHT)):
+            slots = side.used()
+            of = self.pairs[row] & side.mask
+            owned(side.first_pair[slots], slots, self.pairs[following], of, self.slots, self.pairs[back])
+
+    def owned(self) -> list[Int64s]:
+        return [self.pairs[HOLDER, self.slots.used()]]
 
     def add(self, left: Int64s, right: Int64s, holder: Int64s, first_left, left_mask, first_right, right_mask) -> None:  # type: ignore[no-untyped-def]
         places = self.slots.take(len(left))

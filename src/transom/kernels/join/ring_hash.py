@@ -25,6 +25,7 @@ from transom.core.time import FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import ring, ring_chains
 
 
 @dataclass
@@ -36,6 +37,18 @@ class RingSide(Side):
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> RingSide:
         return RingSide(RowStore.of([*types, pa.binary()] if keyed else types), keyed)
+
+    def check(self) -> None:
+        super().check()
+        ring(self.oldest, self.newest, self.capacity, self.mask)
+        ring_chains(self.oldest, self.newest, self.mask, self.head, self.entries[:, CHAIN])
+        used = np.zeros(self.capacity, dtype=np.bool_)
+        used[self.used()] = True
+        self.lifetimes.check_slots(used)
+
+    def used(self) -> Int64s:
+        """The slots of the rows that are there."""
+        return np.arange(self.oldest, self.newest) & self.mask
 
     @property
     def alive(self) -> int:

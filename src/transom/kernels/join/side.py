@@ -20,6 +20,7 @@ from transom.kernels.key_index import equal_bytes
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
+from transom.state.checks import need
 
 HASH, TA, TE, CHAIN = range(4)  # columns of `entries`
 MINE, OTHER, PAIR_TA, PAIR_TE = range(4)  # rows of what a probe finds
@@ -86,6 +87,10 @@ class Side:
     entries: Int64s = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
     first_pair: Int64s = field(default_factory=no_int64s)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check(self) -> None:
+        need(len(self.first_pair) == len(self.entries) == self.rows.capacity == self.capacity)
+        need(not self.keyed or isinstance(self.rows.columns[-1], TextColumn))
 
     def arrays(self) -> tuple[Any, ...]:
         """What the probe reads."""

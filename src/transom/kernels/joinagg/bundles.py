@@ -20,6 +20,8 @@ from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import Keys
+from transom.kernels.sound import lengths, numbered, owned
+from transom.state.checks import need, within
 from transom.state.slots import grown
 
 
@@ -50,6 +52,22 @@ class Bundles:
     before: Int64s = field(default_factory=no_int64s)
     first: Int64s = field(default_factory=no_int64s)
     length: Int64s = field(default_factory=no_int64s)
+
+    def check_spec(self, spec: JoinAggregateSpec, of_rows: Int64s) -> None:
+        """`of_rows` is the bundle of each row alive."""
+        inputs, pool, size = len(spec.input_types), self.index.slots, len(self.rows)
+        need(pool.high <= size and all(a.shape[-1] == size for a in (self.n, self.top, self.hi, self.lo, self.roots)))
+        need(len(self.held) == len(self.next) == len(self.before) == size)
+        need(len(self.floats) >= size * widths(spec)[0] and len(self.first) == len(self.length))
+        place = self.index.words[0]
+        numbered(place[pool.used()] // inputs, self.keys.slots)
+        within(place[pool.used()], len(self.first) // inputs * inputs)
+        owned(self.first, np.arange(len(self.first)), self.next, np.ascontiguousarray(place), pool, self.before)
+        need(np.array_equal(lengths(self.first, self.next), self.length))
+        numbered(of_rows, pool)
+        held = np.bincount(of_rows, minlength=size)
+        used = pool.used()
+        need(bool((held[used] == self.held[used]).all() and (held[used] == self.rows[used]).all()))
 
     @staticmethod
     def of(spec: JoinAggregateSpec) -> Bundles:

@@ -30,9 +30,10 @@ import pyarrow as pa  # noqa: F401 -- for the example above
 
 from transom.core.delta import NO_HOLDER, Delta
 from transom.kernels.jit import jit
-from transom.kernels.joinagg.credits import CreditRoom, Credits, credit_run, find_credits, room_for, take_away
+from transom.kernels.joinagg.credits import GROUP, CreditRoom, Credits, credit_run, find_credits, room_for, take_away
 from transom.kernels.joinagg.live_rows import (
     CHAIN,
+    CREDIT,
     NEXT,
     Events,
     LiveRows,
@@ -64,6 +65,13 @@ class CreditKernel:
 
     def start(self) -> CreditState:
         return CreditState(LiveRows.of(self.spec, credited=True), Totals.of(self.spec), Credits.of(self.spec))
+
+    def check(self, state: CreditState) -> None:
+        live, credits = state.live, state.credits
+        live.check_spec(self.spec)
+        slots = live.rows.slots.used()
+        credits.check_spec(slots, live.entries[slots, CREDIT], state.totals.groups.slots)
+        state.totals.check_spec(self.spec, len(live.rows.input), credits.index.words[GROUP])
 
     def step(self, state: CreditState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         assert all((delta.holder == NO_HOLDER).all() for delta in inputs), "credits need ends that are known"

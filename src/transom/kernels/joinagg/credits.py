@@ -43,6 +43,8 @@ from transom.kernels.joinagg.totals import (
     set_entry,
 )
 from transom.kernels.joinagg.tuple_index import TupleIndex, hash_tuple
+from transom.kernels.sound import belong, listed_in_use, numbered
+from transom.state.checks import need, within
 from transom.state.slots import SlotPool
 
 OWNER, GROUP = range(2)  # words of a credit in the index
@@ -59,6 +61,21 @@ class Credits:
     floats: Int64s
     index: TupleIndex = field(default_factory=lambda: TupleIndex.of(2))
     float_slots: SlotPool = field(default_factory=SlotPool)
+
+    def check_spec(self, owners: Int64s, first: Int64s, groups: SlotPool) -> None:
+        """`first` starts the list of the credits of each owner."""
+        pool = self.index.slots
+        need(pool.high <= len(self.cells) and pool.high <= self.float_at.shape[1])
+        following = np.ascontiguousarray(self.cells[:, NEXT_CREDIT])
+        listed_in_use(first, following, pool)
+        of = np.ascontiguousarray(self.index.words[OWNER])
+        need(bool(belong(np.ascontiguousarray(first), owners, following, of)))
+        numbered(self.index.words[GROUP, pool.used()], groups)
+        floats = self.float_at[:, pool.used()]
+        floats = floats[floats != -1]
+        numbered(floats, self.float_slots)
+        need(len(np.unique(floats)) == len(floats))
+        within(self.float_slots.used(), len(self.floats))
 
     @staticmethod
     def of(spec: JoinAggregateSpec) -> Credits:

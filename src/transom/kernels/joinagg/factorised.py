@@ -29,6 +29,7 @@ import numpy as np
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING
+from transom.kernels.aggregate.ordered import heap_members
 from transom.kernels.columns import empty_batch
 from transom.kernels.joinagg.bundles import Bundles, widths
 from transom.kernels.joinagg.factorise import CLOCK, ENTRIES, GROUPS, LEFT, factorise
@@ -41,6 +42,7 @@ from transom.kernels.joinagg.tuple_index import FEW, TupleIndex
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.keys import encode_keys
 from transom.kernels.lifetimes import LifetimeSet
+from transom.state.checks import need, rooms
 from transom.state.slots import grown
 
 AT_ONCE = 1 << 16  # results that there is room for at first
@@ -80,6 +82,22 @@ class FactorisedKernel:
             links=np.zeros((widths(self.spec)[1], 3, 0), dtype=np.int64),
             lifetimes=[LifetimeSet() for _ in self.spec.input_types],
         )
+
+    def check(self, state: FactorisedState) -> None:
+        rows, pool = state.rows, state.rows.slots
+        rows.check_spec(self.spec)
+        slots = pool.used()
+        rooms(pool.high, state.row_bundle, state.links)
+        need(state.links.shape[-1] == len(state.row_bundle))
+        state.bundles.check_spec(self.spec, state.row_bundle[slots])
+        for roots, links in zip(state.bundles.roots, state.links, strict=True):
+            need(bool(pool.mask()[heap_members(roots, links, state.row_bundle)].all()))
+        rooms(state.entries.slots.high, state.alive)
+        state.totals.check_spec(self.spec, len(rows.input), state.entries.words[1])
+        for i, lifetimes in enumerate(state.lifetimes):
+            used = pool.mask()
+            used[slots[rows.input[slots] != i]] = False
+            lifetimes.check_slots(used)
 
     def step(self, state: FactorisedState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         left: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa  # noqa: F401 -- for the example above
 
-from transom.core.delta import Delta
+from transom.core.delta import Delta, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.joinagg.live_rows import CHAIN, NEXT, Events, LiveRows, candidates, link, unlink
 from transom.kernels.joinagg.matches import LEAST_RUN, RUN, GroupRoom, add_run, enter_run, groups_for, turn_to
@@ -52,6 +52,10 @@ class IncrementalKernel:
 
     def start(self) -> IncrementalState:
         return IncrementalState(LiveRows.of(self.spec), Totals.of(self.spec))
+
+    def check(self, state: IncrementalState) -> None:
+        state.live.check_spec(self.spec)
+        state.totals.check_spec(self.spec, len(state.live.rows.input), no_int64s())
 
     def step(self, state: IncrementalState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         live, totals = state.live, state.totals

@@ -23,7 +23,9 @@ from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import numbered, owned
 from transom.plan.expression import columns_of, remap
+from transom.state.checks import need, within
 from transom.state.slots import grown
 
 NEXT, BACK, CHAIN, TE, CREDIT = range(5)  # columns of `entries`: what a walk along a chain reads lies together
@@ -49,6 +51,29 @@ class LiveRows:
     key_rows: Int64s = field(default_factory=no_int64s)
     head: Int64s = field(default_factory=lambda: np.full(64, -1, dtype=np.int64))
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check_spec(self, spec: JoinAggregateSpec) -> None:
+        """Every row alive is in the chain of its key and input."""
+        self.rows.check_spec(spec)
+        pool, inputs = self.rows.slots, len(self.read)
+        slots = pool.used()
+        need(pool.high <= len(self.entries))
+        chain = self.entries[slots, CHAIN]
+        within(chain, len(self.head))
+        need(bool((chain % inputs == self.rows.input[slots]).all()))
+        if any(spec.key_columns):
+            numbered(chain // inputs, self.keys.slots)
+            need(len(self.head) >= len(self.key_rows) * inputs)
+            within(self.keys.slots.used(), len(self.key_rows))
+            need(np.array_equal(np.bincount(chain // inputs, minlength=len(self.key_rows)), self.key_rows))
+        else:
+            within(chain, inputs)
+        columns = [np.ascontiguousarray(self.entries[:, column]) for column in (NEXT, BACK, CHAIN)]
+        owned(self.head, np.arange(len(self.head)), columns[0], columns[2], pool, columns[1])
+        for i, store in enumerate(self.read):
+            if store.columns:
+                within(slots[self.rows.input[slots] == i], store.capacity)
+        self.lifetimes.check_slots(pool.mask())
 
     @staticmethod
     def of(spec: JoinAggregateSpec, credited: bool = False) -> LiveRows:

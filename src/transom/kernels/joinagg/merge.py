@@ -37,6 +37,8 @@ from transom.kernels.joinagg.totals import Results, Totals
 from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.sound import numbered
+from transom.state.checks import need, rooms, within
 from transom.state.slots import grown
 
 
@@ -93,6 +95,23 @@ class MergeAggregateKernel:
             floats=np.zeros((0, exact_sum.WIDTH), dtype=np.int64),
             at=np.zeros((heaps, 0), dtype=np.int64),
         )
+
+    def check(self, state: MergeAggregateState) -> None:
+        kept, pool = state.kept, state.kept.slots
+        kept.check_spec(self.extremes)
+        rooms(pool.high, state.group, state.rows, state.n, state.hi, state.lo, state.at)
+        need(len(state.floats) >= len(state.group) * self.spec.float_width)
+        slots = pool.used()
+        numbered(state.group[slots], state.totals.groups.slots)
+        entries = state.totals.entries
+        within(entries.used(), state.totals.entry_at.shape[1])
+        of_group = np.full(state.totals.entry_at.shape[1], -1, dtype=np.int64)
+        for at in state.at:
+            there = slots[at[slots] >= 0]
+            numbered(at[there], entries)
+            of_group[at[there]] = state.group[there]
+        state.totals.check_spec(self.spec, len(kept.input), of_group)
+        state.lifetimes.check_slots(pool.mask())
 
     def step(self, state: MergeAggregateState, inputs: tuple[Delta], step: Step) -> Delta:
         (delta,) = inputs

@@ -20,6 +20,8 @@ from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.row_store import RowStore, TextColumn
+from transom.kernels.sound import numbered
+from transom.state.checks import need, within
 from transom.state.slots import SlotPool, grown
 
 
@@ -30,6 +32,14 @@ class Parts:
     values: RowStore
     keys: KeyIndex = field(default_factory=KeyIndex)
     held: Int64s = field(default_factory=no_int64s)
+
+    def check(self) -> None:
+        within(self.keys.slots.used(), min(len(self.held), self.values.capacity))
+
+    def check_held(self, numbers: Int64s) -> None:
+        """Each of the numbers is held by one row."""
+        numbered(numbers, self.keys.slots)
+        need(np.array_equal(np.bincount(numbers, minlength=len(self.held)), self.held))
 
     def number(self, columns: list[pa.Array], rows: int) -> Int64s:
         """The number of each row's values; the row holds it."""
@@ -64,6 +74,16 @@ class Rows:
     input: Int64s = field(default_factory=no_int64s)
     part: Int64s = field(default_factory=no_int64s)
     slots: SlotPool = field(default_factory=SlotPool)
+
+    def check_spec(self, spec: JoinAggregateSpec) -> None:
+        size = len(self.input)
+        need(self.slots.high <= size and all(a.shape[-1] == size for a in (self.cell_hi, self.cell_lo, self.valid)))
+        need(len(self.part) == size and self.texts.capacity >= size * spec.text_width)
+        slots = self.slots.used()
+        inputs = self.input[slots]
+        within(inputs, len(spec.input_types))
+        for parts, i in zip(self.parts, spec.group_inputs, strict=True):
+            parts.check_held(self.part[slots[inputs == i]])
 
     @staticmethod
     def of(spec: JoinAggregateSpec) -> Rows:

@@ -22,6 +22,7 @@ from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import EvaluationError
 from transom.kernels.aggregate import exact_sum, ordered
 from transom.kernels.aggregate.cells import Words
+from transom.kernels.aggregate.ordered import check_heaps
 from transom.kernels.jit import inlined, jit
 from transom.kernels.joinagg.spec import (
     ARGUMENT,
@@ -37,6 +38,7 @@ from transom.kernels.joinagg.spec import (
 from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.kernel import OPEN_END
+from transom.state.checks import need, within
 from transom.state.slots import SlotPool, grown
 
 MADE, CLOSED, GONE, TOUCHED, COUNT_LEFT = range(5)  # what `Results.fill` counts, and a flag
@@ -65,6 +67,26 @@ class Totals:
     mark: Int64s = field(default_factory=no_int64s)
     entries: SlotPool = field(default_factory=SlotPool)
     started: bool = False
+
+    def check_spec(self, spec: JoinAggregateSpec, rows: int, of_group: Int64s) -> None:
+        """`rows` is how many slots there are, and `of_group` the group of each entry of the heaps."""
+        groups = len(self.rows)
+        by_group = (self.counts, self.sum_hi, self.sum_lo, self.last_hi, self.last_lo, self.last_n, self.roots)
+        need(self.groups.slots.high <= groups and all(array.shape[-1] == groups for array in by_group))
+        need(len(self.shown) == len(self.mark) == groups and not self.mark.any())
+        need(len(self.floats) >= groups * spec.float_width and (not spec.everything or not self.started or groups > 0))
+        calls = np.array([kind >= LEAST for kind in spec.table[:, KIND]], dtype=np.bool_)
+        within(self.last_hi[calls][self.last_n[calls] > 0], rows)
+        entries = self.entry_at.shape[1]
+        need(self.entry_links.shape[-1] == entries)
+        within(self.entry_at, max(rows, 1), -1)
+        group = np.full(entries, -1, dtype=np.int64)
+        group[: len(of_group)] = of_group[:entries]
+        for roots, links, at in zip(self.roots, self.entry_links, self.entry_at, strict=True):
+            check_heaps(roots, links, at >= 0, group)
+
+    def owned(self) -> list[Int64s]:
+        return [self.shown[self.shown != -1]]
 
     @staticmethod
     def of(spec: JoinAggregateSpec) -> Totals:

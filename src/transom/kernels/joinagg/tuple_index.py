@@ -19,6 +19,7 @@ from transom.core.delta import Int64s
 from transom.kernels.jit import inlined, jit
 from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.keys import mix
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 FEW = 64  # new numbers that there is room for at first; what is indexed by them should not be much longer than needed
@@ -30,6 +31,14 @@ class TupleIndex:
     slots: SlotPool = field(default_factory=SlotPool)
     head: Int64s = field(default_factory=lambda: np.full(64, -1, dtype=np.int64))
     next: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def check(self) -> None:
+        """The chains follow from the tuples, so they are made anew."""
+        rooms(self.slots.high, self.next, self.words)
+        need(len(self.head) > 0 and len(self.head) & (len(self.head) - 1) == 0)
+        self.head[:] = -1
+        self.next[:] = -1
+        link_tuples(self.slots.used(), self.arrays())
 
     @staticmethod
     def of(width: int) -> TupleIndex:

@@ -18,11 +18,13 @@ from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.join.lazy_hash import link, spread_chains, unlink
 from transom.kernels.join.ring_hash import append_to_chains, first_alive
-from transom.kernels.join.side import TA, TE, write_entries
+from transom.kernels.join.side import CHAIN, HASH, TA, TE, write_entries
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.newcomers import Newcomers
 from transom.kernels.row_store import RowStore, TextColumn
+from transom.kernels.sound import belong, listed_in_use, ring, ring_chains
+from transom.state.checks import need
 from transom.state.slots import SlotPool, grown
 
 _NO_KEYS = TextColumn()
@@ -76,6 +78,12 @@ class InputRows:
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
     first_open: Int64s = field(default_factory=no_int64s)
 
+    def check(self) -> None:
+        need(len(self.tables) > 0 and self.rows.capacity == self.capacity == len(self.first_open))
+        for table in self.tables:
+            need(len(table.entries) == self.capacity and len(table.head) > 0)
+            need(not table.keys.columns or table.keys.capacity == self.capacity)
+
     @property
     def ta(self) -> Int64s:
         return self.tables[0].entries[:, TA]
@@ -122,6 +130,21 @@ class LazyRows(InputRows):
     pool: SlotPool = field(default_factory=SlotPool)
     ended: list[Int64s] = field(default_factory=list)
     due: int = FOREVER
+
+    def check(self) -> None:
+        super().check()
+        need(self.mask == -1 and self.oldest == 0 and self.pool.high <= self.capacity and not self.ended)
+        for table in self.tables:
+            need(len(table.before) == self.capacity)
+            chain = np.ascontiguousarray(table.entries[:, CHAIN])
+            listed_in_use(table.head, chain, self.pool, table.before)
+            buckets = (table.entries[:, HASH].view(np.uint64) & np.uint64(len(table.head) - 1)).astype(np.int64)
+            need(bool(belong(table.head, np.arange(len(table.head)), chain, buckets)))
+        self.lifetimes.check_slots(self.pool.mask())
+
+    def used(self) -> Int64s:
+        """The slots of the rows that are there."""
+        return self.pool.used()
 
     @property
     def alive(self) -> int:
@@ -184,6 +207,19 @@ class RingRows(InputRows):
 
     newest: int = 0
     due: int = FOREVER
+
+    def check(self) -> None:
+        super().check()
+        ring(self.oldest, self.newest, self.capacity, self.mask)
+        for table in self.tables:
+            ring_chains(self.oldest, self.newest, self.mask, table.head, table.entries[:, CHAIN])
+        used = np.zeros(self.capacity, dtype=np.bool_)
+        used[self.used()] = True
+        self.lifetimes.check_slots(used)
+
+    def used(self) -> Int64s:
+        """The slots of the rows that are there."""
+        return np.arange(self.oldest, self.newest) & self.mask
 
     @property
     def alive(self) -> int:

@@ -8,6 +8,7 @@ those that are open; the tuple is in the lists of these rows, by a cell in each,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,12 +18,18 @@ import numpy as np
 from transom.core.delta import Int64s
 from transom.kernels.multiway.forest import Forest, Growth
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
-from transom.kernels.multiway.tuple_chains import CLASSES, WORDS, meet, spread
+from transom.kernels.multiway.tuple_chains import CELL, CLASSES, LINK, NODE, WORDS, buckets_of, meet, spread
 from transom.kernels.multiway.tuple_growth import (
+    ALSO,
     AT,
+    BACK,
     CELL_ROOM,
     HOP,
     MADE,
+    NEXT,
+    OF,
+    OWNER,
+    POSITION,
     ROOM,
     ROW,
     candidates,
@@ -32,7 +39,9 @@ from transom.kernels.multiway.tuple_growth import (
     lower_ends,
     remove,
 )
-from transom.state.slots import grown
+from transom.kernels.sound import belong, listed, numbered, owned
+from transom.state.checks import need, within
+from transom.state.slots import SlotPool, grown
 
 _LEAST = 64
 
@@ -115,6 +124,63 @@ class KeptTuples:
     free_cells: Int64s = field(default_factory=lambda: np.arange(_LEAST)[::-1].copy())
     sizes: Int64s = field(default_factory=lambda: np.full(2, _LEAST))
     first: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def check_layout(self, layout: Layout, inputs: Sequence[LazyRows | RingRows]) -> None:
+        """Every tuple is in the chains of its node, and in the list of each row that it may end with."""
+        tuples = SlotPool(len(self.tuples), self.free, int(self.sizes[ROOM]))
+        cells = SlotPool(len(self.cells), self.free_cells, int(self.sizes[CELL_ROOM]))
+        tuples.check()
+        cells.check()
+        need(len(self.free) >= tuples.high and len(self.free_cells) >= cells.high)
+        used = tuples.used()
+        node = self.tuples[used, NODE]
+        within(node, len(self.counts))
+        need(np.array_equal(np.bincount(node, minlength=len(self.counts)), self.counts))
+        self._check_chains(layout, used, node)
+        members = self.tuples[used, int(layout.columns[1]) :]
+        for i, own in enumerate(inputs):
+            there = np.zeros(own.capacity, dtype=np.bool_)
+            there[own.used()] = True
+            positions = members[members[:, i] != -1, i]
+            need(own.mask >= 0 or not len(positions) or 0 <= positions.min() <= positions.max() < own.capacity)
+            need(bool(there[positions & own.mask].all()))
+            need(np.array_equal(np.sort(members[node == i, i] & own.mask), np.flatnonzero(there)))
+            need(bool((members[node == i] != -1).sum() == (node == i).sum()))
+        self._check_cells(inputs, tuples, cells)
+
+    def _check_chains(self, layout: Layout, used: Int64s, node: Int64s) -> None:
+        sizes = self.ranges[:, 1] + 1
+        need(bool((sizes > 0).all() and (sizes & self.ranges[:, 1] == 0).all()))
+        need(np.array_equal(self.ranges[:, 0], np.cumsum(sizes) - sizes) and len(self.heads) == int(sizes.sum()))
+        for table, (of, _) in enumerate(layout.forest.tables):
+            at = int(layout.fixed[table, LINK])
+            following, back = (np.ascontiguousarray(self.tuples[:, column]) for column in (at, at + 1))
+            first = int(self.ranges[table, 0])
+            heads = self.heads[first : first + int(sizes[table])]
+            found = np.flatnonzero(listed(heads, following, len(self.tuples), back))
+            need(np.array_equal(found, used[node == of]))
+            buckets = np.full(len(self.tuples), -1, dtype=np.int64)
+            buckets[found] = buckets_of(found, table, layout.fixed, self.ranges, self.tuples)
+            need(bool(belong(heads, first + np.arange(len(heads)), following, buckets)))
+
+    def _check_cells(self, inputs: Sequence[LazyRows | RingRows], tuples: SlotPool, cells: SlotPool) -> None:
+        start, mask, size = self.rooms.T
+        need(bool((size >= 0).all()) and len(self.first) == size.sum())
+        need(np.array_equal(start, np.cumsum(size) - size))
+        need(all(m == own.mask and n == own.capacity for m, n, own in zip(mask, size, inputs, strict=True) if n))
+        used = cells.used()
+        columns = {name: np.ascontiguousarray(self.cells[:, name]) for name in range(self.cells.shape[1])}
+        numbered(columns[OF][used], tuples)
+        within(columns[OWNER][used], len(inputs))
+        owner = np.clip(columns[OWNER], 0, len(inputs) - 1)
+        place = columns[POSITION] & mask[owner]
+        need(bool(((place[used] >= 0) & (place[used] < size[owner[used]])).all()))
+        owned(self.first, np.arange(len(self.first)), columns[NEXT], start[owner] + place, cells, columns[BACK])
+        of = tuples.used()
+        owned(self.tuples[of, CELL], of, columns[ALSO], columns[OF], cells, None)
+        node = self.tuples[columns[OF][used], NODE]
+        alone = node < len(inputs)  # a tuple of one member ends with that one
+        need(bool((owner[used][alone] == node[alone]).all()))
 
     @staticmethod
     def of(layout: Layout) -> KeptTuples:

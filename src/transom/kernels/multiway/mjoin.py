@@ -62,6 +62,9 @@ class MJoinState:
     order: ProbeOrder
     open_tuples: OpenTuples
 
+    def check(self) -> None:
+        self.open_tuples.check_members(self.inputs)
+
     def __post_init__(self) -> None:
         self.directory = Directory(self.inputs)
         self.walks: list[Walk | None] = [None] * len(self.inputs)

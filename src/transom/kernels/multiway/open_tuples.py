@@ -15,7 +15,9 @@ import numpy as np
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
-from transom.kernels.multiway.input_rows import InputRows
+from transom.kernels.multiway.input_rows import InputRows, LazyRows, RingRows
+from transom.kernels.sound import owned
+from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 HOLDER, END, MEMBERS = range(3)  # then for each input: the position of the member, and next and back in its list
@@ -27,6 +29,18 @@ class OpenTuples:
 
     tuples: Int64s
     slots: SlotPool = field(default_factory=SlotPool)
+
+    def check_members(self, inputs: Sequence[LazyRows | RingRows]) -> None:
+        """Every tuple is in the list of each of its rows, and in no other; none of them has ended."""
+        need(self.slots.high <= len(self.tuples) and self.tuples.shape[1] == MEMBERS + 3 * len(inputs))
+        need(bool((self.tuples[self.slots.used(), END] == OPEN_END).all()))
+        for i, own in enumerate(inputs):
+            member, following, back = (self.tuples[:, MEMBERS + 3 * i + column] for column in range(3))
+            slots = own.used()
+            owned(own.first_open[slots], slots, following, member & own.mask, self.slots, back)
+
+    def owned(self) -> list[Int64s]:
+        return [self.tuples[self.slots.used(), HOLDER]]
 
     @staticmethod
     def of(inputs: int) -> OpenTuples:

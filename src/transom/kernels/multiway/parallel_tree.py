@@ -69,6 +69,9 @@ class ParallelTreeState:
     soonest: int = FOREVER
     due: int = FOREVER
 
+    def check(self) -> None:
+        self.open_tuples.check_members(self.inputs)
+
     def __post_init__(self) -> None:
         self.places = Places([own.rows for own in self.inputs], [own.mask for own in self.inputs])
 
@@ -98,6 +101,9 @@ class ParallelTreeKernel:
     @cached_property
     def forest(self) -> Forest:
         return forest(self.graph, self.order)
+
+    def check(self, state: ParallelTreeState) -> None:
+        state.kept.check_layout(self._layout, state.inputs)
 
     def start(self) -> ParallelTreeState:
         inputs = [input_rows(self._rows, i) for i in range(self.graph.count)]

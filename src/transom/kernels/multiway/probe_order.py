@@ -14,6 +14,7 @@ import numpy as np
 
 from transom.core.delta import Int64s
 from transom.kernels.multiway.graph import JoinGraph
+from transom.state.checks import need
 
 SOON, SELDOM = 64, 1 << 14  # rows between two looks, at first and later on
 MANY = 1 << 16  # probes from which on the past counts half
@@ -28,6 +29,11 @@ class ProbeOrder:
     orders: Int64s
     rows: Int64s
     due: Int64s
+
+    def check(self) -> None:
+        need(bool((self.probes >= 0).all() and (self.matches >= 0).all()))
+        need(all(sorted(order) == list(range(len(self.orders))) for order in self.orders.tolist()))
+        need(bool((self.orders[:, 0] == np.arange(len(self.orders))).all()))
 
     @staticmethod
     def of(graph: JoinGraph) -> ProbeOrder:

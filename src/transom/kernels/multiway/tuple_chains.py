@@ -161,3 +161,12 @@ def meet(partial, words, table, row, p, limit, upto, fixed, members_at, store): 
         row += 1
         p = -2
     return found[:count], row, p
+
+
+@jit
+def buckets_of(numbers, table, fixed, ranges, tuples):  # type: ignore[no-untyped-def]
+    """Where the chains of these tuples begin."""
+    found = np.empty(len(numbers), dtype=np.int64)
+    for i in range(len(numbers)):
+        found[i] = bucket(tuples[numbers[i]], WORDS, table, fixed, ranges)
+    return found

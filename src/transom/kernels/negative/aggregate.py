@@ -32,12 +32,15 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState
 from transom.kernels.aggregate.cells import to_cells
+from transom.kernels.aggregate.ordered import ANY_GROUP, check_heaps
 from transom.kernels.columns import empty_batch, fixed_values, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step
 from transom.kernels.key_index import KeyIndex, equal_bytes
 from transom.kernels.keys import encode_keys
+from transom.kernels.sound import numbered
 from transom.kernels.tally import signs
+from transom.state.checks import need, rooms, within
 from transom.state.slots import grown
 
 
@@ -50,6 +53,10 @@ class NegativeAggregateState:
 
     groups: AggregateState
     combinations: KeyIndex = field(default_factory=KeyIndex)
+
+    def owned(self) -> list[Int64s]:
+        """What a group has shown has no holder."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,23 @@ class NegativeAggregateKernel:
         counted = len(groups.pairs) + self._heaps
         groups.row_pair, groups.pair_count = (np.zeros((counted, 0), dtype=np.int64) for _ in range(2))
         return NegativeAggregateState(groups)
+
+    def check(self, state: NegativeAggregateState) -> None:
+        groups, combinations = state.groups, state.combinations.slots
+        self._direct.check_groups(groups)
+        within(groups.shown, 1, -1)
+        if not self._heaps:
+            return
+        rooms(combinations.high, groups.row_group, groups.pair_count)
+        slots = combinations.used()
+        any_group = np.full(len(groups.row_group), ANY_GROUP)
+        for d, pairs in enumerate(groups.pairs):
+            numbered(groups.row_pair[d, slots], pairs.slots)
+        for _, argument, counted, heap, _ in self._table[self._table[:, loop.KIND] >= loop.LEAST]:
+            need(bool((groups.row_pair[counted, slots] == slots).all()))
+            members = np.zeros(len(groups.row_group), dtype=np.bool_)
+            members[slots] = (groups.valid[argument, slots] != 0) & (groups.pair_count[counted, slots] > 0)
+            check_heaps(groups.roots[heap], groups.links[heap], members, any_group)
 
     def due(self, state: NegativeAggregateState) -> int:
         return FOREVER if self.keys or state.groups.started else BEGINNING

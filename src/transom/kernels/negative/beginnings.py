@@ -25,6 +25,8 @@ from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
 from transom.kernels.row_store import RowStore
+from transom.kernels.sound import listed_in_use, numbered
+from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 
@@ -37,6 +39,17 @@ class Beginnings:
     ends: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
     slots: SlotPool = field(default_factory=SlotPool)
     nodes: Int64s = field(default_factory=lambda: np.zeros((2, 0), dtype=np.int64))
+
+    def check(self) -> None:
+        rooms(self.keys.slots.high, self.ends)
+        rooms(self.slots.high, self.nodes)
+        need(self.values.capacity >= self.keys.slots.high)
+        first, last = self.ends
+        listed_in_use(first, self.nodes[0], self.slots)
+        known = np.flatnonzero(first >= 0)
+        need(np.array_equal(known, self.keys.slots.used()))
+        numbered(last[known], self.slots)
+        need(bool((self.nodes[0, last[known]] == -1).all()) and len(np.unique(last[known])) == len(known))
 
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> Beginnings:

@@ -28,7 +28,9 @@ from transom.kernels.keys import encode_keys
 from transom.kernels.negative.events import Changes, time_order
 from transom.kernels.negative.join_keys import chains, key_hashes, key_nulls
 from transom.kernels.negative.match import BEFORE, CHAIN, COUNT, HASH, Chains
-from transom.kernels.row_store import RowStore
+from transom.kernels.row_store import RowStore, TextColumn
+from transom.kernels.sound import belong, listed
+from transom.state.checks import need, within
 
 LEAST = 64
 
@@ -42,6 +44,21 @@ class CountedRows:
     values: KeyIndex = field(default_factory=KeyIndex)
     head: Int64s = field(default_factory=lambda: np.full(2 * LEAST, -1, dtype=np.int64))
     entries: Int64s = field(default_factory=lambda: np.zeros((LEAST, 4), dtype=np.int64))
+
+    def check(self) -> None:
+        high = self.values.slots.high
+        need(
+            high <= len(self.entries) <= self.rows.capacity
+            and len(self.head) & (len(self.head) - 1) == 0 < len(self.head)
+        )
+        need(not self.keyed or isinstance(self.rows.columns[-1], TextColumn))
+        within(self.entries[:, COUNT], 1 << 40)
+        linked = listed(self.head, self.entries[:, CHAIN], len(self.entries), self.entries[:, BEFORE])
+        used = np.zeros(len(self.entries), dtype=np.bool_)
+        used[self.values.slots.used()] = True
+        need(bool((linked == used).all() and ((self.entries[:, COUNT] > 0) == used).all()))
+        buckets = self.entries[:, HASH] & (len(self.head) - 1)
+        need(bool(belong(self.head, np.arange(len(self.head)), np.ascontiguousarray(self.entries[:, CHAIN]), buckets)))
 
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> CountedRows:

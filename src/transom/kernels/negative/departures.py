@@ -27,6 +27,7 @@ from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
+from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 
@@ -37,6 +38,10 @@ class DeparturesState:
     rows: RowStore
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check(self) -> None:
+        need(self.rows.capacity >= self.slots.high)
+        self.lifetimes.check_slots(self.slots.mask())
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from transom.kernels.jit import jit
 from transom.kernels.negative.events import Changes, time_order
 from transom.kernels.negative.join_keys import chains, key_hashes, key_nulls
 from transom.kernels.negative.match import CHAIN, HASH, Chains
-from transom.kernels.row_store import RowStore
+from transom.kernels.row_store import RowStore, TextColumn
+from transom.kernels.sound import ring, ring_chains
+from transom.state.checks import need
 
 LEAST = 64
 
@@ -43,6 +45,12 @@ class NegativeRing:
     newest: int = 0
     head: Int64s = field(default_factory=lambda: np.full(2 * LEAST, -1, dtype=np.int64))
     entries: Int64s = field(default_factory=lambda: np.zeros((LEAST, 2), dtype=np.int64))
+
+    def check(self) -> None:
+        ring(self.oldest, self.newest, len(self.entries), self.mask)
+        need(self.rows.capacity == len(self.entries))
+        need(not self.keyed or isinstance(self.rows.columns[-1], TextColumn))
+        ring_chains(self.oldest, self.newest, self.mask, self.head, self.entries[:, CHAIN])
 
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> NegativeRing:

@@ -25,6 +25,7 @@ from transom.core.delta import Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step
 from transom.kernels.window.range import end_after
+from transom.state.checks import need
 
 
 @dataclass
@@ -35,6 +36,9 @@ class AliveBatch:
     t: Int64s
     first: int = 0
 
+    def check(self) -> None:
+        need(self.t.dtype == np.int64 and self.t.shape == (len(self.values),) and 0 <= self.first < len(self.t))
+
 
 @dataclass
 class NegativeWindowState:
@@ -42,6 +46,9 @@ class NegativeWindowState:
 
     alive: int = 0
     batches: list[AliveBatch] = field(default_factory=list)
+
+    def check(self) -> None:
+        need(self.alive == sum(len(batch.t) - batch.first for batch in self.batches))
 
     def append(self, rows: StreamDelta) -> None:
         if len(rows):

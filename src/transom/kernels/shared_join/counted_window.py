@@ -25,6 +25,7 @@ from transom.core.delta import Delta, StreamDelta, forever, no_holders
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step
 from transom.kernels.window.range import end_after
+from transom.state.checks import need
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderQueue
 
@@ -36,6 +37,9 @@ class CountedWindowState:
     seen: int = 0
     open: HolderQueue = field(default_factory=HolderQueue)
     times: Fifo = field(default_factory=lambda: Fifo.of(1))
+
+    def check(self) -> None:
+        need(0 <= self.seen < 1 << 62 and len(self.times) >= len(self.open))
 
 
 @dataclass(frozen=True)

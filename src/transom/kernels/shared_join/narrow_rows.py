@@ -34,6 +34,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.window.range import end_after
+from transom.state.checks import rooms
 from transom.state.slots import SlotPool, grown
 
 BY_LEFT, BY_RIGHT, BY_TIME = range(3)
@@ -61,6 +62,15 @@ class NarrowRowsState:
     holder: Int64s = field(default_factory=no_int64s)
     sets: Int64s = field(default_factory=no_int64s)
     waiting: list[LifetimeSet] = field(default_factory=lambda: [LifetimeSet() for _ in range(3)])
+
+    def check(self) -> None:
+        rooms(self.slots.high, self.holder, self.sets)
+        for waiting in self.waiting:
+            waiting.check_slots(self.slots.mask())
+
+    def owned(self) -> list[Int64s]:
+        holders = self.holder[self.slots.used()]
+        return [holders[holders != NO_HOLDER]]
 
 
 @dataclass(frozen=True)

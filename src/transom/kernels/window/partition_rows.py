@@ -28,7 +28,9 @@ from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
+from transom.kernels.sound import lengths, listed_in_use, numbered
 from transom.kernels.window.range import end_after
+from transom.state.checks import need, rooms, within
 from transom.state.fifo import Fifo
 from transom.state.slots import SlotPool, grown
 
@@ -48,6 +50,26 @@ class PartitionRowsWindowState:
     nodes: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
     due: Fifo = field(default_factory=lambda: Fifo.of(3))
     serial: int = 0
+
+    def check(self) -> None:
+        high = self.keys.slots.high
+        rooms(high, self.lists)
+        rooms(self.node_slots.high, self.nodes)
+        known = self.keys.slots.used()
+        head, tail, length = self.lists[:, known]
+        within(length, self.node_slots.high + 1)
+        heads = np.where(length > 0, head, -1)
+        listed_in_use(heads, self.nodes[0], self.node_slots)
+        need(bool((lengths(heads, self.nodes[0]) == length).all()))
+        tails = tail[length > 0]
+        numbered(tails, self.node_slots)
+        need(bool((self.nodes[0, tails] == -1).all()) and len(np.unique(tails)) == len(tails))
+        within(self.due.column(1), self.nodes.shape[1])
+
+    def owned(self) -> list[Int64s]:
+        holders = self.nodes[1, self.node_slots.used()]
+        need(bool((holders >= -1).all()))  # -1: it has ended by time
+        return [holders[holders >= 0]]
 
 
 @dataclass(frozen=True)

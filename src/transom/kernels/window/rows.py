@@ -26,6 +26,7 @@ from transom.core.delta import Delta, Int64s, StreamDelta, forever, no_holders
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.window.range import end_after
+from transom.state.checks import need
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderQueue
 
@@ -36,6 +37,9 @@ class RowsWindowState:
 
     open: HolderQueue = field(default_factory=HolderQueue)
     times: Fifo = field(default_factory=lambda: Fifo.of(1))
+
+    def check(self) -> None:
+        need(len(self.times) in (0, len(self.open)))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from transom.core.delta import Delta, Int64s, StreamDelta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import OPEN_END, Step, open_rows
+from transom.state.checks import need, within
 from transom.state.fifo import Fifo
 
 
@@ -36,6 +37,14 @@ class SlideRowsWindowState:
     seen: int = 0
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     open: Fifo = field(default_factory=lambda: Fifo.of(2))
+
+    def check(self) -> None:
+        numbers = self.open.column(0)
+        need(0 <= self.seen < 1 << 62 and bool((numbers[1:] > numbers[:-1]).all()))
+        within(numbers, self.seen + 1, 1)
+
+    def owned(self) -> list[Int64s]:
+        return [self.open.column(1)]
 
 
 @dataclass(frozen=True)

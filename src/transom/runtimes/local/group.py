@@ -35,6 +35,7 @@ from transom.runtimes.local.intake import Intake, Reading
 from transom.runtimes.local.member import LocalMember
 from transom.runtimes.local.overload import overload_of
 from transom.state import codec
+from transom.state.checks import alike
 
 
 class LocalGroup:
@@ -237,12 +238,14 @@ class LocalGroup:
         saved: Any = codec.decode(data, (Reading,))
         if not isinstance(saved, dict) or set(saved.get("read", ())) != set(self._intake.readings):
             raise of_another_plan()
-        self.pipeline.restore(saved["group"].tobytes())
-        self._intake.go_on(saved["read"])
-        self._steps = saved["steps"]
-        for member, branch in zip(self.members, self.pipeline.branches, strict=True):
-            member.branch = branch
-            member.go_on(saved["parts"].get(member.name, [0]), saved["latest"].get(member.name))
+        with codec.restoring():
+            self.pipeline.restore(saved["group"].tobytes())
+            alike(dict.fromkeys(self._intake.readings, Reading()), saved["read"])
+            self._intake.go_on(saved["read"])
+            self._steps = int(saved["steps"])
+            for member, branch in zip(self.members, self.pipeline.branches, strict=True):
+                member.branch = branch
+                member.go_on(saved["parts"].get(member.name, [0]), saved["latest"].get(member.name))
 
 
 def _member(order: Order, asked: Sharable) -> Member:

@@ -34,6 +34,7 @@ from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.local.intake import Intake, Reading
 from transom.state import codec
+from transom.state.checks import alike
 
 
 class LocalQuery:
@@ -299,14 +300,16 @@ class LocalQuery:
         saved: Any = codec.decode(data, (Reading,))
         if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
             raise of_another_plan()
-        self._plan_as(saved.get("decisions", ""))
-        self.pipeline.restore(saved["pipeline"].tobytes())
-        self.abandon()
-        self._sink = self._side = None
-        self._intake.go_on(saved["readings"])
-        self._parts = [*saved["parts"], 0][:2]
-        self._latest, self._latest_is_new = saved["latest"], True
-        self._steps = saved["steps"]
+        with codec.restoring():
+            self._plan_as(saved.get("decisions", ""))
+            self.pipeline.restore(saved["pipeline"].tobytes())
+            self.abandon()
+            self._sink = self._side = None
+            alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
+            self._intake.go_on(saved["readings"])
+            self._parts[:] = [*map(int, saved["parts"]), 0][:2]
+            self._latest, self._latest_is_new = saved["latest"], True
+            self._steps = int(saved["steps"])
 
     def _plan_as(self, decisions: str) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""

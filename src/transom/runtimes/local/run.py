@@ -101,8 +101,9 @@ class LocalRun:
         saved = codec.decode(data, ())
         if not isinstance(saved, list) or len(saved) != len(self.units):
             raise of_another_plan()
-        for unit, part in zip(self.units, saved, strict=True):
-            unit.restore(part.tobytes())
+        with codec.restoring():
+            for unit, part in zip(self.units, saved, strict=True):
+                unit.restore(part.tobytes())
         return True
 
     def step(self) -> bool:

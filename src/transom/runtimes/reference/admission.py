@@ -76,7 +76,7 @@ def admit(rows: Sequence[Row], definition: StreamDefinition | TableDefinition, c
         t = clock.instant(row[at])
         if t is None:
             rejected += 1
-        elif greatest is not None and t < greatest - definition.time.bound:
+        elif greatest is not None and t < floor_to_tick(greatest - definition.time.bound, clock.tick):
             late += 1
         else:
             admitted.append(TimedRow(tuple(row), t))

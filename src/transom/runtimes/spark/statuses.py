@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
@@ -66,8 +66,18 @@ class Statuses:
 
     def recall(self, path: str) -> None:
         """What `keep` wrote. Nothing depends on it but what people are told, so a file that is gone is no loss."""
-        with suppress(OSError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as file:
-            self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
+        try:
+            with open(path, encoding="utf-8") as file:
+                self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
+            self.status()  # which looks at all of it
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # what it may say instead is anybody's guess
+            self._buckets = {}
+            raise CheckpointError(
+                f"'{path}' is damaged, which says how far the query had come: {error or type(error).__name__}",
+                remedy="restore it from a copy, or delete this file alone: only the counts of earlier runs are lost",
+            ) from None
 
     @property
     def upto(self) -> int | None:

@@ -1,0 +1,28 @@
+"""A checkpoint that was changed and sealed anew is refused, or runs on wrongly; it never ends the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.state.resealed import PLANS
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+TRIALS = 100 if NIGHTLY else 5
+CHILDREN = 2
+
+
+@pytest.mark.parametrize("child", range(CHILDREN))
+def test_a_resealed_state_is_refused_or_runs_on(child: int) -> None:
+    """Some trials of every plan; which ones does not depend on anything."""
+    names = list(PLANS)[child::CHILDREN]
+    command = [sys.executable, "-m", "tests.state.resealed", str(child), str(TRIALS), *names]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=3600 if NIGHTLY else 600, check=False)
+    assert ran.returncode == 0, f"{ran.stdout.splitlines()[-1:]}\n{ran.stderr[-4000:]}"
+    found = Counter(line.rpartition(": ")[2] for line in ran.stdout.splitlines())
+    assert sum(found.values()) == TRIALS * len(names)
+    assert found["refused"] > sum(found.values()) // 3, found
