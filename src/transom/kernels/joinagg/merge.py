@@ -103,13 +103,10 @@ class MergeAggregateKernel:
         need(len(state.floats) >= len(state.group) * self.spec.float_width)
         slots = pool.used()
         numbered(state.group[slots], state.totals.groups.slots)
-        entries = state.totals.entries
-        within(entries.used(), state.totals.entry_at.shape[1])
-        of_group = np.full(state.totals.entry_at.shape[1], -1, dtype=np.int64)
-        for at in state.at:
-            there = slots[at[slots] >= 0]
-            numbered(at[there], entries)
-            of_group[at[there]] = state.group[there]
+        need(bool(((state.at[:, slots] == slots) | (state.at[:, slots] == -1)).all()))
+        of_group = np.full(len(state.group), -1, dtype=np.int64)  # a row is the entry of its own number
+        of_group[slots] = state.group[slots]
+        within(slots, state.totals.entry_at.shape[1])
         state.totals.check_spec(self.spec, len(kept.input), of_group)
         state.lifetimes.check_slots(pool.mask())
 
