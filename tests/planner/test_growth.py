@@ -13,6 +13,7 @@ CREATE STREAM r (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connecto
 CREATE TABLE t (k INTEGER, name VARCHAR) WITH (connector = 'memory');
 CREATE TABLE c (ts TIMESTAMP, k INTEGER PRIMARY KEY, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
 CREATE SINK out WITH (connector = 'memory', emit = 'lifetimes');
+CREATE SINK latest WITH (connector = 'memory', emit = 'latest');
 """
 
 
@@ -36,7 +37,8 @@ def growing(query: str) -> list[tuple[str, tuple[str, ...]]]:
         ("RSTREAM(SELECT DISTINCT k FROM s)", ["distinct counting s", "rstream s"]),
         ("INSERT INTO out SELECT k FROM r EXCEPT SELECT k FROM s [NOW]", ["counting r"]),
         ("INSERT INTO out SELECT k FROM r [NOW] INTERSECT SELECT k FROM s", ["counting s"]),
-        ("SELECT k FROM s WHERE k > 1", ["the answer s"]),
+        ("INSERT INTO latest SELECT k FROM s WHERE k > 1", ["the answer s"]),
+        ("SELECT s.k FROM s JOIN c USING (k)", ["join lazy_hash s", "the answer s"]),
         ("SELECT COUNT(*) FROM ISTREAM(SELECT k FROM s [ROWS 3])", ["aggregate sliding s"]),
     ],
 )
@@ -54,6 +56,7 @@ def test_what_keeps_rows_that_never_end_grows(query: str, what: list[str]) -> No
         "SELECT COUNT(*) FROM t JOIN c USING (k)",
         "ISTREAM(SELECT name FROM s [NOW] JOIN t USING (k))",
         "INSERT INTO out SELECT k FROM s WHERE k > 1 UNION ALL SELECT k FROM r",
+        "SELECT k FROM s WHERE k > 1",
     ],
 )
 def test_what_forgets_or_keeps_nothing_does_not(query: str) -> None:

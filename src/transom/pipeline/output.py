@@ -35,7 +35,7 @@ class OutputWriter:
     def of(root: Operator, emit: str) -> OutputWriter:
         """For the rows of an operator; a stream has one form, whatever was asked for."""
         name = "stream" if isinstance(root.node, Stream) else emit
-        if name == "changes" and not root.open_ends and not root.negative:
+        if name == "changes" and root.ends_known:
             return OutputWriter(name, DirectChangesEmit(root.schema))
         return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))
 

@@ -2,9 +2,10 @@
 
 A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join, an
 aggregate, DISTINCT, a set operation and a stream of changes keep something for each row alive, so they grow with the
-stream, whatever a condition on times says; so does an answer that is written as changes or as its latest snapshot. A
-join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one row; tables, static or
-changing, are as large as what they stand for, and partitions (`PARTITION BY k ROWS n`) as many as their keys.
+stream, whatever a condition on times says; so does an answer that is written as its latest snapshot, or as changes of
+rows whose ends are not known when they come. A join with an input whose rows end has rows that end, and an aggregate
+without GROUP BY has one row; tables, static or changing, are as large as what they stand for, and partitions
+(`PARTITION BY k ROWS n`) as many as their keys.
 """
 
 from __future__ import annotations
@@ -55,9 +56,17 @@ def growing(root: Operator, emit: str) -> list[Growth]:
         if forever and operator.tactic.keeps != "nothing":
             found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever))
         known[id(operator)] = _rows(operator, below)
-    if isinstance(root.node, Relation) and known[id(root)].forever and emit != "lifetimes":
+    if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
         found.setdefault(Growth("the answer", known[id(root)].forever))
     return list(found)
+
+
+def _written_from_memory(root: Operator, emit: str) -> bool:
+    """Whether an answer in this form is made of the rows alive, those that never end among them.
+
+    Of rows that tell their end when they come, changes need those that will leave.
+    """
+    return emit == "latest" or (emit == "changes" and not root.ends_known)
 
 
 def _rows(operator: Operator, below: Sequence[_Rows]) -> _Rows:

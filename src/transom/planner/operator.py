@@ -84,6 +84,11 @@ class Operator(Structural):
     def kind(self) -> str:
         return type(self.node).__name__
 
+    @property
+    def ends_known(self) -> bool:
+        """Whether every row tells its end when it comes."""
+        return not self.open_ends and not self.negative
+
     def walk(self) -> Iterator[Operator]:
         """The operator and all below it, each once, children before parents."""
         seen: set[int] = set()
