@@ -12,6 +12,7 @@ from tests.planted.bugs_of_buckets import DOORS, EXCHANGES, STEPS
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
+from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
@@ -37,4 +38,5 @@ BUGS: Final = (
     *SHARING,
     *SLIDES,
     *STEPS,
+    *PROCESSES,
 )
