@@ -99,7 +99,7 @@ sys.stdin.read()
 
 
 def test_a_forked_process_neither_removes_a_folder_nor_keeps_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FORKING, tmp_path]
+    command = [sys.executable, "-c", FORKING, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
