@@ -14,6 +14,7 @@ from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
+from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_spark import SPARK
@@ -43,4 +44,5 @@ BUGS: Final = (
     *CHECKPOINTS,
     *FILES,
     *SPARK,
+    *PROCESSES,
 )

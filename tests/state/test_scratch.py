@@ -14,17 +14,21 @@ import pytest
 from transom.state.scratch import Scratch, sweep
 
 OWNER = """
-import os, sys, time
+import os, sys
 from transom.state.scratch import Scratch
 held = Scratch("test", sys.argv[1])
 open(os.path.join(held.path, "file"), "w").close()
 print(held.path, flush=True)
-time.sleep(600 if len(sys.argv) > 2 else 0)
+if len(sys.argv) > 2:
+    sys.stdin.read()
 """
 
 
 def owner(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", OWNER, folder, *arguments], stdout=subprocess.PIPE, text=True)
+    """It ends with our end of its standard input at the latest."""
+    return subprocess.Popen(
+        [sys.executable, "-c", OWNER, folder, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_a_folder_goes_with_its_work_or_its_process(tmp_path: Path) -> None:
@@ -83,22 +87,23 @@ def test_one_that_is_swept_before_it_is_locked_is_made_again(tmp_path: Path, mon
 
 
 FORKING = """
-import os, signal, sys, time
+import os, signal, sys
 from transom.state.scratch import Scratch
 held = Scratch("test", sys.argv[1])
 if os.fork():
     os.kill(os.getpid(), signal.SIGKILL)
 held.remove()
-print(os.getpid(), flush=True)
-time.sleep(600)
+print(flush=True)
+sys.stdin.read()
 """
 
 
 def test_a_forked_process_neither_removes_a_folder_nor_keeps_it(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", FORKING, tmp_path], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        child = int(process.stdout.readline())
-        assert process.wait() == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1
+    command = [sys.executable, "-c", FORKING, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert len(os.listdir(tmp_path)) == 1
         sweep(str(tmp_path))
-        os.kill(child, signal.SIGKILL)
-    assert os.listdir(tmp_path) == []
+        assert os.listdir(tmp_path) == []
