@@ -9,7 +9,10 @@ from transom.core.errors import RefusedError, TransomError
 from transom.core.structural import Structural
 from transom.cql.statements import parse_statements
 from transom.kernels.scalar import keep
+from transom.pipeline.build import operator_kernel
+from transom.plan.algebra import Aggregate
 from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.plan.expression import Call, ColumnRef, Literal
 from transom.planner.explain import explain_text
 from transom.planner.fingerprint import fingerprint
 from transom.planner.operator import Operator
@@ -54,6 +57,23 @@ def test_a_long_query_is_planned_and_explained(shape: str) -> None:
     root = planned(LONG[shape])
     assert len(explain_text(root)) > 100
     assert fingerprint(list(root.walk())) == fingerprint(list(root.walk()))
+
+
+def test_arguments_of_aggregates_are_found_by_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the kernels are built; they are compared with one another where hashes say so, not each with all others."""
+    (aggregate,) = [o for o in planned(LONG["aggregates"]).walk() if isinstance(o.node, Aggregate)]
+    compared = 0
+    equal = Structural.__eq__
+
+    def counted(self: Structural, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return equal(self, other)
+
+    for kind in (Call, ColumnRef, Literal):
+        monkeypatch.setattr(kind, "__eq__", counted)
+    operator_kernel(aggregate, tick=1)
+    assert compared < 100_000
 
 
 @pytest.mark.parametrize("word", ["AND", "OR"])

@@ -190,12 +190,10 @@ def _aggregate(
     node: Aggregate, schema: pa.Schema, kernel: type[AggregateKernel | NegativeAggregateKernel]
 ) -> tuple[Kernel, ...]:
     """A projection to the keys and arguments where they are not plain columns, then the aggregate."""
-    inner: list[Expression] = []
+    inner: dict[Expression, int] = {}
 
     def place(expression: Expression) -> int:
-        if expression not in inner:
-            inner.append(expression)
-        return inner.index(expression)
+        return inner.setdefault(expression, len(inner))
 
     keys = tuple(place(key) for key in node.keys)
     calls = tuple(
@@ -203,7 +201,7 @@ def _aggregate(
         for call in node.calls
     )
     if not inner:
-        inner.append(ColumnRef(0, node.input.schema[0].type, "any"))
+        place(ColumnRef(0, node.input.schema[0].type, "any"))
     types = tuple(expression.type for expression in inner)
     project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
     return project, kernel(keys, calls, schema, types)
