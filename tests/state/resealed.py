@@ -156,7 +156,7 @@ def resealed(data: bytes, drawn: random.Random) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch([pa.array(map(bytes, blobs), pa.large_binary())], schema=schema))
-    stream = sink.getvalue().to_pybytes()
+    stream: bytes = sink.getvalue().to_pybytes()
     return stream + codec._digest(stream)
 
 
