@@ -63,7 +63,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
     assert lines[-2].startswith("to go on from here: transom run ") and lines[-1] == f"ended by {number.name}"
     assert [name for name in os.listdir(temporary) if name.startswith("transom-")] == []
     (tmp_path / "data" / "s.csv").write_text(ROWS)
-    assert transom(*arguments).returncode == 0
+    assert transom(*arguments, "--end").returncode == 0
     assert sorted((tmp_path / "answers" / "out.csv").read_text().splitlines()) == sorted(ANSWER.splitlines())
 
 

@@ -30,6 +30,8 @@ def local_path(text: str | os.PathLike[str]) -> str:
     transom.core.errors.OptionError: 's3a://bucket/a.csv' cannot be reached: there is no file system 's3a' here
       write a plain path or a file:// URI, on a disk that all machines of a cluster share
     """
+    if not isinstance(text, str | os.PathLike):
+        raise OptionError(f"a path is a text, not {type(text).__name__}", remedy="write the path of a file or a folder")
     path = os.fspath(text)
     found = _SCHEME.match(path)
     if found is not None:
