@@ -97,7 +97,7 @@ DOORS: Final = (
     Bug(
         "silent_stream_waits_for_itself",
         "pipeline/doors.py",
-        "if other != name and other not in same]",
+        "if self.source_of[other] != source]",
         "if other != name]",
         "a silent stream that is read twice holds back all the others for ever",
     ),

@@ -36,10 +36,10 @@ CHECKPOINTS: Final = (
         "rows that come after --end are not read, and nobody is told",
     ),
     Bug(
-        "silence_begins_with_the_run",
-        "runtimes/local/intake.py",
-        "if now - (self._began if spoke is None else spoke) >= idle:",
-        "if now - self._began >= idle:",
-        "a stream that fell silent long ago holds every scheduled run back anew",
+        "silence_begins_with_every_look",
+        "pipeline/doors.py",
+        "if came or source not in self.state.spoke:",
+        "if came or source:",
+        "a stream that fell silent long ago holds the others back for ever",
     ),
 )

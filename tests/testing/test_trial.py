@@ -82,6 +82,16 @@ def test_the_clock_leaves_idle_streams_behind() -> None:
     trial.answer().expect("1 1 \n 2 2 \n 5 5 \n 5 6")
 
 
+def test_silence_lasts_over_a_restart() -> None:
+    trial = Trial(TWO)
+    trial.send("a", "1 1")
+    trial.send("b", "1 1 \n 9 9")
+    trial.advance("6 seconds")
+    trial.restart()
+    trial.advance("4 seconds")
+    assert trial.progress() == "9"
+
+
 def test_a_stream_that_speaks_is_not_idle() -> None:
     trial = Trial(TWO, {"a": "1 1", "b": "5 5"})
     trial.advance("6 seconds")

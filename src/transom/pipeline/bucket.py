@@ -80,7 +80,7 @@ class Bucket:
             for name in mine:
                 inputs[name] = Input(definition, layout.tick, layout.origin)
                 self.source_of[name] = source
-        self.doors = Doors(inputs, layout.tick, layout.origin)
+        self.doors = Doors(inputs, layout.tick, layout.origin, self.source_of)
         self.state = self.start()
 
     def start(self) -> BucketState:
@@ -254,21 +254,13 @@ class Bucket:
         return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
 
     def _note_time(self, seen: Sequence[CargoPart]) -> None:
-        """Streams that have been silent for their idle time do not hold back the others."""
+        """What time it was when the inputs were read."""
         now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
         if now is None:
             return
-        spoke = self.doors.state.spoke
-        for source in {self.source_of[name] for name in self.doors.inputs}:
-            came = any(p.about["rows_in"] for p in seen if p.about["source"] == source)
-            if came or source not in spoke:
-                spoke[source] = now
-        for name, entry in self.doors.inputs.items():
-            idle = entry.definition.idle
-            if idle is not None and now - spoke[self.source_of[name]] >= idle:
-                self.doors.fall_idle(
-                    name, [other for other, of in self.source_of.items() if of == self.source_of[name]]
-                )
+        for source in set(self.source_of.values()):
+            self.doors.hear(source, now, any(p.about["rows_in"] for p in seen if p.about["source"] == source))
+        self.doors.leave_idle_behind(now)
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]

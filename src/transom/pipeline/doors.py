@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,8 @@ from transom.state.checks import alike, need
 class DoorsState:
     """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival.
 
-    Where rows are read by others, `spoke` is when an input last brought some, and `seen` what was counted there of it:
-    rows, late ones, rejected ones, and whether it has ended.
+    `spoke` is when a source last brought something, by the clock on the wall. Where rows are read by others, `seen` is
+    what was counted there of it: rows, late ones, rejected ones, and whether it has ended.
     """
 
     inputs: dict[str, InputState]
@@ -51,8 +52,17 @@ def came_after_the_end(what: str) -> CheckpointError:
 
 
 class Doors:
-    def __init__(self, inputs: Mapping[str, Input], tick: int, origin: int | None) -> None:
+    """`source_of` tells which inputs are of one source, where an input is not one by itself."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Input],
+        tick: int,
+        origin: int | None,
+        source_of: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.inputs = dict(inputs)
+        self.source_of = {name: source_of.get(name, name) for name in inputs}
         self.tick = tick
         self.origin = origin
         self.state = self.start()
@@ -99,12 +109,29 @@ class Doors:
         """The input whose watermark is the progress."""
         return min(self.inputs, key=self.watermark, default=None)
 
-    def fall_idle(self, name: str, same: Collection[str] = ()) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached.
+    def hear(self, source: str, now: int, came: bool) -> None:
+        """Somebody has looked whether a source has more; if something `came`, its silence begins anew."""
+        if came or source not in self.state.spoke:
+            self.state.spoke[source] = now
 
-        `same` are further doors of that stream.
+    def leave_idle_behind(self, now: int, silent: Collection[str] | None = None) -> bool:
+        """Streams that have been silent for their idle time do not hold back the others; whether any did before.
+
+        Only `silent` sources, if they are named: nobody is silent who has not been listened to.
         """
-        others = [self.watermark(other) for other in self.inputs if other != name and other not in same]
+        moved = False
+        for name, entry in self.inputs.items():
+            idle, source = entry.definition.idle, self.source_of[name]
+            if idle is None or (silent is not None and source not in silent):
+                continue
+            if now - self.state.spoke.get(source, now) >= idle:
+                moved = self.fall_idle(name) or moved
+        return moved
+
+    def fall_idle(self, name: str) -> bool:
+        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
+        source = self.source_of[name]
+        others = [self.watermark(other) for other in self.inputs if self.source_of[other] != source]
         reached = min(others, default=BEGINNING)
         if FOREVER > reached > self.watermark(name):
             self.state.inputs[name].raised = reached

@@ -25,7 +25,8 @@ class FedQuery:
         self._clock, self._times = clock, times
         self.pipeline = Pipeline(self._root, self._catalogue)
         self.missing = set(self.pipeline.statics)
-        self._spoke = dict.fromkeys(self.pipeline.inputs, clock.now())
+        for name in self.pipeline.inputs:
+            self.pipeline.doors.hear(name, clock.now(), came=False)
         self._changes: list[tuple[int, int, Row]] = []
         self._refused: list[str] = []
 
@@ -41,8 +42,7 @@ class FedQuery:
             if self.pipeline.state.doors.inputs[name].ended:
                 raise SourceError(f"'{definition.name}' has ended", remedy="send its rows before end()")
             self._note(name, self.pipeline.push(name, batch, self._clock.now()))
-            if len(batch):
-                self._spoke[name] = self._clock.now()
+            self.pipeline.doors.hear(name, self._clock.now(), came=len(batch) > 0)
         self.go_on()
 
     def end(self, names: list[str]) -> None:
@@ -54,7 +54,7 @@ class FedQuery:
     def go_on(self) -> None:
         if self.missing:
             return
-        while self._leave_idle_behind():
+        while self.pipeline.doors.leave_idle_behind(self._clock.now()):
             pass
         output, refused = self.pipeline.advance()
         for name, rows in refused.items():
@@ -69,7 +69,6 @@ class FedQuery:
         self.pipeline.close()
         self.pipeline = Pipeline(self._root, self._catalogue)
         self.pipeline.restore(saved)
-        self._spoke = dict.fromkeys(self.pipeline.inputs, self._clock.now())
 
     def answer(self) -> Answer:
         stream = self.pipeline.emit_name == "stream"
@@ -83,15 +82,6 @@ class FedQuery:
                 f"the rows of the table '{self._definition(name).name}' are not given",
                 remedy="give them before anything else arrives; '' if it has none",
             )
-
-    def _leave_idle_behind(self) -> bool:
-        moved = False
-        for name, spoke in self._spoke.items():
-            idle = self._definition(name).idle
-            ended = self.pipeline.state.doors.inputs[name].ended
-            if idle is not None and self._clock.now() - spoke >= idle and not ended:
-                moved = self.pipeline.fall_idle(name) or moved
-        return moved
 
     def _take(self, rows: pa.RecordBatch) -> None:
         if self.pipeline.emit_name == "stream":

@@ -30,14 +30,13 @@ Refuse = Callable[[pa.RecordBatch], None]
 class Reading:
     """How far an input has been read, and why rows of it were refused. `complete`: there is nothing more to come.
 
-    `over`: the source itself said so. `spoke` is when it last brought something, by the clock on the wall.
+    `over`: the source itself said so.
     """
 
     position: Position = field(default_factory=lambda: START)
     reads: int = 0
     complete: bool = False
     over: bool = False
-    spoke: int | None = None
     reasons: dict[str, int] = field(default_factory=dict)
 
 
@@ -64,7 +63,6 @@ class Intake:
         self._rows = rows
         self._ending = ending
         self._clock = clock
-        self._began = clock.now()
         self._look_again: dict[str, int] = {}
 
     @property
@@ -113,8 +111,8 @@ class Intake:
         if len(batch.rows):
             self.note(name, pipeline.push(name, batch.rows, self._clock.now()))
         came = bool(len(batch.rows) or len(batch.rejected))
-        if came or reading.spoke is None:
-            reading.spoke = self._clock.now()
+        if not self._is_static(name):
+            pipeline.doors.hear(name, self._clock.now(), came)
         if not batch.ended:
             return True
         if self._may_grow(name) and not batch.over:
@@ -125,17 +123,9 @@ class Intake:
         return True
 
     def leave_idle_behind(self, pipeline: Pipeline) -> None:
-        """Streams that have been silent for their idle time do not hold back the others.
-
-        Silence lasts from one run to the next; but nobody is silent who has not been listened to.
-        """
+        """Of the streams that have been read to their present end, those that are silent for their idle time."""
         now = self._clock.now()
-        for name, definition in self.definitions.items():
-            idle, spoke = definition.idle, self.readings[name].spoke
-            if idle is None or self._is_static(name) or self._look_again.get(name, now) <= now:
-                continue
-            if now - (self._began if spoke is None else spoke) >= idle:
-                pipeline.fall_idle(name)
+        pipeline.doors.leave_idle_behind(now, [name for name, again in self._look_again.items() if again > now])
 
     def note(self, name: str, refused: Refused | None) -> None:
         """Rows that the pipeline did not take."""
