@@ -167,8 +167,8 @@ PROGRESS: Final = (
     Bug(
         "silent_stream_runs_ahead",
         "pipeline/doors.py",
-        "reached = min(others, default=BEGINNING)",
-        "reached = max(others, default=BEGINNING)",
+        "reached = min(map(self.watermark, lively or others), default=BEGINNING)",
+        "reached = max(map(self.watermark, lively or others), default=BEGINNING)",
         "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
     ),
     Bug(

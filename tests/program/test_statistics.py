@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from transom.connectors.memory import MemorySource
-from transom.connectors.source import Position, Source, SourceBatch
+from transom.connectors.source import Growing, Position, Source, SourceBatch
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.multiway import MultiwayJoin
@@ -115,7 +115,7 @@ def test_streams_of_another_time_are_taken_to_begin_together() -> None:
 
 
 class Broken:
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         raise OSError("gone")
 
 

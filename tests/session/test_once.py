@@ -105,12 +105,6 @@ def test_a_table_that_never_changes_does_not_grow(tmp_path: Path) -> None:
         assemble(tmp_path, text=text)
 
 
-def test_a_line_that_is_being_written_waits_for_the_next_run_or_the_end(tmp_path: Path) -> None:
-    write(tmp_path, 0, end="")
-    assert [one.rows_in for one in run(tmp_path).inputs] == [9, 9]
-    assert [one.rows_in for one in run(tmp_path, end=True).inputs] == [10, 10]
-
-
 def test_the_rows_of_a_generator_have_an_end_of_their_own(tmp_path: Path) -> None:
     text = """CREATE STREAM a (ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'generator', rows = 9);
         CREATE SINK out WITH (connector = 'files', path = '{folder}/{out}', format = 'csv', emit = '{emit}');
@@ -178,3 +172,58 @@ def test_start_ends_as_it_is_told(tmp_path: Path) -> None:
     assert started(5, end=True) == (True, [{"n": 5}])
     with pytest.raises(CheckpointError, match="stream 's' has ended"):
         started(6)
+
+
+def test_files_without_a_last_line_end_lose_no_row(tmp_path: Path) -> None:
+    """What is there now is complete, so the watermark does not go on without the last line of a file."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for number in range(4):
+        write(whole, number, end="")
+    unbroken = run(whole, checkpoint=None)
+    for number in range(0, 4, 2):
+        write(parts, number, end="")
+        write(parts, number + 1, end="")
+        assert run(parts).inputs[0].rows_in == 10 * (number + 2)
+    assert run(parts, end=True).inputs == unbroken.inputs
+    assert sorted(rows(parts / "out")) == sorted(rows(whole / "out"))
+
+
+SHARED = """
+SET sharing = 'on';
+CREATE STREAM a (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+    WITH (connector = 'files', path = '{folder}/a', format = 'csv');
+CREATE STREAM b (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts)
+    WITH (connector = 'files', path = '{folder}/b', format = 'csv');
+"""
+
+
+def shared(*names: str) -> str:
+    one = (
+        "CREATE SINK {0} WITH (connector = 'files', path = '{{folder}}/{0}', format = 'csv');"
+        "INSERT INTO {0} SELECT a.k FROM a [RANGE {1} SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k;"
+    )
+    return SHARED + "".join(one.format(name, 2 + len(name)) for name in names)
+
+
+def test_a_query_that_left_and_comes_back_has_its_parts(tmp_path: Path) -> None:
+    """The log says nothing of it any more, so nothing that it has written is taken away."""
+    for number, names in enumerate([("x", "y", "zz"), ("x", "y")]):
+        write(tmp_path, number)
+        assemble(tmp_path, text=shared(*names)).run()
+    written = rows(tmp_path / "zz")
+    assert written
+    write(tmp_path, 2)
+    with pytest.raises(SinkError, match="no log of it"):
+        assemble(tmp_path, text=shared("x", "y", "zz")).run()
+    assert rows(tmp_path / "zz") == written
+
+
+def test_a_file_that_has_the_answer_of_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    write(tmp_path, 0)
+    run(tmp_path, out="out.csv")
+    run(tmp_path, out="out.csv", checkpoint=None)
+    told = rows(tmp_path / "out.csv")
+    write(tmp_path, 1)
+    with pytest.raises(SinkError, match="another run"):
+        run(tmp_path, out="out.csv")
+    assert rows(tmp_path / "out.csv") == told

@@ -82,6 +82,22 @@ def test_the_clock_leaves_idle_streams_behind() -> None:
     trial.answer().expect("1 1 \n 2 2 \n 5 5 \n 5 6")
 
 
+def test_silent_streams_do_not_wait_for_each_other() -> None:
+    three = TWO.replace("'memory');", "'memory', idle = '10 SECONDS');").replace(
+        "ISTREAM(",
+        "CREATE STREAM c (ts TIMESTAMP, x INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');\nISTREAM(",
+    )
+    trial = Trial(three.replace("FROM b [NOW]", "FROM b [NOW] UNION ALL SELECT x FROM c [NOW]"))
+    trial.send("a", "10 1")
+    trial.send("b", "20 2")
+    trial.send("c", "30 3")
+    trial.advance("6 seconds")
+    trial.send("c", "74 4")
+    trial.advance("4 seconds")
+    assert trial.progress() == "74"
+    trial.answer().expect("10 1 \n 20 2 \n 30 3")
+
+
 def test_silence_lasts_over_a_restart() -> None:
     trial = Trial(TWO)
     trial.send("a", "1 1")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -68,8 +68,12 @@ class FileTarget:
         """Where a snapshot goes: the path itself, or `latest` in the folder."""
         return self.file or os.path.join(self.folder, f"latest.{self.properties.format}")
 
-    def gather(self, folder: str, parts: Sequence[str], *, behind: bool) -> None:
-        """Makes one file of the parts in a folder, which is gone then; `behind` the rows that are in it already."""
+    def gather(self, folder: str, parts: Sequence[str], *, behind: bool, run: str | None) -> None:
+        """Makes one file of the parts in a folder, which is gone then; `behind` the rows that are in it already.
+
+        Whose rows it has, if that run is to be known again, is written beside it first: should that be all that
+        happens, the run before is refused.
+        """
         file = self.file
         assert file is not None
         done = hidden(file, ".done")
@@ -78,7 +82,18 @@ class FileTarget:
             for part in ([file] if behind else []) + [os.path.join(folder, part) for part in parts]:
                 append_part(writer, part)
 
-        self._write_whole(file, fill, before=lambda: os.replace(folder, done))
+        def before() -> None:
+            if run is None:
+                with suppress(FileNotFoundError):
+                    os.unlink(hidden(file, ".run"))
+            else:
+                with open(hidden(file, ".run"), "w", encoding="utf-8") as mark:
+                    mark.write(run)
+                    mark.flush()
+                    os.fsync(mark.fileno())
+            os.replace(folder, done)
+
+        self._write_whole(file, fill, before)
         with self.errors():
             shutil.rmtree(done)
 
@@ -94,6 +109,20 @@ class FileTarget:
             if known and os.path.isfile(whole):
                 show_file(whole, self.file)
             shutil.rmtree(done)
+
+    def refuse_another(self, run: str | None) -> None:
+        """A run that goes on behind the rows in its file must find its own."""
+        assert self.file is not None
+        try:
+            with open(hidden(self.file, ".run"), encoding="utf-8") as mark:
+                known = mark.read(1024)
+        except (FileNotFoundError, UnicodeDecodeError):
+            known = ""
+        if run is not None and known != run:
+            raise SinkError(
+                f"'{show(self.properties.path)}' has the answer of another run by now, and this run cannot go on",
+                remedy="put the file back as it was, or start the query anew, with another file",
+            )
 
     def miss_file(self, parts: int) -> SinkError:
         return SinkError(

@@ -21,7 +21,7 @@ from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups,
 from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import read_file_properties
 from transom.connectors.recognise import mark_of_parquet, read_entry, refuse_another
-from transom.connectors.source import Chunk, Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.source import Chunk, Growing, Position, Rejected, SourceBatch, rejected_batch
 from transom.connectors.text_rows import read_text, read_text_piece, refuse_replaced
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
@@ -63,7 +63,7 @@ class FileSource:
         self._scan: TextScan | None = None  # the file in which the last reach stopped
         self._footers = Footers(self._declared)
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         """See `Source.read`. A batch may be shorter than asked for where rows are large."""
         if max_rows < 1:
             raise ValueError("max_rows must be at least 1")
@@ -73,13 +73,13 @@ class FileSource:
         rejected: list[Rejected] = []
         left, size = max_rows, 0
         ended = True
-        for file in self._files_to_read(files, current, growing):
+        for file in self._files_to_read(files, current, bool(growing)):
             if left <= 0 or size >= BLOCK_BYTES:
                 ended = False
                 break
             finished = False
             while not finished and left > 0 and size < BLOCK_BYTES:
-                chunk = self._read_chunk(file, files.get(file.name), left, growing)
+                chunk = self._read_chunk(file, files.get(file.name), left, growing is True)
                 if chunk.at is not None:
                     files = {**files, file.name: chunk.at}
                 batches.append(chunk.rows)
@@ -92,7 +92,7 @@ class FileSource:
         return SourceBatch(self._rows(batches), rejected_batch(rejected), after, ended and current is None)
 
     def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
     ) -> Reach:
         """See `PiecewiseSource.reach`. A file counts towards `max_files` when something of it is read."""
         if any(most is not None and most < 1 for most in (max_rows, max_files)):
@@ -103,11 +103,11 @@ class FileSource:
         files_left = sys.maxsize if max_files is None else max_files
         pieces: list[Piece] = []
         ended = True
-        for file in self._files_to_read(before, current, growing):
+        for file in self._files_to_read(before, current, bool(growing)):
             if not rows_left or not files_left:
                 ended = False
                 break
-            found, at, finished = self._reach_in(file, before.get(file.name), rows_left, growing)
+            found, at, finished = self._reach_in(file, before.get(file.name), rows_left, growing is True)
             if at is not None:
                 files[file.name] = at
             pieces += found

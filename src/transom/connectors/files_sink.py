@@ -42,6 +42,7 @@ class FileSink:
         self._target = FileTarget.of(properties, schema, within)
         self._folder = self._target.folder
         self._parts = parts or 0
+        self._run = run
         self._writer: PartWriter | None = None
         self._prepared: str | None = None
         self._replaced = False
@@ -56,8 +57,10 @@ class FileSink:
             # After the end of a run the parts are gone, and their rows are in the file.
             first = self._restore()
             self._in_file = 0 if file is None else first
-            if self._in_file and file is not None and not os.path.isfile(file):
-                raise self._target.miss_file(self._parts)
+            if self._in_file and file is not None:
+                if not os.path.isfile(file):
+                    raise self._target.miss_file(self._parts)
+                self._target.refuse_another(run)
 
     @property
     def parts(self) -> int:
@@ -121,11 +124,12 @@ class FileSink:
                 shutil.rmtree(self._folder)
         else:
             parts = [self._name(number) for number in range(self._in_file, self._parts)]
-            self._target.gather(self._folder, parts, behind=self._in_file > 0)
+            self._target.gather(self._folder, parts, behind=self._in_file > 0, run=self._run)
 
     def _restore(self) -> int:
         """Shows what was prepared and is committed; the number of the first part that is there, or of the next."""
-        ready = {name: number for name, number in self._marked.prepared().items() if number < self._parts}
+        prepared = self._marked.prepared().items()
+        ready = [name for name, number in prepared if number < self._parts and name == f".{self._name(number)}.new"]
         if ready:
             self._marked.clear(kept=ready)
         for name in ready:

@@ -30,7 +30,7 @@ from transom.connectors.conform import fold, place_of
 from transom.connectors.fit import fit
 from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import refuse_unknown
-from transom.connectors.source import Position, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position, SourceBatch, rejected_batch
 from transom.core.delta import Int64s
 from transom.core.errors import OptionError
 from transom.core.schema import TIMESTAMP, VARCHAR, Schema
@@ -78,23 +78,23 @@ class GeneratorSource:
         self._bounded = "rows" in properties
         self._rules = _rules(columns, rules, (self._time, None if stamped is None else place_of(columns, stamped)))
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         if max_rows < 1:
             raise ValueError("max_rows must be at least 1")
-        at, after = self._next(position, max_rows, growing)
+        at, after = self._next(position, max_rows, bool(growing))
         rows = self._make(np.arange(at, after["rows"], dtype=np.int64))
-        return SourceBatch(rows, rejected_batch([]), after, *self._ends(at, after["rows"], growing))
+        return SourceBatch(rows, rejected_batch([]), after, *self._ends(at, after["rows"], bool(growing)))
 
     def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
     ) -> Reach:
         """See `PiecewiseSource.reach`; there are no files. Of endless rows, some are as many as there are."""
         if max_rows is not None and max_rows < 1:
             raise ValueError("max_rows must be at least 1")
         some = _SOME_ROWS if self._rows > _SOME_ROWS and not self._bounded else self._rows
-        at, after = self._next(position, some if max_rows is None else max_rows, growing)
+        at, after = self._next(position, some if max_rows is None else max_rows, bool(growing))
         pieces = (Piece("generator", at, after["rows"] - at),) if after["rows"] > at else ()
-        return Reach(after, pieces, *self._ends(at, after["rows"], growing))
+        return Reach(after, pieces, *self._ends(at, after["rows"], bool(growing)))
 
     def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
         """See `PiecewiseSource.read_piece`."""

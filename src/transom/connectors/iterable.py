@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from transom.connectors.arrow_input import is_batches, table_of, values_of
 from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
-from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position, Rejected, SourceBatch, rejected_batch
 from transom.core.errors import SourceError, TransomError
 from transom.core.schema import Schema
 
@@ -93,7 +93,7 @@ class IterableSource:
         self._left: pa.RecordBatch | None = None
         self._pending: Any = None
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         if max_rows < 1:
             raise ValueError("max_rows must be at least 1")
         self._go_to(int(position.get("rows", 0)), max_rows)

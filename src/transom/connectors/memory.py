@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
-from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position, Rejected, SourceBatch, rejected_batch
 from transom.core.schema import Schema
 
 
@@ -32,7 +32,7 @@ class MemorySource:
         self._pieces.append(columns)
         self._starts.append(self._starts[-1] + len(batch))
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         if max_rows < 1:
             raise ValueError("max_rows must be at least 1")
         at = start = int(position.get("rows", 0))

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from transom.connectors.source import Position, Rejected
+from transom.connectors.source import Growing, Position, Rejected
 
 PIECE_RECORDS: Final = 1 << 16
 """A source cuts longer pieces at the first good place behind so many records."""
@@ -79,7 +79,7 @@ class PieceRows:
 
 class PiecewiseSource(Protocol):
     def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
     ) -> Reach:
         """How far the next batch goes, and the pieces to read. Positions are those of `Source.read`.
 

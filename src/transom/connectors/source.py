@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ Position = dict[str, Any]
 """Where to read on, as JSON can hold it. `{}` is the beginning. Never changed once handed out."""
 
 START: Final[Position] = {}
+
+Growing = bool | Literal["later"]
+"""Whether an input may have more at another time: while it is read (True), or only after this run ("later")."""
 
 REJECTED: Final = pa.schema([("position", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
 
@@ -51,10 +54,11 @@ class Chunk:
 
 
 class Source(Protocol):
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         """At most `max_rows` rows, rejected ones included, from `position` on.
 
-        With `growing` the end of the input may be in the middle of being written: an unfinished last line waits.
+        With `growing` there may be more at another time. True: it may be in the middle of being written, so an
+        unfinished last line waits. "later": after this run, so what is there now is complete.
         """
         ...
 

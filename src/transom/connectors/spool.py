@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from transom.connectors import conform
 from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
-from transom.connectors.source import Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position, Rejected, SourceBatch, rejected_batch
 from transom.core.errors import SourceError
 from transom.core.schema import Schema
 
@@ -153,7 +153,7 @@ class SpoolSource:
         self._mapped: tuple[str, pa.RecordBatch] | None = None  # the file that was read last
 
     def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: bool = False
+        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
     ) -> Reach:
         """See `PiecewiseSource.reach`. While the spool is open only one that follows it is told that it has ended."""
         if any(most is not None and most < 1 for most in (max_rows, max_files)):
@@ -172,7 +172,7 @@ class SpoolSource:
                 start = max(at, file.first)
                 pieces.append(Piece(file.name, start - file.first, min(stop, file.behind) - start))
         after = at + sum(piece.rows for piece in pieces)
-        ended = after == total and (closed or growing)
+        ended = after == total and (closed or bool(growing))
         return Reach({"rows": after}, tuple(pieces), ended, ended and closed)
 
     def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
@@ -191,7 +191,7 @@ class SpoolSource:
             rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in known.to_pylist()]
             yield PieceRows(pa.RecordBatch.from_pylist([], self._columns.arrow()), rejected)
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         """See `Source.read`."""
         reach = self.reach(position, max_rows=max_rows, growing=growing)
         chunks = [chunk for piece in reach.pieces for chunk in self.read_piece(piece)]

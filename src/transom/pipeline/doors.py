@@ -119,20 +119,25 @@ class Doors:
 
         Only `silent` sources, if they are named: nobody is silent who has not been listened to.
         """
-        moved = False
+        idle: list[str] = []
         for name, entry in self.inputs.items():
-            idle, source = entry.definition.idle, self.source_of[name]
-            if idle is None or (silent is not None and source not in silent):
+            longest, source = entry.definition.idle, self.source_of[name]
+            if longest is None or (silent is not None and source not in silent):
                 continue
-            if now - self.state.spoke.get(source, now) >= idle:
-                moved = self.fall_idle(name) or moved
-        return moved
+            if now - self.state.spoke.get(source, now) >= longest:
+                idle.append(name)
+        moved = [self.fall_idle(name, idle) for name in idle]
+        return any(moved)
 
-    def fall_idle(self, name: str) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
+    def fall_idle(self, name: str, idle: Collection[str] = ()) -> bool:
+        """A silent stream stops holding the others back: it is raised to the progress that they have reached.
+
+        Those that are `idle` as well are not waited for, unless all are.
+        """
         source = self.source_of[name]
-        others = [self.watermark(other) for other in self.inputs if self.source_of[other] != source]
-        reached = min(others, default=BEGINNING)
+        others = [other for other in self.inputs if self.source_of[other] != source]
+        lively = [other for other in others if other not in idle and not self.state.inputs[other].ended]
+        reached = min(map(self.watermark, lively or others), default=BEGINNING)
         if FOREVER > reached > self.watermark(name):
             self.state.inputs[name].raised = reached
             return True

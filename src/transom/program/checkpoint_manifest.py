@@ -176,7 +176,7 @@ def _input(definition: StreamDefinition | TableDefinition) -> Facts:
 def _properties(properties: Mapping[str, str]) -> Facts:
     """As they are written, but for paths: the same one may mean another place tomorrow."""
     return {
-        name: repr(os.path.abspath(local_path(text)) if name == "path" else text)
+        name: repr(os.path.realpath(local_path(text)) if name == "path" else text)
         for name, text in sorted(properties.items())
     }
 
@@ -192,7 +192,7 @@ def _options(options: Mapping[str, Any]) -> Facts:
         elif name == "origin" and value is not None:
             value = format_instant(value)
         elif name == "spill" and value is not None:
-            value = os.path.abspath(local_path(value))
+            value = os.path.realpath(local_path(value))
         found[name] = value
     return found
 
@@ -200,4 +200,4 @@ def _options(options: Mapping[str, Any]) -> Facts:
 def _side(order: Order) -> str | None:
     """Rows that are refused go to files, or are kept nowhere that lasts."""
     side = order.open_side
-    return repr(os.path.join(os.path.abspath(side.properties["path"]), "")) if isinstance(side, OpenFiles) else None
+    return repr(os.path.join(os.path.realpath(side.properties["path"]), "")) if isinstance(side, OpenFiles) else None

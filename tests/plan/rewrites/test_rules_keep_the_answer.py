@@ -21,6 +21,8 @@ from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import difference
 
 QUERIES = [
+    "SELECT a FROM (SELECT DISTINCT a, b, CAST(b AS DOUBLE) AS f FROM s [ROWS 4]) WHERE abs(f) > 0 AND 10 // b > 1",
+    "SELECT a FROM (SELECT a, b FROM s [PARTITION BY a ROWS 2]) WHERE b > 0 AND a <> 0 AND 10 // a > 1",
     *(f"SELECT a, b FROM s {window} WHERE {predicate}" for window, predicate in {**PASSES, **STAYS}.items()),
     "SELECT s.b, t.d FROM s [ROWS 4], t [RANGE 5 SECONDS], r WHERE s.a = t.a AND t.a = r.a AND s.b > 0 AND t.d < 3",
     "SELECT x FROM (SELECT a + b AS x, c FROM s [ROWS 5] WHERE c = 'x') WHERE x > 1",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.told_slides import ToldSlides
 from transom.cli.summary import summary
-from transom.connectors.source import Position, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position, SourceBatch, rejected_batch
 from transom.core.time import SECOND
 from transom.kernels.slide_join import labour
 from transom.plan.catalogue import Catalogue
@@ -48,7 +48,7 @@ class Arriving:
     clock: BusyClock
     batches: list[tuple[int, int]]
 
-    def read(self, position: Position, max_rows: int, *, growing: bool = False) -> SourceBatch:
+    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         done = position.get("done", 0)
         came = done < len(self.batches) and self.batches[done][0] <= self.clock.at
         size = self.batches[done][1] if came else 0

@@ -95,8 +95,8 @@ class AggregateState:
         rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links)
         need(all(array.shape[-1] == size for array in rows))
         of_groups = (
-            self.shown, self.mark, self.roots, self.counts, self.sum_hi, self.sum_lo, self.last_hi, self.last_lo,
-            self.last_n,
+            self.shown, self.mark, self.roots, self.counts, self.sum_top, self.sum_hi, self.sum_lo, self.last_top,
+            self.last_hi, self.last_lo, self.last_n,
         )  # fmt: skip
         need(all(array.shape[-1] == groups for array in of_groups))
         need(not self.mark.any())

@@ -99,7 +99,7 @@ class MergeAggregateKernel:
     def check(self, state: MergeAggregateState) -> None:
         kept, pool = state.kept, state.kept.slots
         kept.check_spec(self.extremes)
-        rooms(pool.high, state.group, state.rows, state.n, state.hi, state.lo, state.at)
+        rooms(pool.high, state.group, state.rows, state.n, state.top, state.hi, state.lo, state.at)
         need(len(state.floats) >= len(state.group) * self.spec.float_width)
         slots = pool.used()
         numbered(state.group[slots], state.totals.groups.slots)

@@ -71,7 +71,10 @@ class Totals:
     def check_spec(self, spec: JoinAggregateSpec, rows: int, of_group: Int64s) -> None:
         """`rows` is how many slots there are, and `of_group` the group of each entry of the heaps."""
         groups = len(self.rows)
-        by_group = (self.counts, self.sum_hi, self.sum_lo, self.last_hi, self.last_lo, self.last_n, self.roots)
+        by_group = (
+            self.counts, self.sum_top, self.sum_hi, self.sum_lo, self.last_top, self.last_hi, self.last_lo, self.last_n,
+            self.roots,
+        )  # fmt: skip
         need(self.groups.slots.high <= groups and all(array.shape[-1] == groups for array in by_group))
         need(len(self.shown) == len(self.mark) == groups and not self.mark.any())
         need(len(self.floats) >= groups * spec.float_width and (not spec.everything or not self.started or groups > 0))

@@ -10,6 +10,7 @@ that may tell -0.0 from 0.0 stays above: below it would see rows of which above 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -89,13 +90,11 @@ class _Pusher:
         if isinstance(node, SetOperation) and node.kind == "union" and node.all:
             return replace(node, left=self._push(node.left, parts), right=self._push(node.right, parts))
         if isinstance(node, Distinct | SetOperation):
-            above = tuple(part for part in parts if _tells_zeros_apart(part))
-            below = tuple(part for part in parts if not _tells_zeros_apart(part))
+            below, above = _parted(parts, lambda part: not _tells_zeros_apart(part))
             inputs = tuple(self._push(a_relation(child), below) for child in node.inputs)
             return _filtered(a_relation(node.with_inputs(inputs)), above)
         if isinstance(node, Window):
-            below = tuple(part for part in parts if passes(part, node.spec))
-            above = tuple(part for part in parts if not passes(part, node.spec))
+            below, above = _parted(parts, lambda part: passes(part, node.spec))
             stream = self.push_filters(node.input)
             predicate = conjunction(below)
             if predicate is not None:
@@ -131,6 +130,25 @@ def passes(predicate: Expression, window: WindowSpec) -> bool:
     if _tells_zeros_apart(predicate):
         return False
     return window.partition is not None and columns_of(predicate) <= set(window.partition)
+
+
+def _parted(
+    parts: tuple[Expression, ...], may_pass: Callable[[Expression], bool]
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    """Those that go below, and those that stay; behind one that stays also what may fail, since it may be the guard."""
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for part in parts:
+        goes = may_pass(part) and (not above or _never_fails(part))
+        (below if goes else above).append(part)
+    return tuple(below), tuple(above)
+
+
+def _never_fails(expression: Expression) -> bool:
+    """Comparisons of columns and constants; what else there is may overflow, divide by zero, or be no number."""
+    if isinstance(expression, Call) and expression.function not in (*_COMPARISONS, "and", "or", "not"):
+        return False
+    return all(_never_fails(child) for child in expression.children)
 
 
 def _tells_zeros_apart(expression: Expression) -> bool:

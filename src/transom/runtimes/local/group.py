@@ -245,7 +245,7 @@ class LocalGroup:
             self._steps = int(saved["steps"])
             for member, branch in zip(self.members, self.pipeline.branches, strict=True):
                 member.branch = branch
-                member.go_on(saved["parts"].get(member.name, [0]), saved["latest"].get(member.name))
+                member.go_on(saved["parts"].get(member.name), saved["latest"].get(member.name))
 
 
 def _member(order: Order, asked: Sharable) -> Member:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.connectors.source import START, Position, Source, SourceBatch
+from transom.connectors.source import START, Growing, Position, Source, SourceBatch
 from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
@@ -95,7 +95,7 @@ class Intake:
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
-        return self._sources[name].read(self.readings[name].position, self._rows, growing=self._may_grow(name))
+        return self._sources[name].read(self.readings[name].position, self._rows, growing=self._growing(name))
 
     def take(self, name: str, batch: SourceBatch, pipeline: Pipeline, stopwatch: Stopwatch | None) -> bool:
         """Whether there was something, or the input was seen to have ended."""
@@ -143,6 +143,9 @@ class Intake:
 
     def _may_grow(self, name: str) -> bool:
         return self._ending != "end" and not self._is_static(name)
+
+    def _growing(self, name: str) -> Growing:
+        return "later" if self._ending == "now" and self._may_grow(name) else self._may_grow(name)
 
     def _is_static(self, name: str) -> bool:
         return self.definitions[name].time is None

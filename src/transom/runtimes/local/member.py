@@ -83,11 +83,11 @@ class LocalMember:
         for sink in sinks:
             sink.commit()
 
-    def go_on(self, parts: Sequence[int], latest: pa.RecordBatch | None) -> None:
-        """From a checkpoint: the sinks have so many parts."""
+    def go_on(self, parts: Sequence[int] | None, latest: pa.RecordBatch | None) -> None:
+        """From a checkpoint: the sinks have so many parts; None where it does not know them."""
         self.abandon()
         self._sink = self._side = None
-        self.parts[:] = [*parts, 0][:2]
+        self.parts[:] = [None, None] if parts is None else [*parts, 0][:2]
         self.latest, self._latest_is_new = latest, True
 
     def close(self) -> None:

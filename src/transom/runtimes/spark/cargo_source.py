@@ -144,7 +144,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 at.get(name, {}),
                 max_rows=None if static else reading.max_rows,
                 max_files=None if static else reading.max_files,
-                growing=growing,
+                growing=growing and (reading.follow or "later"),
             )
             at[name] = reach.position
             if reach.pieces:

@@ -85,6 +85,7 @@ class BatchFiles:
         self._schema = schema
         self._snapshots = snapshots
         self._shown_before = planned > done
+        self._run = run
         self._marked: SinkFolder | None = None
         file = self._target.file
         with self._target.errors():
@@ -92,6 +93,8 @@ class BatchFiles:
                 refuse_lost(hidden(file or "", forgotten), run)
             self._target.finish_gathering(known=done > 0)
             self._folder, self._behind = self._place(done, planned, run)
+            if self._behind:
+                self._target.refuse_another(run)
             if snapshots and file is not None:
                 os.makedirs(os.path.dirname(file), exist_ok=True)
                 return
@@ -157,7 +160,7 @@ class BatchFiles:
         parts = marked.shown()
         in_order = sorted(parts, key=lambda name: parts[name])
         if in_order or not self._behind:
-            self._target.gather(self._folder, in_order, behind=self._behind)
+            self._target.gather(self._folder, in_order, behind=self._behind, run=self._run)
         else:
             shutil.rmtree(self._folder)
         if not self._behind:  # of a run that is forgotten, whose file has just been replaced
