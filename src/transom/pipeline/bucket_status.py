@@ -50,6 +50,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,
+        "wake": bucket.wake,
         "rows_out": state.rows_out,
     }
 

@@ -33,13 +33,14 @@ MOST_BYTES: Final = 16 << 20
 
 @dataclass
 class Stretch:
-    """What a task saw of one input."""
+    """What a task saw of one input. `at_end`: it had nothing more then; None: the run does not follow its inputs."""
 
     rows_in: int = 0
     late: int = 0
     rejected: int = 0
     greatest: int | None = None
     ended: bool = False
+    at_end: bool | None = None
     firsts: list[Int64s] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -61,9 +62,12 @@ class Packer:
             if definition.time is not None
         }
 
-    def hear_of(self, name: str) -> None:
-        """Tell of a source even if no row of it comes."""
-        self._stretches.setdefault(name, Stretch())
+    def hear_of(self, name: str, at_end: bool | None = None) -> None:
+        """Tell of a source even if no row of it comes; where a run follows its inputs, whether all of it was read.
+
+        Then time goes on by `now`, which must have been taken before anybody looked how far the source goes.
+        """
+        self._stretches.setdefault(name, Stretch()).at_end = at_end
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Parcel]:
         """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
@@ -79,7 +83,7 @@ class Packer:
             yield from self._send(name, batch, np.arange(first, stretch.rows_in, dtype=np.int64))
             return
         door = self._doors[name]
-        looked = door.look(batch, stretch.greatest, ordered=name not in self._layout.unordered)
+        looked = door.look(batch, stretch.greatest, ordered=name not in self._layout.unordered, now=self._now)
         if looked.greatest is not None:
             stretch.greatest = (
                 max(stretch.greatest, looked.greatest) if stretch.greatest is not None else looked.greatest
@@ -134,6 +138,7 @@ class Packer:
             "rejected": stretch.rejected,
             "greatest": stretch.greatest,
             "ended": stretch.ended,
+            "at_end": stretch.at_end,
             "reasons": stretch.reasons,
         }
         firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)

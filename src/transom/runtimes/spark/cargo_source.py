@@ -77,7 +77,10 @@ class Reading:
     def wants_time(self) -> bool:
         """Whether the clock on the wall matters to any input."""
         return any(
-            d.idle is not None or (isinstance(d, StreamDefinition) and d.arrival_time)
+            d.idle is not None
+            or d.heartbeat is not None
+            or d.ahead is not None
+            or (isinstance(d, StreamDefinition) and d.arrival_time)
             for d in self.layout.sources.values()
         )
 
@@ -104,10 +107,14 @@ class _CargoSource(DataSource):
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads: pieces of inputs in order, and the inputs that end with this batch."""
+    """What one task reads: pieces of inputs in order, and the inputs that end with this batch.
+
+    `at_end` are those that had nothing more when the clock said `now`, of a run that follows its inputs.
+    """
 
     sender: int
     now: int | None
+    at_end: tuple[str, ...] | None
     pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
     ended: tuple[str, ...]
 
@@ -135,7 +142,9 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         reading = self._reading
         reading.enter()
-        at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
+        # Before anybody looks: what comes later is not behind this clock.
+        now = time.time_ns() // 1000 if reading.wants_time else None
+        at, ended, at_end, pieces = dict(start["at"]), list(start["ended"]), [], {}
         for name in reading.names:
             if name in ended:
                 continue
@@ -149,6 +158,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             at[name] = reach.position
             if reach.pieces:
                 pieces[name] = [piece.packed() for piece in reach.pieces]
+            if reach.ended:
+                at_end.append(name)
             if reach.over or (reach.ended and not growing):
                 ended.append(name)
         ended += [name for name in reading.ending if name not in ended]
@@ -157,8 +168,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ticks = ticks or (start.get("now") or 0) < reading.tells_time_from
         if not pieces and ended == start["ended"] and not ticks:
             return start
-        now = time.time_ns() // 1000 if reading.wants_time else None
-        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+        told = {"now": now, "at_end": at_end if reading.follow else None}
+        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, **told}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading
@@ -172,10 +183,11 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        now = end.get("now")
-        found = [Stretch(i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
+        now, at_end = end.get("now"), end.get("at_end")
+        clock = now, None if at_end is None else tuple(at_end)
+        found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
-        return [*found, Stretch(len(found), now, last, ended)]
+        return [*found, Stretch(len(found), *clock, last, ended)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
@@ -192,7 +204,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         packer = Packer(self._reading.layout, stretch.sender, stretch.now)
         if stretch.now is not None and not stretch.sender:
             for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
-                packer.hear_of(name)
+                packer.hear_of(name, None if stretch.at_end is None else name in stretch.at_end)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:
