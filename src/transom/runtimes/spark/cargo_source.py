@@ -7,10 +7,11 @@ Spark logs, so a batch that is run again reads the very same records, whatever h
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,15 +24,20 @@ from transom.connectors.pieces import Piece, PiecewiseSource, split
 from transom.connectors.source import rejected_batch
 from transom.connectors.spool import SpoolSource
 from transom.pipeline.cargo import Parcel
-from transom.pipeline.layout import Layout
+from transom.pipeline.layout import Definition, Layout
 from transom.plan.catalogue import StreamDefinition
+from transom.program.alignment import Pace, read_by_need
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 LEAST_ROWS: Final = 1 << 16
 """A task that reads less than so many rows is not worth its start."""
+
+MOST_WAITING: Final = 8
+"""While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Reading:
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
     """Where paths begin: that of the program, which need not be that of its workers."""
+    feedback: str | None = None
+    """The folder in which the driver leaves what it knows of the batches that are done."""
     begin: dict[str, Any] | None = None
     """Where another streaming query has read to; None: the inputs are read from their beginning."""
 
@@ -63,10 +71,15 @@ class Reading:
         definition = self.layout.sources[name]
         if name not in self.spools:
             return open_piecewise(definition, self.layout.catalogue.within)
-        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+        stamped = _stamped(definition)
         time_column = None if definition.time is None else definition.time.column
         times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
         return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
+
+    def aligned(self, name: str) -> bool:
+        """Whether an input is read by need. One that is stamped on arrival is read when it comes, and a table whole."""
+        definition = self.layout.sources[name]
+        return definition.time is not None and not _stamped(definition)
 
     def enter(self) -> None:
         """Go where paths begin. On a machine that has no such folder only whole paths can be read."""
@@ -76,10 +89,11 @@ class Reading:
     @property
     def wants_time(self) -> bool:
         """Whether the clock on the wall matters to any input."""
-        return any(
-            d.idle is not None or (isinstance(d, StreamDefinition) and d.arrival_time)
-            for d in self.layout.sources.values()
-        )
+        return any(d.idle is not None or _stamped(d) for d in self.layout.sources.values())
+
+
+def _stamped(definition: Definition) -> bool:
+    return isinstance(definition, StreamDefinition) and definition.arrival_time
 
 
 def cargo_source(name: str, reading: Reading) -> type[DataSource]:
@@ -112,6 +126,15 @@ class Stretch(InputPartition):
     ended: tuple[str, ...]
 
 
+@dataclass
+class _Batch:
+    """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read."""
+
+    at: dict[str, Any]
+    ended: list[str]
+    pieces: dict[str, list[Any]] = field(default_factory=dict)
+
+
 class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -135,22 +158,21 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         reading = self._reading
         reading.enter()
-        at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
-        for name in reading.names:
-            if name in ended:
-                continue
-            static, growing = reading.layout.sources[name].time is None, name in reading.growing
-            reach = self._source(name).reach(
-                at.get(name, {}),
-                max_rows=None if static else reading.max_rows,
-                max_files=None if static else reading.max_files,
-                growing=growing and (reading.follow or "later"),
-            )
-            at[name] = reach.position
-            if reach.pieces:
-                pieces[name] = [piece.packed() for piece in reach.pieces]
-            if reach.over or (reach.ended and not growing):
-                ended.append(name)
+        batch = _Batch(dict(start["at"]), list(start["ended"]))
+        left = [name for name in reading.names if name not in batch.ended]
+        aligned = [name for name in left if reading.aligned(name)]
+        for name in left:
+            if name not in aligned:
+                self._read(name, reading.max_rows, batch)
+        paces = {} if reading.feedback is None else Feedback.read(reading.feedback).paces
+        most = reading.max_rows or sys.maxsize
+        read_by_need(
+            {name: paces.get(name, Pace()) for name in aligned},
+            most,
+            lambda name, rows: self._read(name, rows, batch),
+            MOST_WAITING * most if reading.follow else None,
+        )
+        at, ended, pieces = batch.at, batch.ended, batch.pieces
         ended += [name for name in reading.ending if name not in ended]
         ticks = reading.follow and reading.wants_time
         if reading.tells_time_from is not None and len(ended) < len(reading.layout.sources):
@@ -159,6 +181,23 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         now = time.time_ns() // 1000 if reading.wants_time else None
         return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> bool:
+        """Plan to read so many rows of an input in the batch; whether there was anything, or it was seen to end."""
+        reading = self._reading
+        static, growing = reading.layout.sources[name].time is None, name in reading.growing
+        reach = self._source(name).reach(
+            batch.at.get(name, {}),
+            max_rows=None if static else rows,
+            max_files=None if static else reading.max_files,
+            growing=growing and (reading.follow or "later"),
+        )
+        batch.at[name] = reach.position
+        if reach.pieces:
+            batch.pieces[name] = [piece.packed() for piece in reach.pieces]
+        if reach.over or (reach.ended and not growing):
+            batch.ended.append(name)
+        return bool(reach.pieces) or name in batch.ended
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading

@@ -33,6 +33,7 @@ from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSin
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
@@ -115,6 +116,7 @@ class SparkQuery:
         self._statuses = Statuses(self.layout, name)
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
+            self._statuses.go_on(Feedback.read(checkpoint))
         self._watch = watch
         self._stop = None if heritage is None else heritage.stop
         self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
@@ -141,9 +143,10 @@ class SparkQuery:
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
-        writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
+        cargo = self.cargo(self._depot, answer.parts, self._folder())
         writer = (
-            writer.queryName(free_name(self.spark, self.name))
+            cargo.writeStream.foreachBatch(self.guard.around(self._batch))
+            .queryName(free_name(self.spark, self.name))
             .option("checkpointLocation", checkpoint.uri)
             .outputMode("append")
         )
@@ -300,12 +303,15 @@ class SparkQuery:
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, depot: Depot, files: PartFiles | None = None) -> DataFrame:
-        """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
-        cargo = from_sources(self.spark, self._reading(depot), self._frames)
+    def cargo(self, depot: Depot, files: PartFiles | None = None, feedback: str | None = None) -> DataFrame:
+        """What reaches the sink, packed; with `files` the rows of the answer are written there on the way.
+
+        In the folder `feedback` the source finds how the batches went, if they are ours.
+        """
+        cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
         return through_levels(cargo, self.layout, depot, files, None if self._stop is None else self._folder())
 
-    def _reading(self, depot: Depot) -> Reading:
+    def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
         for name in own:
             definition = self.layout.sources[name]
@@ -331,6 +337,7 @@ class SparkQuery:
             tells_time_from=time.time_ns() // 1000 if now else None,
             ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
+            feedback=feedback,
             begin=None if self._stop is None else self._stop.offset,
         )
 
@@ -371,6 +378,7 @@ class SparkQuery:
             each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
+            self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 
