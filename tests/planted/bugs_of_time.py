@@ -167,8 +167,8 @@ PROGRESS: Final = (
     Bug(
         "silent_stream_runs_ahead",
         "pipeline/doors.py",
-        "reached = min(map(self.watermark, lively or others), default=BEGINNING)",
-        "reached = max(map(self.watermark, lively or others), default=BEGINNING)",
+        "return min((marks[name] for name in goes_on), default=BEGINNING)",
+        "return max((marks[name] for name in goes_on), default=BEGINNING)",
         "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
     ),
     Bug(

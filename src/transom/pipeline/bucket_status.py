@@ -51,6 +51,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "firsts": {bucket.source_of[name]: state.doors.inputs[name].first for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,
+        "wake": bucket.wake,
         "rows_out": state.rows_out,
     }
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -33,8 +33,19 @@ from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
+if TYPE_CHECKING:
+    from transom.pipeline.packer import Packer
+
 LEAST_ROWS: Final = 1 << 16
 """A task that reads less than so many rows is not worth its start."""
+
+_LOOK: Final = 0.1
+_PATIENCE: Final = 0.5
+"""A source that follows its inputs looks for more every so often, for so long before Spark has to ask again (seconds).
+Whoever stops the query waits for that."""
+
+OF_FRAMES: Final = -1
+"""Who tells of DataFrames by the clock: none of the tasks that read their rows."""
 
 MOST_WAITING: Final = 8
 """While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each."""
@@ -54,7 +65,8 @@ class Reading:
     growing: frozenset[str] = frozenset()
     """Inputs whose present end is not their end."""
     follow: bool = False
-    """Whether the run waits for more; then the clock goes on though nothing comes."""
+    """Whether the run waits for more; then the clock goes on though nothing comes, and batches are made when it is due.
+    """
     tells_time_from: int | None = None
     """Of a run that ends with all there is now: when it began. One batch at least says what time it is, so that streams
     that have been silent since an earlier run are left behind though nothing comes."""
@@ -87,9 +99,40 @@ class Reading:
             os.chdir(self.folder or ".")
 
     @property
+    def frames(self) -> list[str]:
+        """The inputs that Spark reads."""
+        return [name for name in self.layout.sources if name not in self.names]
+
+    @property
+    def alone(self) -> bool:
+        """Whether a batch is made when this source has something, and at no other time."""
+        return self.follow and not self.frames
+
+    def is_time(self, now: int, start: dict[str, Any], known: Feedback | None) -> bool:
+        """Whether a batch is to be made by the clock though nothing came. `start` is where the last one ended."""
+        if not self.follow:
+            return self.tells_time_from is not None and (start.get("now") or 0) < self.tells_time_from
+        if known is None or (not known.paces and start["batch"]):
+            return True  # nobody tells when something is due
+        return known.wake is not None and known.wake <= now
+
+    @property
     def wants_time(self) -> bool:
         """Whether the clock on the wall matters to any input."""
-        return any(d.idle is not None or _stamped(d) for d in self.layout.sources.values())
+        return any(
+            definition.idle is not None
+            or definition.heartbeat is not None
+            or definition.ahead is not None
+            or _stamped(definition)
+            for definition in self.layout.sources.values()
+        )
+
+
+def _heard_of(packer: Packer, frames: Iterable[str]) -> Iterator[Parcel]:
+    """Whether a DataFrame is at its end is known where its rows are: if none of it came with the batch, it is."""
+    for name in frames:
+        packer.hear_of(name)
+    yield from packer.finish()
 
 
 def _stamped(definition: Definition) -> bool:
@@ -118,20 +161,29 @@ class _CargoSource(DataSource):
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads: pieces of inputs in order, and the inputs that end with this batch."""
+    """What one task reads: pieces of inputs in order, and the inputs that end with this batch.
+
+    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs.
+    """
 
     sender: int
     now: int | None
+    at_end: tuple[str, ...]
+    follows: bool
     pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
     ended: tuple[str, ...]
 
 
 @dataclass
 class _Batch:
-    """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read."""
+    """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read.
+
+    The inputs `at_end` have nothing more now.
+    """
 
     at: dict[str, Any]
     ended: list[str]
+    at_end: list[str] = field(default_factory=list)
     pieces: dict[str, list[Any]] = field(default_factory=dict)
 
 
@@ -156,15 +208,38 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._latest(start)
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does."""
+        self._reading.enter()
+        patience = time.monotonic() + (_PATIENCE if self._reading.alone else 0.0)
+        while True:
+            found = self._plan(start)
+            if found is not None or time.monotonic() >= patience:
+                return found or start
+            time.sleep(_LOOK)
+
+    def _plan(self, start: dict[str, Any]) -> dict[str, Any] | None:
+        """The next batch; None if there is nothing to be done now."""
         reading = self._reading
-        reading.enter()
+        # Before anybody looks: what comes later is not behind this clock.
+        now = time.time_ns() // 1000 if reading.wants_time else None
+        known = None if reading.feedback is None else Feedback.read(reading.feedback)
+        batch = self._read_by_need(start, {} if known is None else known.paces)
+        ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
+        if not batch.pieces and ended == start["ended"]:
+            goes_on = len(ended) < len(reading.layout.sources)
+            if now is None or not goes_on or not reading.is_time(now, start, known):
+                return None
+        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
+        return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "pieces": batch.pieces, **told}
+
+    def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace]) -> _Batch:
+        reading = self._reading
         batch = _Batch(dict(start["at"]), list(start["ended"]))
         left = [name for name in reading.names if name not in batch.ended]
         aligned = [name for name in left if reading.aligned(name)]
         for name in left:
             if name not in aligned:
                 self._read(name, reading.max_rows, batch)
-        paces = {} if reading.feedback is None else Feedback.read(reading.feedback).paces
         most = reading.max_rows or sys.maxsize
         read_by_need(
             {name: paces.get(name, Pace()) for name in aligned},
@@ -172,15 +247,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lambda name, rows: self._read(name, rows, batch),
             MOST_WAITING * most if reading.follow else None,
         )
-        at, ended, pieces = batch.at, batch.ended, batch.pieces
-        ended += [name for name in reading.ending if name not in ended]
-        ticks = reading.follow and reading.wants_time
-        if reading.tells_time_from is not None and len(ended) < len(reading.layout.sources):
-            ticks = ticks or (start.get("now") or 0) < reading.tells_time_from
-        if not pieces and ended == start["ended"] and not ticks:
-            return start
-        now = time.time_ns() // 1000 if reading.wants_time else None
-        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+        return batch
 
     def _read(self, name: str, rows: int | None, batch: _Batch) -> bool:
         """Plan to read so many rows of an input in the batch; whether there was anything, or it was seen to end."""
@@ -195,6 +262,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch.at[name] = reach.position
         if reach.pieces:
             batch.pieces[name] = [piece.packed() for piece in reach.pieces]
+        if reach.ended:
+            batch.at_end.append(name)
         if reach.over or (reach.ended and not growing):
             batch.ended.append(name)
         return bool(reach.pieces) or name in batch.ended
@@ -211,10 +280,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        now = end.get("now")
-        found = [Stretch(i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
+        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows"))
+        found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
-        return [*found, Stretch(len(found), now, last, ended)]
+        return [*found, Stretch(len(found), *clock, last, ended)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
@@ -228,10 +297,12 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from transom.pipeline.packer import Packer
 
         self._reading.enter()
-        packer = Packer(self._reading.layout, stretch.sender, stretch.now)
+        reading, clock = self._reading, (stretch.now, stretch.follows)
+        packer = Packer(reading.layout, stretch.sender, *clock)
         if stretch.now is not None and not stretch.sender:
-            for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
-                packer.hear_of(name)
+            for name in reading.names:  # of those that bring nothing it is told, too: they are silent
+                packer.hear_of(name, name in stretch.at_end)
+            yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:

@@ -18,9 +18,13 @@ _NAME: Final = "feedback.json"
 
 @dataclass(frozen=True)
 class Feedback:
-    """How far the inputs have come, by their names."""
+    """How far the inputs have come, by their names, and when something is due though nothing comes.
+
+    `wake` is by the clock; None: only rows take time on.
+    """
 
     paces: dict[str, Pace] = field(default_factory=dict)
+    wake: int | None = None
 
     def write(self, folder: str) -> None:
         path = os.path.join(folder, _NAME)
@@ -33,7 +37,10 @@ class Feedback:
         try:
             with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
                 found = json.load(file)
-            return cls({str(name): _pace(**pace) for name, pace in found["paces"].items()})
+            wake = found["wake"]
+            if not isinstance(wake, int | None):
+                return cls()
+            return cls({str(name): _pace(**pace) for name, pace in found["paces"].items()}, wake)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls()
 

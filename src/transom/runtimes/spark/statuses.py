@@ -90,7 +90,8 @@ class Statuses:
     @property
     def feedback(self) -> Feedback:
         """What the source is to know for the next batch."""
-        return Feedback(dict(self._paces))
+        wakes = [told["wake"] for told in self._buckets.values() if told["wake"] is not None]
+        return Feedback(dict(self._paces), min(wakes, default=None))
 
     def go_on(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""
