@@ -40,7 +40,7 @@ def test_a_slow_stream_does_not_run_ahead_of_the_others(spark: SparkSession) -> 
 
 
 def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
-    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17)
+    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True)
     told.write(str(tmp_path))
     assert Feedback.read(str(tmp_path)) == told
 

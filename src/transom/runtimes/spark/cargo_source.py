@@ -40,9 +40,11 @@ LEAST_ROWS: Final = 1 << 16
 """A task that reads less than so many rows is not worth its start."""
 
 _LOOK: Final = 0.1
-_PATIENCE: Final = 0.5
-"""A source that follows its inputs looks for more every so often, for so long before Spark has to ask again (seconds).
-Whoever stops the query waits for that."""
+_SELDOM: Final = 0.3
+"""Seconds between two looks at the inputs of a query that follows them: at first, and after a long silence."""
+
+_PATIENCE: Final = 1.0
+"""For so many seconds the source looks by itself before Spark has to ask again."""
 
 OF_FRAMES: Final = -1
 """Who tells of DataFrames by the clock: none of the tasks that read their rows."""
@@ -191,6 +193,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._opened: dict[str, PiecewiseSource] = {}
+        self._pause = _LOOK
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
@@ -209,20 +212,26 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does."""
-        self._reading.enter()
-        patience = time.monotonic() + (_PATIENCE if self._reading.alone else 0.0)
+        reading = self._reading
+        reading.enter()
+        patience = time.monotonic() + (_PATIENCE if reading.alone else 0.0)
         while True:
-            found = self._plan(start)
-            if found is not None or time.monotonic() >= patience:
-                return found or start
-            time.sleep(_LOOK)
+            known = None if reading.feedback is None else Feedback.read(reading.feedback)
+            found = self._plan(start, known)
+            if found is not None:
+                self._pause = _LOOK
+                return found
+            if time.monotonic() >= patience or (known is not None and known.stopping):
+                return start
+            wake = None if known is None or known.wake is None else known.wake / 1e6 - time.time()
+            time.sleep(self._pause if wake is None else max(0.0, min(self._pause, wake)))
+            self._pause = min(1.1 * self._pause, _SELDOM)
 
-    def _plan(self, start: dict[str, Any]) -> dict[str, Any] | None:
+    def _plan(self, start: dict[str, Any], known: Feedback | None) -> dict[str, Any] | None:
         """The next batch; None if there is nothing to be done now."""
         reading = self._reading
         # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
-        known = None if reading.feedback is None else Feedback.read(reading.feedback)
         batch = self._read_by_need(start, {} if known is None else known.paces)
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.pieces and ended == start["ended"]:

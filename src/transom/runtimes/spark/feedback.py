@@ -20,11 +20,12 @@ _NAME: Final = "feedback.json"
 class Feedback:
     """How far the inputs have come, by their names, and when something is due though nothing comes.
 
-    `wake` is by the clock; None: only rows take time on.
+    `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     """
 
     paces: dict[str, Pace] = field(default_factory=dict)
     wake: int | None = None
+    stopping: bool = False
 
     def write(self, folder: str) -> None:
         path = os.path.join(folder, _NAME)
@@ -40,7 +41,8 @@ class Feedback:
             wake = found["wake"]
             if not isinstance(wake, int | None):
                 return cls()
-            return cls({str(name): _pace(**pace) for name, pace in found["paces"].items()}, wake)
+            paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
+            return cls(paces, wake, bool(found["stopping"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls()
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -143,6 +143,7 @@ class SparkQuery:
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
+        replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
         cargo = self.cargo(self._depot, answer.parts, self._folder())
         writer = (
             cargo.writeStream.foreachBatch(self.guard.around(self._batch))
@@ -222,6 +223,7 @@ class SparkQuery:
     def finish(self) -> None:
         """Stop after the batch that is under way."""
         self.guard.ask()
+        self._let_the_source_go()
         while self.active and not self.guard.holding and (self.guard.busy or self._triggered):
             time.sleep(_LOOK)
         self.stop()
@@ -235,7 +237,15 @@ class SparkQuery:
 
     def stop(self) -> None:
         if self._started is not None:
+            self._let_the_source_go()
             self._started.stop()
+
+    def _let_the_source_go(self) -> None:
+        """Spark does not stop while the source is waiting for more."""
+        if self.ending == "stopped" and self.active:
+            with self._lock:
+                self._statuses.stopping = True
+                self._statuses.feedback.write(self._folder())
 
     def close(self) -> None:
         """Everything that was written is seen."""

@@ -44,6 +44,7 @@ class Statuses:
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
         self._paces: dict[str, Pace] = {}
+        self.stopping = False
 
     def take(self, parts: Iterable[CargoPart]) -> None:
         """What the buckets told in a batch."""
@@ -91,7 +92,7 @@ class Statuses:
     def feedback(self) -> Feedback:
         """What the source is to know for the next batch."""
         wakes = [told["wake"] for told in self._buckets.values() if told["wake"] is not None]
-        return Feedback(dict(self._paces), min(wakes, default=None))
+        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping)
 
     def go_on(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""
