@@ -72,6 +72,7 @@ class LocalGroup:
         self.members = [self._made(order) for order, _ in orders]
         self._steps = 0
         self._stepping = threading.RLock()
+        self._changed = False
         self._written_upto = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.pipeline.trunk.doors.stamped(name) for name in definitions)
@@ -107,23 +108,27 @@ class LocalGroup:
             batch = self._intake.read(name)
             with self._stepping:
                 read = self._intake.take(name, batch, self.pipeline.trunk, self._stopwatch)
-        went_on = self._advance()
+        went_on = self._advance(read)
         self._steps += read or went_on
         return read or went_on
 
-    def _advance(self) -> bool:
+    def _advance(self, read: bool) -> bool:
+        """Whether there is something to make sure of: not where silence has only let things be forgotten."""
         with self._stepping:
-            self._intake.leave_idle_behind(self.pipeline.trunk)
+            came = self._intake.leave_idle_behind(self.pipeline.trunk) or read or not self.pipeline.at_rest
+            if not came and not self.pipeline.is_due:
+                return False
+            self._changed = False
             went_on = self.pipeline.advance(self._write)
         if went_on and self._stopwatch is not None and self.pipeline.at_rest:
             self._stopwatch.leave()
-        return went_on
+        return went_on and (self._changed or came)
 
     def _write(self, place: int, rows: pa.RecordBatch) -> None:
         """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
-            self.members[place].write(rows)
+            self._changed = self.members[place].write(rows) or self._changed
         finally:
             self._stepping.acquire()
 

@@ -65,6 +65,7 @@ class Intake:
         self._ending = ending
         self._clock = clock
         self._look_again: dict[str, int] = {}
+        self._looked_at = clock.now()
 
     @property
     def complete(self) -> bool:
@@ -96,6 +97,7 @@ class Intake:
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
+        self._looked_at = self._clock.now()
         return self._sources[name].read(self.readings[name].position, self._rows, growing=self._growing(name))
 
     def take(self, name: str, batch: SourceBatch, pipeline: Pipeline, stopwatch: Stopwatch | None) -> bool:
@@ -117,16 +119,23 @@ class Intake:
         if not batch.ended:
             return True
         if self._may_grow(name) and not batch.over:
-            self._look_again[name] = self._clock.now() + POLL if self._ending == "stopped" else FOREVER
+            self._look_again[name] = FOREVER
+            if self._ending == "stopped":
+                self._look_again[name] = self._clock.now() + POLL
+                pipeline.doors.follow(self._looked_at, [name])
             return came
         reading.complete, reading.over = True, batch.over
         pipeline.end(name)
         return True
 
-    def leave_idle_behind(self, pipeline: Pipeline) -> None:
-        """Of the streams that have been read to their present end, those that are silent for their idle time."""
+    def leave_idle_behind(self, pipeline: Pipeline) -> bool:
+        """Of the streams that have been read to their present end, those that are silent for their idle time.
+
+        Whether time goes on by that.
+        """
         now = self._clock.now()
-        pipeline.doors.leave_idle_behind(now, [name for name, again in self._look_again.items() if again > now])
+        silent = [name for name, again in self._look_again.items() if again > now]
+        return pipeline.doors.leave_idle_behind(now, silent)
 
     def note(self, name: str, refused: Refused | None) -> None:
         """Rows that the pipeline did not take."""

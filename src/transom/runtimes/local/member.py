@@ -68,11 +68,14 @@ class LocalMember:
             self._side = None if open_side is None else open_side(SIDE, self.parts[1])
         return [self._sink] if self._side is None else [self._sink, self._side]
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch) -> bool:
+        """Whether its answer has changed."""
         if self.branch.emit_name == "latest":
-            self.latest, self._latest_is_new = rows, True
-        else:
-            self.sink.write(rows)
+            changed = self.latest is None or not rows.equals(self.latest)
+            self.latest, self._latest_is_new = rows, self._latest_is_new or changed
+            return changed
+        self.sink.write(rows)
+        return len(rows) > 0
 
     def show(self) -> None:
         """What was written until now is seen."""

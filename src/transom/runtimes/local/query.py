@@ -114,7 +114,7 @@ class LocalQuery:
             batch = self._intake.read(name)
             with self._stepping:
                 read = self._intake.take(name, batch, self.pipeline, self._stopwatch)
-        went_on = self._advance() if self._intake.tables_read else False
+        went_on = self._advance(read) if self._intake.tables_read else False
         went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
         return read or went_on
@@ -163,22 +163,28 @@ class LocalQuery:
         assert isinstance(sink, MemorySink)
         return sink.table()
 
-    def _advance(self) -> bool:
+    def _advance(self, read: bool) -> bool:
+        """Whether there is something to make sure of: not where silence has only let things be forgotten."""
         with self._stepping:
-            self._intake.leave_idle_behind(self.pipeline)
+            came = self._intake.leave_idle_behind(self.pipeline) or read
+            if not came and not self.pipeline.is_due:
+                return False
             output, refused = self.pipeline.advance()
             for name, rows in refused.items():
                 self._intake.note(name, rows)
-        if output is None:
-            return False
+        return output is not None and (self._write(output.rows) or came)
+
+    def _write(self, rows: pa.RecordBatch) -> bool:
+        """Whether the answer has changed."""
         if self.pipeline.emit_name == "latest":
-            self._latest, self._latest_is_new = output.rows, True
-        else:
-            (sink, *_) = self._open()
-            sink.write(output.rows)
-            if self._stopwatch is not None:
-                self._stopwatch.leave()
-        return True
+            changed = self._latest is None or not rows.equals(self._latest)
+            self._latest, self._latest_is_new = rows, self._latest_is_new or changed
+            return changed
+        (sink, *_) = self._open()
+        sink.write(rows)
+        if self._stopwatch is not None:
+            self._stopwatch.leave()
+        return len(rows) > 0
 
     def _catch_up(self) -> bool:
         """Nothing has come: there is time for results that were put off."""
