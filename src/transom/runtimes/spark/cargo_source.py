@@ -23,6 +23,7 @@ from transom.connectors.open import open_piecewise
 from transom.connectors.pieces import Piece, PiecewiseSource, split
 from transom.connectors.source import rejected_batch
 from transom.connectors.spool import SpoolSource
+from transom.core.time import SECOND
 from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Definition, Layout
 from transom.plan.catalogue import StreamDefinition
@@ -116,7 +117,9 @@ class Reading:
             return self.tells_time_from is not None and (start.get("now") or 0) < self.tells_time_from
         if known is None or (not known.paces and start["batch"]):
             return True  # nobody tells when something is due
-        return known.wake is not None and known.wake <= now
+        last = start.get("now") or 0
+        # If a batch at that time has not taken it on, the next one hardly will.
+        return known.wake is not None and known.wake <= now and (last < known.wake or now - last >= SECOND)
 
     @property
     def wants_time(self) -> bool:

@@ -50,7 +50,7 @@ BATCH_ROWS: Final = 1 << 17
 """The most rows of an input a batch takes, unless an option tells; a batch costs a tenth of a second and more."""
 
 FOLLOW_EVERY: Final = "100 milliseconds"
-"""How often a query that follows its inputs looks for more."""
+"""How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
 _LOOK: Final = 0.05
 
@@ -153,7 +153,7 @@ class SparkQuery:
         )
         trigger: dict[str, Any] = {"availableNow": True}
         if self.ending == "stopped":
-            trigger = {"processingTime": FOLLOW_EVERY}
+            trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
             self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
@@ -245,7 +245,7 @@ class SparkQuery:
         if self.ending == "stopped" and self.active:
             with self._lock:
                 self._statuses.stopping = True
-                self._statuses.feedback.write(self._folder())
+                replace(Feedback.read(self._folder()), stopping=True).write(self._folder())
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -299,13 +299,17 @@ class SparkQuery:
         return [*self._earlier, *([] if self._started is None else self._started.recentProgress)]
 
     def batch_seconds(self, number: int) -> float | None:
-        """How long a batch took, by Spark's own account; None as long as it has none."""
+        """How long a batch took, by Spark's own account; None as long as it has none. To wait for rows is no work."""
         last = None if self._started is None else self._started.lastProgress
         if last is None or last["batchId"] < number:
             return None
         known = [last] if last["batchId"] == number else self.progress
         told = next((each for each in known if each["batchId"] == number), None)
-        return None if told is None else float(told["durationMs"].get("triggerExecution", 0)) / 1000
+        if told is None:
+            return None
+        spent: dict[str, float] = told["durationMs"]
+        waited = spent.get("latestOffset", 0) if self.ending == "stopped" else 0
+        return (spent.get("triggerExecution", 0) - waited) / 1000
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""

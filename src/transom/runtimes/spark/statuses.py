@@ -91,7 +91,7 @@ class Statuses:
     @property
     def feedback(self) -> Feedback:
         """What the source is to know for the next batch."""
-        wakes = [told["wake"] for told in self._buckets.values() if told["wake"] is not None]
+        wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
         return Feedback(dict(self._paces), min(wakes, default=None), self.stopping)
 
     def go_on(self, known: Feedback) -> None:
@@ -101,7 +101,7 @@ class Statuses:
     def _start(self, name: str) -> int | None:
         """Where the watermark of an input was when its first row came."""
         time = self._layout.sources[name].time
-        firsts = [told["firsts"].get(name) for told in self._buckets.values() if "firsts" in told]
+        firsts = [told.get("firsts", {}).get(name) for told in self._buckets.values()]
         known = [first for first in firsts if first is not None]
         return min(known) - time.bound if known and time is not None else None
 
