@@ -55,7 +55,8 @@ def follow(spark: SparkSession, text: str, folder: Path, enough: Callable[[Statu
     end = time.monotonic() + PATIENCE
 
     def watch(run: Run) -> None:
-        if enough(run.status()[0]) or time.monotonic() > end:
+        (status,) = run.status()
+        if enough(status) or any(one.late for one in status.inputs) or time.monotonic() > end:
             run.stop()
 
     run.run(watch)
