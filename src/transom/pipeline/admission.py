@@ -9,6 +9,7 @@ late + rejected + waiting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,6 +22,7 @@ from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import LateRowError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant, next_tick
+from transom.pipeline.leap import Leap, find_leap, least_leap
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.state.checks import need
 
@@ -87,6 +89,7 @@ class InputState:
     ledger: Ledger = field(default_factory=Ledger)
     first: int | None = None
     beat: int | None = None
+    leap: Leap | None = None
 
     def check(self) -> None:
         need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first, self.beat)))
@@ -107,13 +110,25 @@ class InputState:
 class Looked:
     """Rows in source order, their instants and codes; `greatest` is the greatest instant, of refused rows as well.
 
-    A row is LATE here if it is so by the rows of the batch alone.
+    A row is LATE here if it is so by the rows of the batch alone, or by what is known of those before. `leap` is the
+    position of a row that leaps in time, and from where to where.
     """
 
     batch: pa.RecordBatch
     times: Int64s
     codes: Codes
     greatest: int | None
+    leap: tuple[int, int, int] | None = None
+
+    def leapt(self, known: Leap | None, codes: Codes) -> Leap | None:
+        """The leap that is to be named, with the rows of these codes that are late because of it."""
+        late = np.flatnonzero(codes >= LATE)
+        if self.leap is not None and (known is None or not known.late):
+            place, before, to = self.leap
+            known, late = Leap(before, to), late[late > place]
+        if known is not None and len(late):
+            known.leave_behind(self.times[late])
+        return known
 
 
 @dataclass(frozen=True)
@@ -137,6 +152,18 @@ class Input:
         """How far the watermark stays behind: a multiple of the tick, so that it is floored like the times are."""
         assert self.definition.time is not None
         return -floor_to_tick(-self.definition.time.bound, self.tick)
+
+    @cached_property
+    def _least_leap(self) -> int:
+        return least_leap(self._bound)
+
+    def leap_to(self, state: InputState, began: int | None, within: Sequence[int] | None) -> None:
+        """Rows follow whose times begin here, with a leap `within` them: its two instants."""
+        leap = None if within is None else Leap(within[0], within[1])
+        if leap is None and began is not None and state.greatest is not None:
+            leap = Leap(state.greatest, began) if began - state.greatest > self._least_leap else None
+        if leap is not None and (state.leap is None or not state.leap.late):
+            state.leap = leap
 
     def watermark(self, state: InputState) -> int:
         """Instants below it are complete. Forever once the source has ended."""
@@ -182,9 +209,12 @@ class Input:
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
             codes[timed[late]] = LATE
+        leap = find_leap(t, greatest, self._least_leap)
+        if leap is not None:
+            leap = int(timed[leap[0]]), *leap[1:]
         greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
-        return Looked(batch, times, codes, greatest)
+        return Looked(batch, times, codes, greatest, leap)
 
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
@@ -216,6 +246,8 @@ class Input:
         state.ledger.late += late
         state.ledger.rejected += len(refused) - late
         state.see(looked.greatest)
+        if looked.leap is not None or (late and state.leap is not None):
+            state.leap = looked.leapt(state.leap, codes)
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)

@@ -201,6 +201,7 @@ class Bucket:
 
     def _see(self, name: str, about: dict[str, Any]) -> None:
         state = self.doors.state.inputs[name]
+        self.doors.inputs[name].leap_to(state, about["began"], about["leap"])
         state.see(about["greatest"])
         state.ended = state.ended or about["ended"]
 
@@ -279,9 +280,10 @@ class Bucket:
         known = self.state.reasons.setdefault(source, {})
         for reason, count in about["reasons"].items():
             known[reason] = known.get(reason, 0) + count
-        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0])
+        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0, 0])
         for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
             totals[i] += int(about[what])
+        totals[4] += about["leap"][2] if about["leap"] is not None else 0
 
     def _refuse(self, name: str, refused: Refused, out: Outgoing) -> None:
         if not self.ports[name].accounts:

@@ -8,7 +8,7 @@ that takes time on: that clock itself, heartbeats, and streams that fall idle.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -20,6 +20,7 @@ from transom.core.schema import TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, floor_to_tick, next_tick
 from transom.kernels.columns import empty_batch, fixed_array
 from transom.pipeline.admission import Input, InputState, Refused, refuse_used
+from transom.pipeline.leap import Leap
 from transom.plan.catalogue import StreamDefinition
 from transom.state.checks import alike, need
 
@@ -29,7 +30,7 @@ class DoorsState:
     """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival.
 
     `spoke` is when a source last brought something, by the clock on the wall. Where rows are read by others, `seen` is
-    what was counted there of it: rows, late ones, rejected ones, and whether it has ended.
+    what was counted there of it: rows, late ones, rejected ones, whether it has ended, and those late after a leap.
     """
 
     inputs: dict[str, InputState]
@@ -116,6 +117,11 @@ class Doors:
     def held_back_by(self) -> str | None:
         """The input whose watermark is the progress."""
         return min(self.inputs, key=self.watermark, default=None)
+
+    def leap(self, name: str) -> Leap | None:
+        """A row of an input that leapt in time, if others were late because of it."""
+        found = self.state.inputs[name].leap if name in self.inputs else None
+        return None if found is None or not found.late else replace(found)
 
     def hear(self, source: str, now: int, came: bool) -> None:
         """Somebody has looked whether a source has more; if something `came`, its silence begins anew."""

@@ -127,7 +127,8 @@ class Pipeline:
             first = self.doors.stamp(len(batch), now)
             t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
             return door.admit_stamped(self.state.doors.inputs[name], self.doors.with_times(name, batch, t), t)
-        return door.admit(self.state.doors.inputs[name], door.look(batch, now=now))
+        state = self.state.doors.inputs[name]
+        return door.admit(state, door.look(batch, state.greatest, now=now))
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""

@@ -20,6 +20,7 @@ from transom.core.delta import Int64s
 from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Input, Looked, Refused
 from transom.pipeline.cargo import CARGO, SIDE_ROWS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout, Port
+from transom.pipeline.leap import Leap
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.pipeline.way import places
 from transom.plan.catalogue import StreamDefinition
@@ -33,7 +34,10 @@ MOST_BYTES: Final = 16 << 20
 
 @dataclass
 class Stretch:
-    """What a task saw of one input. `at_end`: it had nothing more then."""
+    """What a task saw of one input. `at_end`: it had nothing more then.
+
+    `began` is the time of its first row: from what came before to that there may be a leap.
+    """
 
     rows_in: int = 0
     late: int = 0
@@ -41,6 +45,8 @@ class Stretch:
     greatest: int | None = None
     ended: bool = False
     at_end: bool = False
+    began: int | None = None
+    leap: Leap | None = None
     firsts: list[Int64s] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -91,6 +97,10 @@ class Packer:
                 max(stretch.greatest, looked.greatest) if stretch.greatest is not None else looked.greatest
             )
         codes = looked.codes
+        if stretch.began is None and looked.greatest is not None:
+            stretch.began = int(looked.times[np.isin(codes, (FIT, *UNFIT))][0])
+        if looked.leap is not None or stretch.leap is not None:
+            stretch.leap = looked.leapt(stretch.leap, codes)
         if codes.any():
             yield from self._send_unfit(name, batch, looked)
             yield from self._refuse(name, door, batch, codes, looked.times, stretch)
@@ -142,6 +152,8 @@ class Packer:
             "ended": stretch.ended,
             "at_end": stretch.at_end,
             "follows": self._follows,
+            "began": stretch.began,
+            "leap": None if stretch.leap is None else [stretch.leap.before, stretch.leap.to, stretch.leap.late],
             "reasons": stretch.reasons,
         }
         firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)

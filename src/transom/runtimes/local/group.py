@@ -214,6 +214,7 @@ class LocalGroup:
             watermark=self.pipeline.trunk.watermark(name),
             ended=reading.complete,
             reasons=dict(reading.reasons),
+            leap=self.pipeline.trunk.doors.leap(name),
         )
 
     # --- saving ------------------------------------------------------------------------------------------------------

@@ -246,6 +246,7 @@ class LocalQuery:
             watermark=self.pipeline.watermark(name) if name in self.pipeline.inputs else None,
             ended=reading.complete,
             reasons=dict(reading.reasons),
+            leap=self.pipeline.doors.leap(name),
         )
 
     def _operator_status(self, number: int, operator: Operator) -> OperatorStatus:

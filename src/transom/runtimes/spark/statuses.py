@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
+from transom.pipeline.leap import Leap
 from transom.planner.operator import scanned
 from transom.program.alignment import Pace
 from transom.program.slides import slides_in
@@ -136,11 +137,17 @@ class Statuses:
         rows_in, late, rejected, ended = 0, 0, 0, False
         used = 0
         reasons: dict[str, int] = {}
+        leap: Leap | None = None
+        after_leap = 0
         watermark = BEGINNING
         for told in self._buckets.values():
             seen = told["seen"].get(name)
             if seen is not None:
                 rows_in, late, rejected, ended = rows_in + seen[0], late + seen[1], rejected + seen[2], bool(seen[3])
+                after_leap += seen[4]
+            if name in told["leaps"]:
+                leap = Leap(*told["leaps"][name])
+                after_leap += leap.late
             mine = told["inputs"].get(name, [0, 0, 0])
             used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
             for reason, count in told["reasons"].get(name, {}).items():
@@ -159,6 +166,7 @@ class Statuses:
             watermark=None if static else watermark,
             ended=ended,
             reasons=reasons,
+            leap=replace(leap, late=after_leap) if leap is not None and after_leap else None,
         )
 
     def _operator(self, i: int) -> OperatorStatus:
