@@ -226,8 +226,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return found
             if time.monotonic() >= patience or (known is not None and known.stopping):
                 return start
-            wake = None if known is None or known.wake is None else known.wake / 1e6 - time.time()
-            time.sleep(self._pause if wake is None else max(0.0, min(self._pause, wake)))
+            wake = 0.0 if known is None or known.wake is None else known.wake / 1e6 - time.time()
+            time.sleep(min(self._pause, wake) if wake > 0 else self._pause)
             self._pause = min(1.1 * self._pause, _SELDOM)
 
     def _plan(self, start: dict[str, Any], known: Feedback | None) -> dict[str, Any] | None:
@@ -314,7 +314,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if stretch.now is not None and not stretch.sender:
             for name in reading.names:  # of those that bring nothing it is told, too: they are silent
                 packer.hear_of(name, name in stretch.at_end)
-            yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
+            if reading.frames:
+                yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:
