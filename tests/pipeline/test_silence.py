@@ -116,6 +116,9 @@ def test_a_heartbeat_is_silent_while_there_is_more_to_read() -> None:
     query.pipeline.doors.follow(3_600 * SECOND, [])
     assert query.pipeline.progress == 1 * SECOND
     assert query.push("h", (4, 2)) is None, "what was not read while nobody ran is not late"
+    both = running("SELECT h.k FROM h [NOW], q WHERE h.k = q.k").pipeline.doors
+    both.follow(3_600 * SECOND, ["q"])
+    assert (both.watermark("h"), both.watermark("q")) == (BEGINNING, 3_600 * SECOND), "of the other one"
 
 
 def test_where_all_are_silent_the_last_to_fall_idle_says_how_far_time_came() -> None:
@@ -132,6 +135,12 @@ def test_where_all_are_silent_the_last_to_fall_idle_says_how_far_time_came() -> 
             doors.leave_idle_behind(look * SECOND)
         assert query.pipeline.progress == 5 * SECOND
         assert not doors.leave_idle_behind(99 * SECOND), "once"
+    slow = "CREATE STREAM z (ts TIMESTAMP INVISIBLE, k INTEGER, WATERMARK FOR ts AS ts) WITH (idle = '1 MINUTE');"
+    together = running("SELECT z.k FROM z [NOW], s [NOW] WHERE z.k = s.k", options=slow)
+    for name, second in (("z", 3), ("s", 5)):
+        together.push(name, (second, 1))
+        together.pipeline.doors.hear(name, 0, came=True)
+    assert together.pipeline.doors.leave_idle_behind(60 * SECOND) and together.pipeline.progress == 5 * SECOND
 
 
 # --- when to wake ----------------------------------------------------------------------------------------------------
