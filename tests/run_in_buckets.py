@@ -202,10 +202,10 @@ class Cluster:
         return known
 
     def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
-        packer = Packer(self.layout, sender, now)
-        if at_end is not None and not sender:
+        packer = Packer(self.layout, sender, now, follows=at_end is not None)
+        if now is not None and not sender:
             for name in self.layout.sources:
-                packer.hear_of(name, name in at_end)
+                packer.hear_of(name, at_end is None or name in at_end)
         found: list[Parcel] = []
         for push in pushes:
             if push.rows:

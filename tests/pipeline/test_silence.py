@@ -236,3 +236,23 @@ def test_buckets_follow_the_clock_of_their_batches() -> None:
     assert spread.batch([rows(spread.layout, "a")], now=14, at_end=["a"]) == [] and spread.upto() == 14.0
     assert spread.batch([rows(spread.layout, "a")], now=20, at_end=[]) == [(15.0, 1), (15.000001, 2)]
     assert {status["wake"] for status in spread.cluster.statuses.values()} == {None}
+
+
+def test_nobody_is_silent_in_buckets_who_has_more_to_be_read() -> None:
+    layout = laid_out("SELECT s.k FROM s [NOW], d [NOW] WHERE s.k = d.k")
+    spread = Spread(layout)
+    spread.batch([rows(layout, "s", (1, 1, 0), (2, 1, 0)), rows(layout, "d", (1, 1, 0))], now=0, at_end=["s", "d"])
+    spread.batch([rows(layout, "d", (32, 1, 0))], now=60, at_end=["d"])
+    assert spread.upto() == 2.0
+    spread.batch([rows(layout, "d", (33, 1, 0))], now=61, at_end=["s", "d"])
+    assert spread.upto() == 31.0
+
+
+def test_a_dataframe_that_brings_rows_may_have_more() -> None:
+    text = "CREATE STREAM h (ts TIMESTAMP INVISIBLE, k INTEGER, WATERMARK FOR ts AS ts) WITH (heartbeat = '5 SECONDS');"
+    layout = laid_out(f"{text} SELECT k FROM h [NOW]", unordered=frozenset("h"))
+    spread = Spread(layout)
+    spread.batch([rows(layout, "h", (1, 1), (2, 1))], now=60, at_end=["h"])
+    assert spread.upto() == 2.0
+    spread.batch([], now=65, at_end=["h"])
+    assert spread.upto() == 65.0

@@ -271,11 +271,15 @@ class Bucket:
         now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
         if now is None:
             return
-        if any(p.about["at_end"] is not None for p in seen):
-            self.doors.follow(now, {p.about["source"] for p in seen if p.about["at_end"]})
+        spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
+        # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
+        at_end = {p.about["source"] for p in seen if p.about["at_end"]} - (spoke & self.layout.unordered)
+        following = [p.about["now"] for p in seen if p.about["follows"]]
+        if following:
+            self.doors.follow(max(following), at_end)
         for source in set(self.source_of.values()):
-            self.doors.hear(source, now, any(p.about["rows_in"] for p in seen if p.about["source"] == source))
-        self.doors.leave_idle_behind(now)
+            self.doors.hear(source, now, source in spoke)
+        self.doors.leave_idle_behind(now, at_end)
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]

@@ -52,6 +52,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "operators": operators,
         "slides": slides,
         "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
+        "firsts": {bucket.source_of[name]: state.doors.inputs[name].first for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,
         "wake": bucket.wake,

@@ -34,7 +34,7 @@ MOST_BYTES: Final = 16 << 20
 
 @dataclass
 class Stretch:
-    """What a task saw of one input. `at_end`: it had nothing more then; None: the run does not follow its inputs.
+    """What a task saw of one input. `at_end`: it had nothing more then.
 
     `began` is the time of its first row: from what came before to that there may be a leap.
     """
@@ -44,7 +44,7 @@ class Stretch:
     rejected: int = 0
     greatest: int | None = None
     ended: bool = False
-    at_end: bool | None = None
+    at_end: bool = False
     began: int | None = None
     leap: Leap | None = None
     firsts: list[Int64s] = field(default_factory=list)
@@ -52,12 +52,17 @@ class Stretch:
 
 
 class Packer:
-    """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch."""
+    """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch.
 
-    def __init__(self, layout: Layout, sender: int, now: int | None = None) -> None:
+    If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
+    they go.
+    """
+
+    def __init__(self, layout: Layout, sender: int, now: int | None = None, follows: bool = False) -> None:
         self._layout = layout
         self._sender = sender
         self._now = now
+        self._follows = follows
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
@@ -68,11 +73,8 @@ class Packer:
             if definition.time is not None
         }
 
-    def hear_of(self, name: str, at_end: bool | None = None) -> None:
-        """Tell of a source even if no row of it comes; where a run follows its inputs, whether all of it was read.
-
-        Then time goes on by `now`, which must have been taken before anybody looked how far the source goes.
-        """
+    def hear_of(self, name: str, at_end: bool = True) -> None:
+        """Tell of a source even if no row of it comes, and whether all of it was read."""
         self._stretches.setdefault(name, Stretch()).at_end = at_end
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Parcel]:
@@ -149,6 +151,7 @@ class Packer:
             "greatest": stretch.greatest,
             "ended": stretch.ended,
             "at_end": stretch.at_end,
+            "follows": self._follows,
             "began": stretch.began,
             "leap": None if stretch.leap is None else [stretch.leap.before, stretch.leap.to, stretch.leap.late],
             "reasons": stretch.reasons,

@@ -13,6 +13,7 @@ from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
+from transom.program.alignment import holding_back
 from transom.program.clock import Clock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
@@ -87,12 +88,12 @@ class Intake:
             if self._is_static(name) and not reading.complete:
                 return name
         now = self._clock.now()
-        open_ones = [
-            name
+        open_ones = {
+            name: pipeline.watermark(name)
             for name, reading in self.readings.items()
             if not reading.complete and self._look_again.get(name, now) <= now
-        ]
-        return min(open_ones, key=lambda name: (pipeline.watermark(name), self.readings[name].reads), default=None)
+        }
+        return min(holding_back(open_ones), key=lambda name: self.readings[name].reads, default=None)
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
