@@ -136,7 +136,7 @@ def _take(pipeline: Pipeline, catalogue: Catalogue, push: Push, now: int, taken:
 
 def _with_times_of_their_own(catalogue: Catalogue) -> Catalogue:
     """What the reference takes row by row: nothing that was taken is late."""
-    relations = {}
+    relations: dict[str, Any] = {}
     for name, definition in catalogue.relations.items():
         assert isinstance(definition, StreamDefinition)
         relations[name] = replace(definition, time=replace(definition.time, bound=UNBOUNDED), arrival_time=False)

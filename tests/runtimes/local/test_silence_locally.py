@@ -42,7 +42,7 @@ class Followed:
             checkpoint=None if folder is None else str(folder / "kept"),
             **terms,
         )
-        self.run: LocalRun = self._again()
+        self.run: Any = self._again()
 
     @property
     def query(self) -> LocalQuery:
@@ -136,7 +136,7 @@ def test_queries_that_share_a_join_are_told_of_silence() -> None:
         f"DSTREAM(SELECT a.k FROM a [RANGE {n} SECONDS], b [RANGE {n} SECONDS] WHERE a.k = b.k);" for n in (5, 9)
     )
     followed = Followed(declared, text)
-    assert len(followed.run.units) == 1
+    assert len(followed.run.jobs) == 1
     followed.send("a", {"k": 1})
     followed.send("b", {"k": 1})
     assert [followed.sleep(0.5) for _ in range(8)] == [0] * 8 and followed.answer() == []

@@ -102,7 +102,7 @@ class Intake:
 
     def take(self, name: str, batch: SourceBatch, pipeline: Pipeline, stopwatch: Stopwatch | None) -> bool:
         """Whether there was something, or the input was seen to have ended."""
-        reading = self.readings[name]
+        reading, now = self.readings[name], self._clock.now()
         reading.position = batch.position
         reading.reads += 1
         if len(batch.rejected):
@@ -112,16 +112,16 @@ class Intake:
         if stopwatch is not None and not self._is_static(name):
             stopwatch.arrive(len(batch.rows))
         if len(batch.rows):
-            self.note(name, pipeline.push(name, batch.rows, self._clock.now()))
+            self.note(name, pipeline.push(name, batch.rows, now))
         came = bool(len(batch.rows) or len(batch.rejected))
         if not self._is_static(name):
-            pipeline.doors.hear(name, self._clock.now(), came)
+            pipeline.doors.hear(name, now, came)
         if not batch.ended:
             return True
         if self._may_grow(name) and not batch.over:
             self._look_again[name] = FOREVER
             if self._ending == "stopped":
-                self._look_again[name] = self._clock.now() + POLL
+                self._look_again[name] = now + POLL
                 pipeline.doors.follow(self._looked_at, [name])
             return came
         reading.complete, reading.over = True, batch.over
