@@ -66,6 +66,12 @@ class SharedJoin(Relation):
         return tuple(found)
 
     @property
+    def side_places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The same of either side."""
+        places, width = self.places, len(self.left.schema)
+        return places[:width], places[width:]
+
+    @property
     def schema(self) -> Schema:
         return Schema((*self.left.schema.columns, *self.right.schema.columns, Column(AGE, BIGINT)))
 

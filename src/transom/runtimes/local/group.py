@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transom.connectors.source import Source
 from transom.core.time import BEGINNING, FOREVER
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.part import Part, PartState

@@ -63,13 +63,13 @@ class LocalMember:
     def open(self) -> list[Sink]:
         """The sinks; opened when they are first needed."""
         if self._sink is None:
-            self._sink = self._order.open_sink(self.branch.output_schema, self.parts[0])
+            self._sink = self._order.open_sink(self.branch.consumer.output_schema, self.parts[0])
             open_side = self._order.open_side
             self._side = None if open_side is None else open_side(SIDE, self.parts[1])
         return [self._sink] if self._side is None else [self._sink, self._side]
 
     def write(self, rows: pa.RecordBatch) -> None:
-        if self.branch.emit_name == "latest":
+        if self.branch.consumer.emit_name == "latest":
             self.latest, self._latest_is_new = rows, True
         else:
             self.sink.write(rows)
