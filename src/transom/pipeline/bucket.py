@@ -356,7 +356,7 @@ class Bucket:
     def _send(self, given: Advanced, step: Step, out: Outgoing) -> None:
         """What goes on from here, of this fragment and of the queries that run beside it."""
         shared = self._outputs(given)
-        beside = {key: self._step_beside(branch, shared, step) for key, branch in self.beside.items()}
+        beside = self._step_beside(shared, step)
         for port in self._sends:
             sender = port.exchange.sender
             if port.query == self.query:
@@ -384,10 +384,13 @@ class Bucket:
                     found[name] = delta
         return found
 
-    def _step_beside(self, branch: Branch, shared: Mapping[str, Delta], step: Step) -> Advanced:
-        key = branch.member.name
-        branch.state = self.state.consumers[key]
-        return branch.advance(picked(shared[PAIRS], self._columns[key][PAIRS]), shared, step, self._last_used())
+    def _step_beside(self, shared: Mapping[str, Delta], step: Step) -> dict[str, Advanced]:
+        found: dict[str, Advanced] = {}
+        for key, branch in self.beside.items():
+            branch.state = self.state.consumers[key]
+            pairs = picked(shared[PAIRS], self._columns[key][PAIRS])
+            found[key] = branch.advance(pairs, shared, step, self._last_used())
+        return found
 
     def _released(self, name: str, upto: int) -> StreamDelta:
         rows = self.doors.release(name, upto)

@@ -8,6 +8,7 @@ join keeps for others.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from transom.core.schema import BIGINT, Column, Schema
@@ -54,7 +55,7 @@ class SharedJoin(Relation):
     right: Relation
     kept: tuple[int, ...]
 
-    @property
+    @cached_property
     def places(self) -> tuple[int, ...]:
         """Of every column but the age, where it is in the two streams side by side."""
         found: list[int] = []
