@@ -62,7 +62,7 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
 def _done(part: Part, state: PartState, numbers: Mapping[int, int]) -> dict[int, list[float]]:
     """By the number of an operator, what it has done and what it keeps."""
     found: dict[int, list[float]] = {}
-    for operator, counters, memory in zip(part.operators, state.counters, state.operators, strict=True):
+    for operator, counters, memory in part.states(state, part.operators):
         done = [counters.rows_in, counters.rows_out, counters.ends_out, counters.seconds]
         found[numbers[id(operator)]] = [*done, state_bytes(memory), state_rows(memory)]
     return found

@@ -17,8 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline.answer import output_schema
-from transom.plan.algebra import Stream
+from transom.pipeline.answer import output_form, output_schema
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
 from transom.plan.sharing import SharedJoin
@@ -66,7 +65,7 @@ class Consumer:
 
     @cached_property
     def emit_name(self) -> str:
-        return "stream" if isinstance(self.root.node, Stream) else self.member.emit
+        return output_form(self.root, self.member.emit)
 
     @cached_property
     def output_schema(self) -> pa.Schema:

@@ -17,9 +17,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline.answer import output_schema
+from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer
-from transom.plan.algebra import Stream, StreamScan, TableScan, Window
+from transom.plan.algebra import StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.plan.sharing import CountedWindow
@@ -84,7 +84,7 @@ class Layout:
 
     @cached_property
     def emit_name(self) -> str:
-        return "stream" if isinstance(self.root.node, Stream) else self.emit
+        return output_form(self.root, self.emit)
 
     @cached_property
     def output_schema(self) -> pa.Schema:

@@ -19,7 +19,8 @@ from transom.pipeline.branch import picked
 from transom.pipeline.build import operator_kernel
 from transom.pipeline.consumer import Member
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.group import GroupPipeline, Tell
+from transom.pipeline.engine import Tell
+from transom.pipeline.group import GroupPipeline
 from transom.pipeline.migration import KeptNote, kept_by
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState

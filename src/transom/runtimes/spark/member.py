@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
-from transom.pipeline.answer import output_schema
+from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import Consumer, Member
 from transom.pipeline.side import SIDE
-from transom.plan.algebra import Stream
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Order, Terms
 from transom.program.status import InputStatus, Status
@@ -33,7 +32,7 @@ class SparkMember:
         """What its operators are known by; a name may be given again to a query that comes later."""
         self.order = order
         assert order.planned.root is not None
-        self.emit = "stream" if isinstance(order.planned.root.node, Stream) else order.emit
+        self.emit = output_form(order.planned.root, order.emit)
         self.schema = output_schema(self.emit, order.planned.root.schema)
         self.asked = asked
         self.begin: int | None = None
