@@ -23,6 +23,7 @@ from transom.core.delta import Delta, SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
+from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
@@ -100,6 +101,7 @@ class Bucket:
                 self.source_of[name] = source
         self.doors = Doors(inputs, layout.tick, layout.origin, self.source_of)
         self.state = self.start()
+        self.decisions = Decisions()
 
     def start(self) -> BucketState:
         """The memory of a bucket before its first step."""
@@ -125,8 +127,12 @@ class Bucket:
                 branch.part.check(found.consumers[key].part)
             return found
 
-    def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
-        """Everything that came for this bucket in a batch; what goes on from here."""
+    def step(self, blobs: Iterable[bytes | pa.Buffer], decided: Sequence[Any] = ()) -> list[Parcel]:
+        """Everything that came for this bucket in a batch; what goes on from here.
+
+        `decided` is what was decided in the step if it is taken again; after it, `decisions` are those of the step.
+        """
+        self.decisions = Decisions(decided)
         parts = sorted((part for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
         self.part.attach(self.state.part)
@@ -315,7 +321,7 @@ class Bucket:
         if self.consumer is not None and self.consumer.begin is not None:
             origin = self.consumer.begin
         for at in self._stops(before, upto):
-            self._step(Step(before, at, origin, self.state.part.holders), parts, out)
+            self._step(Step(before, at, origin, self.state.part.holders, decisions=self.decisions), parts, out)
             before = at
 
     def _stops(self, before: int, upto: int) -> list[int]:
