@@ -78,6 +78,11 @@ class Branch:
         assert rows is not None
         return rows
 
+    @property
+    def due(self) -> int:
+        """As `Stage.due`."""
+        return self._stage.due(self.state)
+
     def slides(self) -> dict[str, int]:
         """As `Part.last_of_slides`, by the numbers that operators have in their query."""
         return {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}

@@ -22,11 +22,14 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
     In `queries` is what operators have done that one of several queries has for itself.
     """
     state = bucket.state
-    inputs = {}
+    inputs, leaps = {}, {}
     for name in bucket.doors.inputs:
         if name in bucket.ports and bucket.ports[name].accounts:
             ledger = state.doors.inputs[name].ledger
             inputs[bucket.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+            leap = state.doors.inputs[name].leap
+            if leap is not None:
+                leaps[bucket.source_of[name]] = [leap.before, leap.to, leap.late]
     on_the_way = {int(number): [came, went, 0, 0.0, 0] for number, (came, went) in state.on_the_way.items()}
     queries: dict[str, dict[str, Any]] = {
         key: {"operators": done, "rows_out": rows_out}
@@ -48,13 +51,16 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "fragment": bucket.fragment.number,
         "bucket": bucket.bucket,
         "inputs": inputs,
+        "leaps": leaps,
         "seen": state.doors.seen,
         "reasons": state.reasons,
         **queries.pop(SHARED, {"operators": {}, "rows_out": 0}),
         "slides": slides,
         "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
+        "firsts": {bucket.source_of[name]: state.doors.inputs[name].first for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,
+        "wake": bucket.wake,
         "queries": queries,
     }
 
