@@ -88,16 +88,17 @@ def test_a_query_reads_its_own_columns_of_the_join() -> None:
 
 
 def test_a_query_beside_the_join_is_heard_of_in_silence() -> None:
-    """The pair ends after the last row of either stream has come: the join has nothing to do then."""
+    """Its pair ends long before the join, which is there for others, has anything to do."""
     catalogue = Catalogue()
     declared = "CREATE STREAM {} (k INTEGER) WITH (connector = 'memory', time = 'arrival');"
     parse_statements("".join(map(declared.format, "ab")), catalogue)
-    text = "SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE UNBOUNDED] WHERE a.k = b.k"
-    found = layout(consumer("q", text, "changes", catalogue=catalogue), catalogue=catalogue, buckets=1)
+    text = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
+    short, long = (consumer(name, text.format(n), "changes", catalogue) for name, n in (("q", 5), ("other", 60)))
+    found = layout(short, long, catalogue=catalogue, buckets=1)
     with closing(Cluster(found)) as cluster:
         first = cluster.answers([[Push("a", [(1, None)]), Push("b", [(1, None)])]], now=10 * SECOND, at_end=["a", "b"])
         assert sum(map(len, first["q"])) == 1
         assert cluster.statuses[1, 0]["wake"] == 15 * SECOND + 1
         later = cluster.answers([[Push("a", []), Push("b", [])]], now=16 * SECOND, at_end=["a", "b"])
         assert [rows.column("change").to_pylist() for rows in later["q"]] == [["-"]]
-        assert cluster.statuses[1, 0]["wake"] is None
+        assert "other" not in later and cluster.statuses[1, 0]["wake"] == 70 * SECOND + 1
