@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from tests.run_in_buckets import Cluster
+from tests.run_locally import Push
+from transom.core.time import SECOND
 from transom.cql.statements import parse_statements
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.consumer import Consumer, Member
@@ -22,17 +27,17 @@ FROM = "FROM s [RANGE 5 SECONDS], t [RANGE 5 SECONDS] WHERE s.k = t.k AND s.g = 
 ROWS = "FROM s [ROWS 5], t [RANGE 5 SECONDS] WHERE s.k = t.k AND s.g = t.g"
 
 
-def consumer(name: str, query: str, emit: str = "lifetimes", begin: int | None = None) -> Consumer:
-    (statement,) = parse_statements(query, CATALOGUE)
+def consumer(name: str, query: str, emit: str = "lifetimes", catalogue: Catalogue = CATALOGUE) -> Consumer:
+    (statement,) = parse_statements(query, catalogue)
     assert isinstance(statement, QueryStatement)
-    asked = sharable(statement.query, CATALOGUE)
+    asked = sharable(statement.query, catalogue)
     assert isinstance(asked, Sharable)
-    return Consumer(Member(name, asked, emit), CATALOGUE, begin)
+    return Consumer(Member(name, asked, emit), catalogue)
 
 
-def layout(*consumers: Consumer, buckets: int = 3) -> Layout:
-    trunk = shared_join([each.member.asked for each in consumers], CATALOGUE)
-    return Layout(trunk, CATALOGUE, "changes", buckets, open=True, consumers=consumers)
+def layout(*consumers: Consumer, buckets: int = 3, catalogue: Catalogue = CATALOGUE) -> Layout:
+    trunk = shared_join([each.member.asked for each in consumers], catalogue)
+    return Layout(trunk, catalogue, "changes", buckets, open=True, consumers=consumers)
 
 
 PAIRS = ["Narrow", "Project"]
@@ -80,3 +85,20 @@ def test_a_query_reads_its_own_columns_of_the_join() -> None:
     names = found.root.schema.names
     assert [names[i] for i in one.columns_in(found.root)["pairs"]] == ["k", "g", "k", "g", "x", "age"]
     assert [names[i] for i in other.columns_in(found.root)["left"]] == ["k", "g", "x", "number"]
+
+
+def test_a_query_beside_the_join_is_heard_of_in_silence() -> None:
+    """Its pair ends long before the join, which is there for others, has anything to do."""
+    catalogue = Catalogue()
+    declared = "CREATE STREAM {} (k INTEGER) WITH (connector = 'memory', time = 'arrival');"
+    parse_statements("".join(map(declared.format, "ab")), catalogue)
+    text = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
+    short, long = (consumer(name, text.format(n), "changes", catalogue) for name, n in (("q", 5), ("other", 60)))
+    found = layout(short, long, catalogue=catalogue, buckets=1)
+    with closing(Cluster(found)) as cluster:
+        first = cluster.answers([[Push("a", [(1, None)]), Push("b", [(1, None)])]], now=10 * SECOND, at_end=["a", "b"])
+        assert sum(map(len, first["q"])) == 1
+        assert cluster.statuses[1, 0]["wake"] == 15 * SECOND + 1
+        later = cluster.answers([[Push("a", []), Push("b", [])]], now=16 * SECOND, at_end=["a", "b"])
+        assert [rows.column("change").to_pylist() for rows in later["q"]] == [["-"]]
+        assert "other" not in later and cluster.statuses[1, 0]["wake"] == 70 * SECOND + 1

@@ -141,6 +141,13 @@ SHARING: Final = (
         "a query shows values of columns that another one asked for",
     ),
     Bug(
+        "silence_of_a_query_beside_a_join_unheard",
+        "pipeline/bucket.py",
+        "due = min(due, branch.due)",
+        "due = min(due, due)",
+        "on Spark a row of a query on a shared join that ends in silence is told when the next row comes",
+    ),
+    Bug(
         "first_memories_forgotten_after_a_lost_worker",
         "pipeline/keeper.py",
         "known = None if header.memory else start()",
