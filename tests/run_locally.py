@@ -90,13 +90,14 @@ def run_locally(
     pushes: Iterable[Push] | None = None,
     *,
     emit: str = "changes",
+    partitions: int = 1,
     restart: Callable[[int], bool] = lambda i: False,
     watch: Callable[[Pipeline, Answer], None] = lambda pipeline, answer: None,
 ) -> History:
     """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i."""
     with ExitStack() as threads:
         operator = plan(query, catalogue)
-        pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+        pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
         answer = Answer(isinstance(query, Stream), emit)
         definitions = {name: catalogue.relations[name] for name in pipeline.names}
         for name in pipeline.statics:
@@ -114,7 +115,7 @@ def run_locally(
             if restart(i):
                 saved = pipeline.snapshot()
                 threads.close()
-                pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+                pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
                 pipeline.restore(saved)
         pipeline.settle()
         if not pipeline.inputs:

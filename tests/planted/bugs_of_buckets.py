@@ -9,28 +9,28 @@ from tests.planted.bug import Bug
 EXCHANGES: Final = (
     Bug(
         "number_of_a_closed_holder_kept",
-        "pipeline/feed.py",
+        "pipeline/exchange.py",
         "known[theirs[mine]] = -1",
         "known[theirs[mine]] = ours[mine]",
         "a row that comes under a number used before has the holder of another row, or of none",
     ),
     Bug(
         "senders_share_their_numbers",
-        "pipeline/feed.py",
-        'sender = str(part.about["sender"])',
-        'sender = ""',
+        "pipeline/exchange.py",
+        "closed += _closed(state, str(one.sender),",
+        'closed += _closed(state, "0",',
         "an end in one bucket ends rows that came from another",
     ),
     Bug(
         "end_of_a_union_told_twice",
-        "pipeline/feed.py",
+        "pipeline/exchange.py",
         "if len(delta.ends.chunks) > 1:",
         "if len(delta.ends.chunks) > 9:",
         "a union of a relation with itself stops the query behind an exchange",
     ),
     Bug(
         "streams_of_buckets_by_time_alone",
-        "pipeline/feed.py",
+        "pipeline/exchange.py",
         "order = np.lexsort((value_ranks(values.columns, len(values)), t))",
         'order = np.argsort(t, kind="stable")',
         "rows of one instant of a derived stream come in an order that depends on the number of buckets",
@@ -114,8 +114,8 @@ STEPS: Final = (
     Bug(
         "open_rows_in_slices",
         "pipeline/bucket.py",
-        "return sources and not any(_sent_by(port).open_ends",
-        "return sources or not any(_sent_by(port).open_ends",
+        "return sources and not any(sent_by(port).open_ends",
+        "return sources or not any(sent_by(port).open_ends",
         "what others send is taken in the first slice of a batch, or again in every one",
     ),
     Bug(

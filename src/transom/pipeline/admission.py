@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -197,12 +198,20 @@ class Input:
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `upto`, in time order."""
+        due = self.release_parts(state, upto)
+        if not due:
+            return None, no_int64s()
+        if len(due) == 1:
+            return due[0].values, due[0].t
+        return pa.concat_batches([part.values for part in due]), np.concatenate([part.t for part in due])
+
+    def release_parts(self, state: InputState, upto: int) -> list[WaitingRows]:
+        """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
         if len(state.waiting) == 1 and state.waiting[0].t[-1] < upto:  # in time order, all of them
-            (part,) = state.waiting
-            state.waiting = []
-            state.ledger.used += len(part.t)
-            return part.values, part.t
-        due: list[WaitingRows] = []
+            due, state.waiting = state.waiting, []
+            state.ledger.used += len(due[0].t)
+            return due
+        due = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
             count = int(np.searchsorted(part.t, upto))
@@ -211,15 +220,13 @@ class Input:
             if count < len(part.t):
                 rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
         state.waiting = rest
-        if not due:
-            return None, no_int64s()
-        t = np.concatenate([part.t for part in due])
-        values = pa.concat_batches([part.values for part in due]) if len(due) > 1 else due[0].values
-        if (t[1:] < t[:-1]).any():
+        state.ledger.used += sum(len(part.t) for part in due)
+        if any(b.t[0] < a.t[-1] for a, b in pairwise(due)):
+            t = np.concatenate([part.t for part in due])
             order = np.argsort(t, kind="stable")
-            t, values = t[order], values.take(pa.array(order))
-        state.ledger.used += len(t)
-        return values, t
+            values = pa.concat_batches([part.values for part in due])
+            due = [WaitingRows(values.take(pa.array(order)), t[order])]
+        return due
 
     def refuse_waiting(self, state: InputState) -> Refused | None:
         """Time has not begun and never will: what waits are changes that take away rows which never were."""

@@ -16,20 +16,20 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
-from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
 from transom.pipeline.agenda import Brought
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
 from transom.pipeline.doors import Doors, came_after_the_end
-from transom.pipeline.feed import FeedState, received, received_signed, received_stream
-from transom.pipeline.layout import Layout, Port
+from transom.pipeline.exchange import FeedState, fed, static_rows
+from transom.pipeline.feed import unpacked
+from transom.pipeline.layout import Layout, Port, sent_by
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing, status_parcel
 from transom.pipeline.output import OutputWriter
@@ -38,7 +38,6 @@ from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Stage
 from transom.pipeline.way import pass_way
-from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
@@ -301,7 +300,7 @@ class Bucket:
         if self.layout.emit_name == "latest":
             return False  # told once a batch
         sources = all(port.exchange.fragment is None for port in self.ports.values())
-        return sources and not any(_sent_by(port).open_ends for port in self.layout.ports_from(self.fragment.number))
+        return sources and not any(sent_by(port).open_ends for port in self.layout.ports_from(self.fragment.number))
 
     def _step(self, step: Step, parts: Sequence[CargoPart], out: Outgoing) -> None:
         state, upto = self.state, step.upto
@@ -320,7 +319,7 @@ class Bucket:
                 if refused is not None:
                     self._refuse(name, refused, out)
         for port in self.layout.ports_from(self.fragment.number):
-            out.send(port, given.deltas[self.part.number[id(_sent_by(port))]], self.slides())
+            out.send(port, given.deltas[self.part.number[id(sent_by(port))]], self.slides())
         if given.rows is not None and (len(given.rows) or self.layout.emit_name == "latest"):
             out.answer(given.rows)
         state.doors.upto = upto
@@ -353,23 +352,13 @@ class Bucket:
 
     def _fed(self, name: str, port: Port, parts: Sequence[CargoPart], step: Step) -> Brought:
         mine = [part for part in parts if part.about.get("port") == name]
-        child = _sent_by(port)
-        schema = child.schema.arrow()
-        if isinstance(child.node, Stream):
-            return self._come_in(port, received_stream(mine, schema, step.upto))
-        if child.negative:
-            return received_signed(mine, schema, step.upto, in_time_order=child.ends_grow)
-        return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
+        return fed(port, unpacked(mine), self.state.feeds, step, lambda *counted: self._count(port, *counted))
 
     def _static(self, name: str, port: Port, step: Step) -> Brought:
         parts, self.state.static[name] = self.state.static[name], []
         definition = self.layout.sources[self._source(name)]
         rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.arrow())
-        given = StreamDelta(rows, no_int64s(), step.upto)
-        if not port.exchange.into.inputs:  # the scan of the table itself
-            return given
-        whole = StaticTable().step(None, (given,), step)
-        return SignedDelta(whole.values, whole.ta, 0, step.upto) if self.layout.root.negative else whole
+        return static_rows(port, rows, step, negative=self.layout.root.negative)
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 
@@ -401,11 +390,3 @@ def _place(part: CargoPart) -> tuple[int, int, str, str]:
     """Parts may come in any order; what a bucket makes of them does not depend on it."""
     about = part.about
     return about.get("sender", 0), about.get("number", 0), about.get("port", about.get("source", "")), part.kind
-
-
-def _sent_by(port: Port) -> Operator:
-    """The operator whose rows travel through a port from another fragment."""
-    exchange = port.exchange
-    if exchange.place == ANSWER:
-        return exchange.into
-    return exchange.way[0].inputs[0] if exchange.way else exchange.into.inputs[exchange.place]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.feed import FeedState
+from transom.pipeline.exchange import FeedState
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 
@@ -32,5 +32,5 @@ class BucketState:
     steps: int = 0
 
 
-BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BucketState, FeedState)
+BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BucketState)
 """The closed list of what a saved bucket may hold."""

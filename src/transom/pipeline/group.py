@@ -111,7 +111,7 @@ class GroupPipeline:
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
         given: dict[str, Delta] = {}
-        deltas = Stage(trunk.part).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
+        deltas = Stage(trunk.part).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
         for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
             delta = deltas[trunk.part.number[id(operator)]]
             assert isinstance(delta, Delta)

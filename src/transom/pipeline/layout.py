@@ -20,7 +20,7 @@ from transom.plan.sharing import CountedWindow
 from transom.plan.slide_join import SlideJoin
 from transom.planner.columns_read import columns_read
 from transom.planner.fingerprint import fingerprint
-from transom.planner.fragments import Exchange, Fragment, fragments
+from transom.planner.fragments import ANSWER, Exchange, Fragment, fragments
 from transom.planner.operator import Operator, scanned
 from transom.planner.slide_join import check_share
 
@@ -161,9 +161,25 @@ class Layout:
         counted = (isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
         return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
 
+    def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """In the columns of the relation: a table may have one beside them that tells the change."""
+        definition = self.sources[source]
+        if isinstance(definition, StreamDefinition):
+            return rows
+        names = [column.name for column in definition.columns]
+        return rows.select([names.index(column.name) for column in definition.relation_columns])
+
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where somebody may yet want to see a row."""
         definition = self.sources[source]
         if self.open or definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
             return tuple(range(len(definition.columns)))
         return tuple(columns_read(self.root, source))
+
+
+def sent_by(port: Port) -> Operator:
+    """The operator whose rows travel through a port from another fragment."""
+    exchange = port.exchange
+    if exchange.place == ANSWER:
+        return exchange.into
+    return exchange.way[0].inputs[0] if exchange.way else exchange.into.inputs[exchange.place]

@@ -7,7 +7,7 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -63,8 +63,8 @@ class PartState:
 class Part:
     """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
 
-    `whole`: nobody outside asks for what an operator gives, but for the last one. `store` is
-    room on disk for what does not fit into memory; without it there is some for as long as the process runs.
+    `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
+    `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
     A memory budget is divided among the `places` that the same operators run in.
     """
 
@@ -76,6 +76,7 @@ class Part:
         tick: int,
         *,
         whole: bool = False,
+        given: Collection[int] = (),
         store: SpillStore | None = None,
         places: int = 1,
     ) -> None:
@@ -89,7 +90,7 @@ class Part:
             self._kernel(i, operator, catalogue, tick, places) for i, operator in enumerate(self.operators)
         ]
         if whole:
-            fold_projections(self.operators, self._kernels)
+            fold_projections(self.operators, self._kernels, given)
         self._sources = [
             [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
             for operator in self.operators

@@ -56,7 +56,8 @@ from transom.pipeline.admission import InputState, Ledger, WaitingRows
 from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
-from transom.pipeline.memory import PipelineState
+from transom.pipeline.exchange import FeedState
+from transom.pipeline.memory import PipelineState, StageMemory
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool, HolderQueue
@@ -75,6 +76,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     CountedWindowState,
     Counters,
     DoorsState,
+    FeedState,
     Fifo,
     FixedColumn,
     HolderPool,
@@ -103,6 +105,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     SlideRangeWindowState,
     SlideRowsWindowState,
     SlotPool,
+    StageMemory,
     Tally,
     TextColumn,
     ToStreamState,
