@@ -10,7 +10,7 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -344,25 +344,14 @@ class Pipeline:
 
     # --- what the operators did --------------------------------------------------------------------------------------
 
-    def counters(self, operator: Operator) -> Counters:
-        """What an operator has done, in all partitions."""
-        of_partitions = [memory.part.counters[part.number[id(operator)]] for part, memory in self._hosting(operator)]
-        outside = self.state.outside.get(str(self._numbers[id(operator)]))
-        found = Counters()
-        for each in of_partitions if outside is None else [outside, *of_partitions]:
-            found.rows_in += each.rows_in
-            found.rows_out += each.rows_out
-            found.ends_out += each.ends_out
-            found.seconds += each.seconds
-        return found
-
-    def memories(self, operator: Operator) -> list[Any]:
-        """What the kernels of an operator remember, in all partitions."""
-        hosting = self._hosting(operator)
-        return [one for part, memory in hosting for one in memory.part.operators[part.number[id(operator)]]]
-
-    def _hosting(self, operator: Operator) -> list[tuple[Part, StageMemory]]:
-        return [(part, memory) for part, memory in self._hosted if id(operator) in part.number]
+    def operator_states(self) -> Iterator[tuple[Operator, Counters, list[Any]]]:
+        """The operators in the order of EXPLAIN, what each did and what its kernels remember, in all partitions."""
+        for operator in self.root.walk():
+            hosting = [(part, memory) for part, memory in self._hosted if id(operator) in part.number]
+            states = [each for part, memory in hosting for each in part.states(memory.part, [operator])]
+            outside = self.state.outside.get(str(self._numbers[id(operator)]))
+            counted = [counters for _, counters, _ in states] + ([] if outside is None else [outside])
+            yield operator, Counters.united(counted), [one for *_, memories in states for one in memories]
 
     @property
     def _hosted(self) -> Iterable[tuple[Part, StageMemory]]:

@@ -7,7 +7,7 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -49,6 +49,13 @@ class Counters:
     rows_out: int = 0
     ends_out: int = 0
     seconds: float = 0.0
+
+    @staticmethod
+    def united(parts: Sequence[Counters]) -> Counters:
+        """All of them together; one is itself."""
+        if len(parts) == 1:
+            return parts[0]
+        return Counters(*(sum(getattr(part, each.name) for part in parts) for each in fields(Counters)))
 
 
 @dataclass
@@ -167,6 +174,12 @@ class Part:
                 counters.ends_out += len(holders)
         elif isinstance(delta, SignedDelta):
             counters.ends_out += delta.departed
+
+    def states(self, state: PartState, operators: Iterable[Operator]) -> Iterator[tuple[Operator, Counters, list[Any]]]:
+        """Of these operators, what each has done, and what its kernels remember."""
+        for operator in operators:
+            place = self.number[id(operator)]
+            yield operator, state.counters[place], state.operators[place]
 
     def attach(self, state: PartState) -> None:
         """A state that comes from elsewhere is used here from now on."""
