@@ -86,9 +86,9 @@ def measure(
             for each in partitions
         ]
         for i in range(warm + batches):
-            pair = [_moved(pool[(i + 8 * side) % 16], i, window, random) for side in (0, 1)]
+            left, right = (_moved(pool[(i + 8 * side) % 16], i, window, random) for side in (0, 1))
             for each in contestants if i % 2 else contestants[::-1]:
-                each.step(*pair, counts=i >= warm)
+                each.step(left, right, counts=i >= warm)
     return {number: each.measured(2 * size, batches) for number, each in zip(partitions, contestants, strict=True)}
 
 

@@ -32,12 +32,21 @@ def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) 
     if len(parts) == 1 or emit_name == "lifetimes":
         return parts
     rows = pa.concat_batches(parts)
-    by: list[Int64s] = [value_ranks(rows.columns[_OWN_COLUMNS[emit_name] :], len(rows))]
-    if emit_name == "changes":
-        by.append((rows.column(0).to_numpy(zero_copy_only=False) == "+").astype(np.int64))
-    if emit_name != "latest":
-        by.append(rows.column(emit_name == "changes").cast(pa.int64()).to_numpy())
-    return [rows.take(pa.array(np.lexsort(by)))]
+    own = _OWN_COLUMNS[emit_name]
+    if emit_name == "latest":
+        return [rows.take(pa.array(np.argsort(value_ranks(rows.columns, len(rows)), kind="stable")))]
+    at = rows.column(own - 1).cast(pa.int64()).to_numpy()
+    entering = rows.column(0).to_numpy(zero_copy_only=False) == "+" if own > 1 else np.zeros(len(rows), dtype=np.bool_)
+    order = np.lexsort((entering, at))
+    # Values are looked at only where they decide: of rows that stand at one place in time.
+    starts = np.flatnonzero(np.diff(at[order]) | np.diff(entering[order])) + 1
+    place = np.repeat(np.arange(len(starts) + 1), np.diff([0, *starts, len(rows)]))
+    tied = np.flatnonzero(np.bincount(place)[place] > 1)
+    if len(tied):
+        some = order[tied]
+        ranks = value_ranks(rows.take(pa.array(some)).columns[own:], len(some))
+        order[tied] = some[np.lexsort((ranks, place[tied]))]
+    return [rows.take(pa.array(order))]
 
 
 def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:
