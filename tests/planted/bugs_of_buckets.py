@@ -57,6 +57,27 @@ EXCHANGES: Final = (
         "behind a filter other rows are sent than were meant",
     ),
     Bug(
+        "refused_change_of_another_partition",
+        "pipeline/partitions.py",
+        "here = changes.positions[mine.number][unmatched[port.name]]",
+        "here = unmatched[port.name]",
+        "in several partitions of a process another change is refused than the one that met no row",
+    ),
+    Bug(
+        "slides_of_the_last_partition_alone",
+        "pipeline/partitions.py",
+        "slides[window] = max(last, slides.get(window, last))",
+        "slides[window] = last",
+        "snapshots over slides end with the last row of one partition",
+    ),
+    Bug(
+        "ties_of_partitions_left_as_they_came",
+        "pipeline/merge.py",
+        "order[tied] = some[np.lexsort((ranks, place[tied]))]",
+        "order[tied] = some",
+        "rows of one instant are told in an order that depends on the number of partitions",
+    ),
+    Bug(
         "null_key_spread_by_what_lies_beneath",
         "kernels/spread.py",
         "hashes[null] = 0",
