@@ -99,7 +99,7 @@ class Bucket:
         with codec.restoring():
             found: BucketState = codec.decode(data, classes)
             alike(self.start(), found)
-            self.part.check(found.part)
+            self.part.check(found.part, found.feeds.values())
             self.doors.check(found.doors)
             return found
 

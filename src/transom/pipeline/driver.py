@@ -322,7 +322,8 @@ class Pipeline:
         """Raise Unsound where a state cannot be one of this query."""
         alike(self._start(self.doors.start()), saved)
         for part, memory in zip(self._parts, saved.stages, strict=True):
-            part.check(memory.part)
+            part.check(memory.part, memory.feeds.values())
+        need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
         self.doors.check(saved.doors)
         for name, batches in saved.static.items():
             need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))

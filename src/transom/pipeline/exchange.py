@@ -25,6 +25,7 @@ from transom.pipeline.layout import Port, sent_by
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.way import Count, pass_way, places
 from transom.plan.algebra import Stream
+from transom.state.checks import need
 from transom.state.slots import grown
 
 
@@ -33,6 +34,14 @@ class FeedState:
     """`known[p][h]` is our holder for holder h of partition p, -1 where there is none."""
 
     known: dict[str, Int64s] = field(default_factory=dict)
+
+    def check(self) -> None:
+        for ours in self.known.values():
+            need(isinstance(ours, np.ndarray) and ours.dtype == np.int64 and ours.ndim == 1)
+            need(bool((ours >= -1).all()))
+
+    def owned(self) -> list[Int64s]:
+        return [ours[ours >= 0] for ours in self.known.values()]
 
 
 @dataclass(frozen=True)

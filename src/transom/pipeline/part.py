@@ -113,14 +113,17 @@ class Part:
         self.crew = Crew() if uses_crew else None
         self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
 
-    def check(self, state: PartState) -> None:
-        """Raise Unsound where a state that was read back cannot be one of these operators."""
+    def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
+        """Raise Unsound where a state that was read back cannot be one of these operators.
+
+        `feeds` are the other owners of holders here: of rows that came from elsewhere.
+        """
         alike(self.start(), state)
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):
                     kernel.check(own)
-        state.holders.check_owned(list(owned(state.operators)))
+        state.holders.check_owned(list(owned([state.operators, *feeds])))
 
     def start(self) -> PartState:
         return PartState(
