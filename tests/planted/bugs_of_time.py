@@ -76,8 +76,8 @@ PROGRESS: Final = (
     Bug(
         "late_row_used",
         "pipeline/admission.py",
-        "codes[timed[late]] = LATE",
-        "codes[timed[late]] = FIT",
+        "codes[late if timed is None else timed[late]] = LATE",
+        "codes[late if timed is None else timed[late]] = FIT",
         "what was final is revised",
     ),
     Bug(

@@ -149,11 +149,11 @@ class Input:
     def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
         """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
         times, codes = self._times(batch)
-        timed = np.flatnonzero(codes == FIT)
-        t = times[timed]
+        timed = np.flatnonzero(codes == FIT) if codes.any() else None
+        t = times if timed is None else times[timed]
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
-            codes[timed[late]] = LATE
+            codes[late if timed is None else timed[late]] = LATE
         greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
         return Looked(batch, times, codes, greatest)
@@ -188,12 +188,14 @@ class Input:
         state.ledger.late += late
         state.ledger.rejected += len(refused) - late
         state.see(looked.greatest)
+        if not len(refused):
+            self._note_first(state, looked.batch, np.arange(len(codes)), looked.times)
+            self.wait(state, looked.batch, looked.times)
+            return None
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)
-        self.wait(state, looked.batch if len(fit) == len(codes) else looked.batch.take(pa.array(fit)), t)
-        if not len(refused):
-            return None
+        self.wait(state, looked.batch.take(pa.array(fit)), t)
         return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
@@ -298,6 +300,8 @@ class Input:
     def _late_among(self, t: Int64s, greatest: int) -> Mask:
         """A row is late when its time is below the watermark just before it."""
         bound = self._bound
+        if len(t) and t[0] >= max(greatest, BEGINNING + bound) - bound and (t[1:] >= t[:-1]).all():
+            return np.zeros(len(t), dtype=np.bool_)  # in time order, as it is most often
         before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t
         late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late
