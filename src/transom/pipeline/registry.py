@@ -57,6 +57,7 @@ from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
 from transom.pipeline.exchange import FeedState
+from transom.pipeline.leap import Leap
 from transom.pipeline.memory import PipelineState, StageMemory
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
@@ -85,6 +86,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     JoinState,
     KeyIndex,
     LazySide,
+    Leap,
     Ledger,
     LifetimeSet,
     LifetimesState,
