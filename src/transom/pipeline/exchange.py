@@ -21,7 +21,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
 from transom.pipeline.agenda import Brought
-from transom.pipeline.layout import Port, sent_by
+from transom.pipeline.layout import Port
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.way import Count, pass_way, places
 from transom.plan.algebra import Stream
@@ -125,7 +125,7 @@ def spread_rows(
 
 def fed(port: Port, came: Received, feeds: dict[str, FeedState], step: Step, count: Count | None) -> Brought:
     """What came from another fragment, as its operator would have brought it."""
-    child = sent_by(port)
+    child = port.exchange.sender
     schema = child.schema.arrow()
     rows, ends = came
     if isinstance(child.node, Stream):

@@ -23,7 +23,7 @@ from transom.kernels.crew import Crew, processors
 from transom.kernels.kernel import Step
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.exchange import FeedState, Rows, Sent, fed, spread_rows, static_rows
-from transom.pipeline.layout import Layout, Port, sent_by
+from transom.pipeline.layout import Layout, Port
 from transom.pipeline.memory import StageMemory
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
@@ -145,13 +145,13 @@ class Partitions:
         named = {(id(port.exchange.into), port.exchange.place): port.name for port in ports}
         going = layout.ports_from(fragment)
         places = layout.buckets_of(fragment)
-        given = {id(sent_by(port)) for port in going}
+        given = {id(port.exchange.sender) for port in going}
         part = Part(operators, named, catalogue, layout.tick, whole=True, given=given, places=places)
         answers = any(operator is layout.root for operator in operators) and not going
         answers = answers or any(port.exchange.place == ANSWER for port in ports)
         output = OutputWriter.of(layout.root, layout.emit) if answers else None
         stage = Stage(part, output, layout.root if answers and operators else None)
-        sends = tuple((port, part.number[id(sent_by(port))]) for port in going)
+        sends = tuple((port, part.number[id(port.exchange.sender)]) for port in going)
         return Partition(fragment, number, stage, tuple(ports), sends)
 
     def _columns(self, port: Port) -> tuple[int, ...] | None:

@@ -261,8 +261,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return batch
 
-    def _read(self, name: str, rows: int | None, batch: _Batch) -> bool:
-        """Plan to read so many rows of an input in the batch; whether there was anything, or it was seen to end."""
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
+        """Plan to read so many rows of an input in the batch; how many there are."""
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
         reach = self._source(name).reach(
@@ -278,7 +278,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batch.at_end.append(name)
         if reach.over or (reach.ended and not growing):
             batch.ended.append(name)
-        return bool(reach.pieces) or name in batch.ended
+        return reach.rows
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading

@@ -32,9 +32,9 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
 
 
 def through_levels(
-    cargo: DataFrame, layout: Layout, depot: Depot, files: PartFiles | None, memories: str | None
+    cargo: DataFrame, layout: Layout, depot: Depot, files: Mapping[str, PartFiles], memories: str | None
 ) -> DataFrame:
-    """What reaches the sink, packed; with `files` the rows of the answer are written there on the way.
+    """What reaches the sink, packed; the rows of answers that have `files` are written there on the way.
 
     Where there are `memories`, buckets begin with them.
     """
