@@ -55,7 +55,7 @@ class Session(StandingQueries):
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
     `runtime="spark"` Transom starts one on this machine, with so many `cores`, when it is first needed.
 
-    Options are those of SET: tick, origin, join, batch_rows, batch_files. With `within`, queries read and write files
+    Options are those of SET: tick, origin, join, batch_rows, partitions, .. With `within`, queries read and write files
     of that folder alone. In a `with` block, the queries that it started are stopped at the end, and so is what it
     started of Spark.
 

@@ -76,8 +76,8 @@ PROGRESS: Final = (
     Bug(
         "late_row_used",
         "pipeline/admission.py",
-        "codes[timed[late]] = LATE",
-        "codes[timed[late]] = FIT",
+        "codes[late if timed is None else timed[late]] = LATE",
+        "codes[late if timed is None else timed[late]] = FIT",
         "what was final is revised",
     ),
     Bug(
@@ -104,8 +104,8 @@ PROGRESS: Final = (
     Bug(
         "equal_times_turned_across_batches",
         "pipeline/admission.py",
-        'order = np.argsort(t, kind="stable")\n            t, values',
-        'order = np.argsort(-t, kind="stable")[::-1]\n            t, values',
+        'order = np.argsort(t, kind="stable")\n            values = pa',
+        'order = np.argsort(-t, kind="stable")[::-1]\n            values = pa',
         "rows of one instant from several batches lose their arrival order",
     ),
     Bug(

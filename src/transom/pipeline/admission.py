@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -204,17 +205,18 @@ class Input:
         times, codes = self._times(batch)
         if self.definition.ahead is not None and now is not None:
             codes[(times > now + self.definition.ahead) & (codes == FIT)] = AHEAD
-        timed = np.flatnonzero(codes == FIT)
-        t = times[timed]
+        timed = np.flatnonzero(codes == FIT) if codes.any() else None
+        t = times if timed is None else times[timed]
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
-            codes[timed[late]] = LATE
+            codes[late if timed is None else timed[late]] = LATE
         self._check_change(batch, codes)
         if not len(t):
             return Looked(batch, times, codes, None)
         top, before, leap = int(t.max()), int(t[0]) if greatest is None else greatest, None
         if top - before > self._least_leap:
-            leap = find_leap(timed, t, before, self._least_leap)
+            places = np.arange(len(t)) if timed is None else timed
+            leap = find_leap(places, t, before, self._least_leap)
         return Looked(batch, times, codes, top, leap)
 
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
@@ -249,22 +251,32 @@ class Input:
         state.see(looked.greatest)
         if looked.leap is not None or (late and state.leap is not None):
             state.leap = looked.leapt(state.leap, codes)
+        if not len(refused):
+            self._note_first(state, looked.batch, np.arange(len(codes)), looked.times)
+            self.wait(state, looked.batch, looked.times)
+            return None
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)
-        self.wait(state, looked.batch if len(fit) == len(codes) else looked.batch.take(pa.array(fit)), t)
-        if not len(refused):
-            return None
+        self.wait(state, looked.batch.take(pa.array(fit)), t)
         return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `upto`, in time order."""
+        due = self.release_parts(state, upto)
+        if not due:
+            return None, no_int64s()
+        if len(due) == 1:
+            return due[0].values, due[0].t
+        return pa.concat_batches([part.values for part in due]), np.concatenate([part.t for part in due])
+
+    def release_parts(self, state: InputState, upto: int) -> list[WaitingRows]:
+        """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
         if len(state.waiting) == 1 and state.waiting[0].t[-1] < upto:  # in time order, all of them
-            (part,) = state.waiting
-            state.waiting = []
-            state.ledger.used += len(part.t)
-            return part.values, part.t
-        due: list[WaitingRows] = []
+            due, state.waiting = state.waiting, []
+            state.ledger.used += len(due[0].t)
+            return due
+        due = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
             count = int(np.searchsorted(part.t, upto))
@@ -273,15 +285,13 @@ class Input:
             if count < len(part.t):
                 rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
         state.waiting = rest
-        if not due:
-            return None, no_int64s()
-        t = np.concatenate([part.t for part in due])
-        values = pa.concat_batches([part.values for part in due]) if len(due) > 1 else due[0].values
-        if (t[1:] < t[:-1]).any():
+        state.ledger.used += sum(len(part.t) for part in due)
+        if any(b.t[0] < a.t[-1] for a, b in pairwise(due)):
+            t = np.concatenate([part.t for part in due])
             order = np.argsort(t, kind="stable")
-            t, values = t[order], values.take(pa.array(order))
-        state.ledger.used += len(t)
-        return values, t
+            values = pa.concat_batches([part.values for part in due])
+            due = [WaitingRows(values.take(pa.array(order)), t[order])]
+        return due
 
     def refuse_waiting(self, state: InputState) -> Refused | None:
         """Time has not begun and never will: what waits are changes that take away rows which never were."""
@@ -353,6 +363,8 @@ class Input:
     def _late_among(self, t: Int64s, greatest: int) -> Mask:
         """A row is late when its time is below the watermark just before it."""
         bound = self._bound
+        if len(t) and t[0] >= max(greatest, BEGINNING + bound) - bound and (t[1:] >= t[:-1]).all():
+            return np.zeros(len(t), dtype=np.bool_)  # in time order, as it is most often
         before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t
         late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late

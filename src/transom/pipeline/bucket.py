@@ -19,13 +19,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import Delta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
-from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
 from transom.pipeline.agenda import Brought
 from transom.pipeline.branch import Branch, picked
@@ -34,7 +33,8 @@ from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
 from transom.pipeline.consumer import PAIRS, SIDES
 from transom.pipeline.doors import Doors, came_after_the_end
-from transom.pipeline.feed import FeedState, received, received_signed, received_stream
+from transom.pipeline.exchange import FeedState, fed, static_rows
+from transom.pipeline.feed import unpacked
 from transom.pipeline.layout import SHARED, Layout, Port
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing, status_parcel
@@ -44,7 +44,6 @@ from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Advanced, Stage
 from transom.pipeline.way import pass_way
-from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
@@ -120,7 +119,7 @@ class Bucket:
         with codec.restoring():
             found: BucketState = codec.decode(data, classes)
             alike(self.start(), found)
-            self.part.check(found.part)
+            self.part.check(found.part, found.feeds.values())
             self.doors.check(found.doors)
             need(found.consumers.keys() == self.beside.keys())
             for key, branch in self.beside.items():
@@ -444,23 +443,13 @@ class Bucket:
 
     def _fed(self, name: str, port: Port, parts: Sequence[CargoPart], step: Step) -> Brought:
         mine = [part for part in parts if part.about.get("port") == name]
-        child = port.exchange.sender
-        schema = child.schema.arrow()
-        if isinstance(child.node, Stream):
-            return self._come_in(port, received_stream(mine, schema, step.upto))
-        if child.negative:
-            return received_signed(mine, schema, step.upto, in_time_order=child.ends_grow)
-        return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
+        return fed(port, unpacked(mine), self.state.feeds, step, lambda *counted: self._count(port, *counted))
 
     def _static(self, name: str, port: Port, step: Step) -> Brought:
         parts, self.state.static[name] = self.state.static[name], []
         definition = self.layout.sources[self._source(name)]
         rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.arrow())
-        given = StreamDelta(rows, no_int64s(), step.upto)
-        if not port.exchange.into.inputs:  # the scan of the table itself
-            return given
-        whole = StaticTable().step(None, (given,), step)
-        return SignedDelta(whole.values, whole.ta, 0, step.upto) if self.layout.root.negative else whole
+        return static_rows(port, rows, step, negative=self.layout.root.negative)
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 

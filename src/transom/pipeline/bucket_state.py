@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from transom.pipeline.branch import BranchState
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.feed import FeedState
+from transom.pipeline.exchange import FeedState
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 
@@ -35,5 +35,5 @@ class BucketState:
     steps: int = 0
 
 
-BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState, FeedState)
+BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState)
 """The closed list of what a saved bucket may hold."""

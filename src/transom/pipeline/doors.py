@@ -21,7 +21,7 @@ from transom.core.time import BEGINNING, FOREVER, floor_to_tick, next_tick
 from transom.kernels.columns import empty_batch, fixed_array
 from transom.pipeline.admission import Input, InputState, Refused, refuse_used
 from transom.pipeline.leap import Leap
-from transom.plan.catalogue import StreamDefinition
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.state.checks import alike, need
 
 
@@ -243,6 +243,17 @@ class Doors:
         if isinstance(entry.definition, StreamDefinition):
             state.use(t)
         return StreamDelta(self._no_rows[name] if values is None else values, t, upto)
+
+    def release_parts(self, name: str, upto: int) -> list[StreamDelta]:
+        """The same rows in parts, one after the other in time; none where there are none."""
+        entry, state = self.inputs[name], self.state.inputs[name]
+        if isinstance(entry.definition, TableDefinition):  # which tells its changes apart by their positions
+            whole = self.release(name, upto)
+            return [whole] if len(whole) else []
+        parts = entry.release_parts(state, upto) if state.waiting else []
+        if parts:
+            state.use(parts[-1].t)
+        return [StreamDelta(part.values, part.t, upto) for part in parts]
 
     def settle_changes(self, name: str, changes: StreamDelta, unmatched: Int64s) -> Refused | None:
         """What a table made of its released changes: they are used, but for those at the positions that met no row."""

@@ -107,8 +107,8 @@ class Alone:
 
     def advance(self, tell: Tell) -> bool:
         output, self.refused = self.trunk.advance()
-        if output is not None:
-            tell(0, output.rows)
+        for rows in () if output is None else output.batches:
+            tell(0, rows)
         return output is not None
 
     def catch_up(self, tell: Tell) -> bool:

@@ -99,7 +99,7 @@ class GroupPipeline:
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
         given: dict[str, Delta] = {}
-        deltas = Stage(trunk.part).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
+        deltas = Stage(trunk.part).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
         for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
             delta = deltas[trunk.part.number[id(operator)]]
             assert isinstance(delta, Delta)
@@ -146,7 +146,7 @@ class GroupPipeline:
         """Go on with the memory of a trunk that kept this."""
         trunk = self.trunk
         trunk.state.doors = trunk.doors.state = doors
-        trunk.state.part = migrated(part, kept, trunk.root, trunk.part)
+        trunk.state.whole.part = migrated(part, kept, trunk.root, trunk.part)
 
     # --- saving ------------------------------------------------------------------------------------------------------
 

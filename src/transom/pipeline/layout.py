@@ -218,6 +218,14 @@ class Layout:
         counted = (isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
         return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
 
+    def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """In the columns of the relation: a table may have one beside them that tells the change."""
+        definition = self.sources[source]
+        if isinstance(definition, StreamDefinition):
+            return rows
+        names = [column.name for column in definition.columns]
+        return rows.select([names.index(column.name) for column in definition.relation_columns])
+
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where somebody may yet want to see a row."""
         definition = self.sources[source]

@@ -209,7 +209,9 @@ class Packer:
             rows = batch.select(list(port.columns))
             if t is not None:
                 rows = rows.append_column("", pa.array(t, pa.int64()))
-            found, wanted = places(port.exchange, self._as_scanned(name, batch), self._layout.buckets_of(port.fragment))
+            found, wanted = places(
+                port.exchange, self._layout.as_scanned(name, batch), self._layout.buckets_of(port.fragment)
+            )
             if found is None:
                 all_rows = np.arange(len(batch), dtype=np.int64) if wanted is None else wanted
                 found = np.array_split(all_rows, self._layout.buckets_of(port.fragment))
@@ -228,14 +230,6 @@ class Packer:
         (port,) = [port for port in self._layout.ports_of(name) if port.accounts]
         rows = batch.select(list(port.columns)).append_column("", pa.array(looked.times, pa.int64()))
         yield from self._add(port, 0, "unfit", rows.append_column("", pa.array(looked.codes)), positions)
-
-    def _as_scanned(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of the relation: a table may have one beside them that tells the change."""
-        definition = self._layout.sources[name]
-        if isinstance(definition, StreamDefinition):
-            return batch
-        names = [column.name for column in definition.columns]
-        return batch.select([names.index(column.name) for column in definition.relation_columns])
 
     def _add(self, port: Port, bucket: int, kind: str, rows: pa.RecordBatch, positions: Int64s) -> Iterator[Parcel]:
         if not len(positions):

@@ -7,7 +7,7 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -49,6 +49,13 @@ class Counters:
     ends_out: int = 0
     seconds: float = 0.0
 
+    @staticmethod
+    def united(parts: Sequence[Counters]) -> Counters:
+        """All of them together; one is itself."""
+        if len(parts) == 1:
+            return parts[0]
+        return Counters(*(sum(getattr(part, each.name) for part in parts) for each in fields(Counters)))
+
 
 @dataclass
 class PartState:
@@ -62,8 +69,8 @@ class PartState:
 class Part:
     """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
 
-    `whole`: nobody outside asks for what an operator gives, but for the last one. `store` is
-    room on disk for what does not fit into memory; without it there is some for as long as the process runs.
+    `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
+    `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
     A memory budget is divided among the `places` that the same operators run in.
     """
 
@@ -75,6 +82,7 @@ class Part:
         tick: int,
         *,
         whole: bool = False,
+        given: Collection[int] = (),
         store: SpillStore | None = None,
         places: int = 1,
     ) -> None:
@@ -88,7 +96,7 @@ class Part:
             self._kernel(i, operator, catalogue, tick, places) for i, operator in enumerate(self.operators)
         ]
         if whole:
-            fold_projections(self.operators, self._kernels)
+            fold_projections(self.operators, self._kernels, given)
         self._sources = [
             [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
             for operator in self.operators
@@ -101,14 +109,17 @@ class Part:
         self.crew = Crew() if uses_crew else None
         self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
 
-    def check(self, state: PartState) -> None:
-        """Raise Unsound where a state that was read back cannot be one of these operators."""
+    def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
+        """Raise Unsound where a state that was read back cannot be one of these operators.
+
+        `feeds` are the other owners of holders here: of rows that came from elsewhere.
+        """
         alike(self.start(), state)
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):
                     kernel.check(own)
-        state.holders.check_owned(list(owned(state.operators)))
+        state.holders.check_owned(list(owned([state.operators, *feeds])))
 
     def start(self) -> PartState:
         return PartState(

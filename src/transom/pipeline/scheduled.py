@@ -94,7 +94,7 @@ class ScheduledGroup(GroupPipeline):
         before, upto, origin = found
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
-        deltas = Stage(self._below).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
+        deltas = Stage(self._below).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
         came: list[Delta] = []
         for window in trunk.root.inputs:
             delta = deltas[self._below.number[id(window)]]

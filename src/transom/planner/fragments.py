@@ -27,6 +27,7 @@ from typing import Final
 from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
 from transom.plan.sharing import SharedJoin
+from transom.plan.slide_join import SlideJoin
 from transom.planner.key_path import keys_below, same_key
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
 
@@ -87,6 +88,15 @@ def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
     spread = Partitioning("keys", tuple(column(schema, i) for i in range(len(schema))))
     told = Exchange(root, ANSWER, spread, fragment=last.number)
     return [*found, Fragment(len(found) + 1, spread, (), (told,))]
+
+
+def kept_together(root: Operator) -> str | None:
+    """Why a plan runs in one partition of a process, however many are there; None where it can be spread."""
+    if any(isinstance(operator.node, SlideJoin) for operator in root.walk()):
+        return "a join of windows that slide may put off its work, and does it in one place"
+    if all(fragment.partitioning.kind == "single" for fragment in fragments(root)):
+        return "all of its rows have to meet"
+    return None
 
 
 # Where a key has been followed to: the output of an operator in the fragment (its id), or what is brought to an input.

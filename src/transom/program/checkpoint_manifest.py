@@ -30,8 +30,8 @@ from transom.program.run import Order
 FORMAT: Final = 2
 """The version of everything that is written into a checkpoint folder; another one is refused."""
 
-MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "step_budget"})
-"""Options on which neither an answer nor what is kept depends."""
+MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "partitions", "step_budget"})
+"""Options on which no answer depends; a query that goes on has as many partitions as it had."""
 
 Facts = dict[str, Any]
 

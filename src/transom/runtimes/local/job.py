@@ -24,7 +24,7 @@ from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.plan.options import OPTIONS
+from transom.plan.options import MOST_PARTITIONS, OPTIONS, partitions_of
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.scheduling import Schedule, schedule_of
@@ -41,7 +41,7 @@ from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import LocalQuery
 from transom.state import codec
-from transom.state.checks import alike
+from transom.state.checks import alike, need
 
 OpenSource = Callable[[Definition], Source]
 
@@ -70,6 +70,7 @@ class LocalJob:
         self.planned = orders[0].planned
         self._emit = orders[0].emit
         catalogue = self.planned.catalogue
+        self._partitions = partitions_of(catalogue)
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self.engine: Engine
         if asked:
@@ -95,7 +96,7 @@ class LocalJob:
 
     def _alone(self, planned: Planned) -> Alone:
         assert planned.root is not None
-        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
+        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home, partitions=self._partitions)
         pipeline.taker = lambda rows: self.queries[0].output.sink.write(rows)
         pipeline.clock = self._clock.now
         return Alone(pipeline)
@@ -287,6 +288,7 @@ class LocalJob:
             "latest": {query.name: query.output.latest for query in self.queries},
             "steps": self._steps,
             "decisions": "" if self.join is not None else written(self.planned.decisions),
+            "partitions": self._partitions,
         }
         return codec.encode(saved)
 
@@ -310,7 +312,7 @@ class LocalJob:
         if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
             raise of_another_plan()
         with codec.restoring():
-            self._plan_as(saved["decisions"])
+            self._plan_as(saved["decisions"], int(saved["partitions"]))
             self.engine.restore(saved["engine"].tobytes())
             alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
             self._intake.go_on(saved["readings"])
@@ -318,10 +320,11 @@ class LocalJob:
             for query in self.queries:
                 query.output.go_on(saved["parts"].get(query.name), saved["latest"].get(query.name))
 
-    def _plan_as(self, decisions: str) -> None:
+    def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
         planned = self.planned.decided(read_decisions(decisions)) if decisions else self.planned
-        if planned is not self.planned:
+        need(1 <= partitions <= MOST_PARTITIONS)
+        if self.join is None and (planned is not self.planned or partitions != self._partitions):
             self.engine.close()
-            self.planned = planned
+            self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)
