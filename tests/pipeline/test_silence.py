@@ -30,7 +30,8 @@ def running(text: str, emit: str = "changes", options: str = "") -> Running:
 
 
 def due(query: Running) -> int:
-    return query.pipeline.doors.due(query.pipeline._stage.due(query.pipeline.state))
+    (stage,), (memory,) = query.pipeline._stages, query.pipeline.state.stages
+    return query.pipeline.doors.due(stage.due(memory))
 
 
 def is_due(query: Running) -> bool:
