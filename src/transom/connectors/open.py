@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
+from transom.connectors.connector import Declaration, Source
 from transom.connectors.file_target import read_sink_properties
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.pieces import PiecewiseSource
 from transom.connectors.properties import refuse_unknown
 from transom.connectors.screen import Screen
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
@@ -20,46 +21,68 @@ from transom.core.errors import OptionError
 from transom.core.location import Within
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition
 
-_SOURCES: Final = ("files", "generator", "memory")
 _SINKS: Final = ("files", "memory", "terminal")
 
 
-def open_source(
-    definition: StreamDefinition | TableDefinition, within: Within | None = None
-) -> FileSource | GeneratorSource | MemorySource:
-    """The source of a stream or a table, checked but not yet read; its files are to be `within` a folder.
-
-    The time column of a stream with `time = 'arrival'` comes from no source; it is NULL until the row is stamped.
-    """
+def declaration_of(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Declaration:
+    """What the source of a stream or a table is to give."""
     time_column = None if definition.time is None else definition.time.column
-    stamped = None
-    if isinstance(definition, StreamDefinition) and definition.arrival_time:
-        time_column, stamped = None, time_column
-    properties = definition.properties
-    connector = _connector(properties, definition.name)
-    if connector == "files":
-        return FileSource(definition.columns, properties, time_column=time_column, stamped=stamped, within=within)
-    if connector == "generator":
-        return GeneratorSource(
-            definition.columns,
-            properties,
-            time_column=time_column,
-            stamped=stamped,
-            endless_allowed=definition.time is not None,
-        )
-    refuse_unknown(properties, ["connector"], "connector 'memory'")
-    return MemorySource(definition.columns, time_column=time_column, stamped=stamped)
+    stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+    return Declaration(
+        definition.name,
+        definition.columns,
+        definition.properties,
+        time_column=None if stamped else time_column,
+        stamped=time_column if stamped else None,
+        static=definition.time is None,
+        within=within,
+    )
 
 
-def open_piecewise(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> PiecewiseSource:
-    """The same source for many tasks, in this process and in others."""
-    source = open_source(definition, within)
-    if isinstance(source, MemorySource):
-        raise OptionError(
-            f"the rows of '{definition.name}' are in the memory of one process, and others cannot read them there",
-            remedy="write connector = 'files' and a path, or hand the rows over by session.stream(..)",
-        )
-    return source
+def open_source(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Source:
+    """The source of a stream or a table, checked but not yet read; its files are to be `within` a folder."""
+    return source_opener(definition, within)()
+
+
+def source_opener(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Callable[[], Source]:
+    """Opens the source wherever it is called; it travels to other processes."""
+    factory = _SOURCES[_connector(definition.properties, definition.name)]
+    return partial(factory, declaration_of(definition, within))
+
+
+def open_memory(definition: StreamDefinition | TableDefinition) -> MemorySource:
+    """The rows of a stream or table with connector 'memory', to which the program appends."""
+    return _memory(declaration_of(definition))
+
+
+def in_memory(definition: StreamDefinition | TableDefinition) -> bool:
+    """Whether the program itself appends the rows."""
+    return definition.properties.get("connector", "").lower() == "memory"
+
+
+def _files(declared: Declaration) -> FileSource:
+    return FileSource(
+        declared.columns,
+        declared.properties,
+        time_column=declared.time_column,
+        stamped=declared.stamped,
+        within=declared.within,
+    )
+
+
+def _generator(declared: Declaration) -> GeneratorSource:
+    return GeneratorSource(
+        declared.columns,
+        declared.properties,
+        time_column=declared.time_column,
+        stamped=declared.stamped,
+        endless_allowed=not declared.static,
+    )
+
+
+def _memory(declared: Declaration) -> MemorySource:
+    refuse_unknown(declared.properties, ["connector"], "connector 'memory'")
+    return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped)
 
 
 def open_sink(
@@ -107,7 +130,8 @@ def is_terminal(definition: SinkDefinition) -> bool:
     return definition.properties.get("connector", "").lower() == "terminal"
 
 
-def _connector(properties: dict[str, str], name: str, known: Sequence[str] = _SOURCES) -> str:
+def _connector(properties: dict[str, str], name: str, known: Sequence[str] | None = None) -> str:
+    known = list(_SOURCES) if known is None else known
     connector = properties.get("connector")
     if connector is None:
         raise OptionError(f"'{name}' does not say where it is", remedy="write connector = 'files' and a path")
@@ -118,3 +142,10 @@ def _connector(properties: dict[str, str], name: str, known: Sequence[str] = _SO
             remedy=f"connectors are {', '.join(names[:-1])} and {names[-1]}",
         )
     return connector.lower()
+
+
+_SOURCES: Final[dict[str, Callable[[Declaration], Source]]] = {
+    "files": _files,
+    "generator": _generator,
+    "memory": _memory,
+}

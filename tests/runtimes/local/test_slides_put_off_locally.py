@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 
 from tests.told_slides import ToldSlides
 from transom.cli.summary import summary
-from transom.connectors.source import Growing, Position, SourceBatch, rejected_batch
+from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
+from transom.connectors.source import Growing, Position
 from transom.core.time import SECOND
 from transom.kernels.slide_join import labour
 from transom.plan.catalogue import Catalogue
@@ -42,25 +44,34 @@ class BusyClock:
 
 
 @dataclass
-class Arriving:
+class Arriving(Source):
     """Batches that come at their times, and are over then."""
 
     clock: BusyClock
     batches: list[tuple[int, int]]
 
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
+    @property
+    def schema(self) -> pa.Schema:
+        return self._rows(0).schema
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
         done = position.get("done", 0)
         came = done < len(self.batches) and self.batches[done][0] <= self.clock.at
-        size = self.batches[done][1] if came else 0
-        rows = pa.record_batch(
+        over = done + came == len(self.batches)
+        splits = (Split("all", done, self.batches[done][1]),) if came else ()
+        return Plan({"done": done + came}, splits, not came or over, over)
+
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        yield SplitRows(self._rows(split.rows))
+
+    def _rows(self, size: int) -> pa.RecordBatch:
+        return pa.record_batch(
             {
                 "k": pa.array([i % 5 for i in range(size)], pa.int32()),
                 "x": pa.array(range(size), pa.int32()),
                 "arrival_time": pa.nulls(size, pa.timestamp("us")),
             }
         )
-        over = done + came == len(self.batches)
-        return SourceBatch(rows, rejected_batch([]), {"done": done + came}, not came or over, over)
 
 
 class Heard:

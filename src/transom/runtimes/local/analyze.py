@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transom.connectors.source import Source
+from transom.connectors.connector import Source
 from transom.planner.explain import Measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere

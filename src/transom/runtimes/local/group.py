@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.source import Source
+from transom.connectors.connector import Source
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.branch import Member
 from transom.pipeline.group import GroupPipeline

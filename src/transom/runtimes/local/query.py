@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transom.connectors.connector import Source
 from transom.connectors.memory import MemorySink
 from transom.connectors.sink import Sink
-from transom.connectors.source import Source
 from transom.core.time import FOREVER
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes, state_rows

@@ -1,6 +1,6 @@
 """Our own sources as one streaming source of Spark that yields packed cargo.
 
-The driver plans how far a batch goes (`reach`) and which pieces its tasks read; the plan is part of the offset that
+The driver plans how far a batch goes and which splits its tasks read; the plan is part of the offset that
 Spark logs, so a batch that is run again reads the very same records, whatever has come to the folders since then.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,10 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from transom.connectors.open import open_piecewise
-from transom.connectors.pieces import Piece, PiecewiseSource, split
+from transom.connectors.connector import Limits, Source, Split
 from transom.connectors.source import rejected_batch
-from transom.connectors.spool import SpoolSource
+from transom.connectors.splits import divide
 from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import StreamDefinition
@@ -36,11 +35,11 @@ LEAST_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Reading:
-    """What the source reads and how: spooled inputs from these folders, the others as they are declared."""
+    """What the source reads and how; `openers` open the inputs in whatever process it is read."""
 
     layout: Layout
     names: tuple[str, ...]
-    spools: dict[str, str]
+    openers: dict[str, Callable[[], Source]]
     tasks: int
     max_rows: int | None
     max_files: int | None
@@ -58,15 +57,6 @@ class Reading:
     """Where paths begin: that of the program, which need not be that of its workers."""
     begin: dict[str, Any] | None = None
     """Where another streaming query has read to; None: the inputs are read from their beginning."""
-
-    def open(self, name: str) -> PiecewiseSource:
-        definition = self.layout.sources[name]
-        if name not in self.spools:
-            return open_piecewise(definition, self.layout.catalogue.within)
-        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
-        time_column = None if definition.time is None else definition.time.column
-        times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
-        return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
 
     def enter(self) -> None:
         """Go where paths begin. On a machine that has no such folder only whole paths can be read."""
@@ -104,22 +94,22 @@ class _CargoSource(DataSource):
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads: pieces of inputs in order, and the inputs that end with this batch."""
+    """What one task reads: splits of inputs in order, and the inputs that end with this batch."""
 
     sender: int
     now: int | None
-    pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
+    splits: tuple[tuple[str, tuple[Split, ...]], ...]
     ended: tuple[str, ...]
 
 
 class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._opened: dict[str, PiecewiseSource] = {}
+        self._opened: dict[str, Source] = {}
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
-        return {name: begin[name] for name in ("batch", "at", "ended")}  # the pieces that led there have been read
+        return {name: begin[name] for name in ("batch", "at", "ended")}  # the splits that led there have been read
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What has an end is read to its end; that is all such a run asks for."""
@@ -128,46 +118,42 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._reading.max_rows or 2**62)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """As far as the limits allow, with the pieces that lead there."""
+        """As far as the limits allow, with the splits that lead there."""
         with told_to_the_driver():
             return self._latest(start)
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         reading = self._reading
         reading.enter()
-        at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
+        at, ended, splits = dict(start["at"]), list(start["ended"]), {}
         for name in reading.names:
             if name in ended:
                 continue
             static, growing = reading.layout.sources[name].time is None, name in reading.growing
-            reach = self._source(name).reach(
-                at.get(name, {}),
-                max_rows=None if static else reading.max_rows,
-                max_files=None if static else reading.max_files,
-                growing=growing and (reading.follow or "later"),
-            )
-            at[name] = reach.position
-            if reach.pieces:
-                pieces[name] = [piece.packed() for piece in reach.pieces]
-            if reach.over or (reach.ended and not growing):
+            limits = Limits() if static else Limits(reading.max_rows, reading.max_files)
+            plan = self._source(name).plan(at.get(name, {}), limits, growing=growing and (reading.follow or "later"))
+            at[name] = plan.position
+            if plan.splits:
+                splits[name] = [split.packed() for split in plan.splits]
+            if plan.over or (plan.ended and not growing):
                 ended.append(name)
         ended += [name for name in reading.ending if name not in ended]
         ticks = reading.follow and reading.wants_time
         if reading.tells_time_from is not None and len(ended) < len(reading.layout.sources):
             ticks = ticks or (start.get("now") or 0) < reading.tells_time_from
-        if not pieces and ended == start["ended"] and not ticks:
+        if not splits and ended == start["ended"] and not ticks:
             return start
         now = time.time_ns() // 1000 if reading.wants_time else None
-        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "splits": splits, "now": now}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading
-        pieces = {name: [Piece.unpacked(p) for p in packed] for name, packed in end.get("pieces", {}).items()}
+        splits = {name: [Split.unpacked(each) for each in packed] for name, packed in end.get("splits", {}).items()}
         ended = tuple(name for name in end["ended"] if name not in start["ended"])
-        share = max(1, reading.tasks // max(1, len(pieces)))
-        groups: list[tuple[str, tuple[Piece, ...]]] = []
-        for name, mine in pieces.items():
-            groups += [(name, tuple(group)) for group in split(mine, share, LEAST_ROWS)]
+        share = max(1, reading.tasks // max(1, len(splits)))
+        groups: list[tuple[str, tuple[Split, ...]]] = []
+        for name, mine in splits.items():
+            groups += [(name, tuple(group)) for group in divide(mine, share, LEAST_ROWS)]
         # Small inputs share a task; the stretches of one input stay in order, as their senders are.
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
@@ -193,10 +179,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if stretch.now is not None and not stretch.sender:
             for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
                 packer.hear_of(name)
-        for name, pieces in stretch.pieces:
+        for name, splits in stretch.splits:
             source = self._source(name)
-            for piece in pieces:
-                for part in source.read_piece(piece):
+            for split in splits:
+                for part in source.read_split(split):
                     if part.rejected:
                         yield from packer.reject(name, rejected_batch(part.rejected))
                     if len(part.rows):
@@ -209,7 +195,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None: ...
 
-    def _source(self, name: str) -> PiecewiseSource:
+    def _source(self, name: str) -> Source:
         if name not in self._opened:
-            self._opened[name] = self._reading.open(name)
+            self._opened[name] = self._reading.openers[name]()
         return self._opened[name]

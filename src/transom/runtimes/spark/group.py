@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from transom.connectors.source import Source
+from transom.connectors.connector import Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.planner.outlets import together

@@ -14,9 +14,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from transom.connectors.connector import Source
 from transom.connectors.memory import MemorySink
+from transom.connectors.open import declaration_of, source_opener
 from transom.connectors.sink import Sink
-from transom.connectors.source import Source
+from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.layout import Layout
@@ -164,7 +166,7 @@ class SparkQuery:
             if name in self._frames or name not in self.layout.sources:
                 continue  # Spark knows how far it has read a DataFrame, and buckets take no row of it
             source = self._open_source(self.layout.sources[name])
-            if hasattr(source, "reach"):  # of the others, a pump knows
+            if source.distributed:  # of the others, a pump knows
                 refuse_grown(self.layout.sources[name], source, last["at"].get(name, {}))
 
     @property
@@ -314,14 +316,14 @@ class SparkQuery:
                 self._pumps[name].used = used
                 continue
             source = self._open_source(definition)
-            if not hasattr(source, "reach"):
+            if not source.distributed:
                 folder = os.path.join(self._folder(), "rows", name)
                 self._pumps[name] = Pump(source, folder, definition, self.ending, used)
         now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
         return Reading(
             self.layout,
             tuple(own),
-            {name: pump.folder for name, pump in self._pumps.items()},
+            {name: self._opener(name) for name in own},
             tasks=self.spark.sparkContext.defaultParallelism,
             max_rows=self._max_rows,
             max_files=self._max_files,
@@ -333,6 +335,13 @@ class SparkQuery:
             folder=os.getcwd(),
             begin=None if self._stop is None else self._stop.offset,
         )
+
+    def _opener(self, name: str) -> Callable[[], Source]:
+        """Opens an input wherever it is read."""
+        definition, within = self.layout.sources[name], self.layout.catalogue.within
+        if name in self._pumps:
+            return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
+        return source_opener(definition, within)
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
