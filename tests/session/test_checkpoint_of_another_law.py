@@ -103,7 +103,7 @@ def test_a_checkpoint_that_has_not_begun_may_become_another_one(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ({"format": 7}, "has format 7, and this version of Transom reads format 1"),
+        ({"format": 7}, "has format 7, and this version of Transom reads format 2"),
         ({}, "cannot be read"),
         ([], "cannot be read"),
         (None, "was written before checkpoints told their format"),

@@ -74,7 +74,8 @@ class Plan:
 class Limits:
     """How much a batch may have, rejected records included; None is as much as there is.
 
-    A source that knows no files or no bytes leaves those limits alone. `bytes` are about so many: what is over is no more than a split.
+    A source that knows no files or no bytes leaves those limits alone. `bytes` are about so many: what is over is no
+    more than a split.
     """
 
     rows: int | None = None

@@ -115,7 +115,7 @@ def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared) -> 
 
 def _row_bytes(metadata: pyarrow.parquet.FileMetaData) -> int:
     sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
-    return 1 + int(sum(sizes)) // max(1, metadata.num_rows)
+    return 1 + int(sum(sizes) // max(1, metadata.num_rows))
 
 
 def refuse_shorter(file: Listed, count: int, read: int) -> None:
