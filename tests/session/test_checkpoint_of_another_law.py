@@ -123,5 +123,5 @@ def test_another_format_is_refused_by_name(tmp_path: Path, written: Any, told: s
 
 def test_a_manifest_is_for_people_too(begun: Path) -> None:
     known = json.loads((begun / "kept" / "manifest.json").read_text())
-    assert (known["format"], known["runtime"]) == (1, "local")
+    assert (known["format"], known["runtime"]) == (2, "local")
     assert known["queries"]["out"]["stream 'trades'"]["WATERMARK bound"] == "2 SECOND"

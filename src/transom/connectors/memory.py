@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
-from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
+from transom.connectors.connector import Limits, Plan, Sink, Source, Split, SplitRows
 from transom.connectors.row_fitter import RowFitter
 from transom.connectors.source import Growing, Position
 from transom.core.schema import Schema
@@ -56,13 +57,14 @@ class MemorySource(Source):
             at += count
 
 
-class MemorySink:
+class MemorySink(Sink):
     """Collects what is written, in `batches`; with `replace` the last snapshot alone."""
+
+    snapshots = True
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.batches: list[pa.RecordBatch] = []
-        self._parts = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         if len(batch):
@@ -71,18 +73,11 @@ class MemorySink:
     def replace(self, batch: pa.RecordBatch) -> None:
         self.batches = [batch]
 
-    def prepare(self) -> int:
-        return self._parts + 1
-
-    def commit(self) -> int:
-        self._parts += 1
-        return self._parts
-
-    def abandon(self) -> None:
+    def commit(self, epoch: int, token: Any) -> None:
         """What was written has been seen already."""
 
-    def close(self) -> None:
-        """Nothing is held that would have to be let go."""
-
     def table(self) -> pa.Table:
-        return pa.Table.from_batches(self.batches, self.schema)
+        return pa.Table.from_batches(list(self.batches), self.schema)
+
+    def collected(self) -> pa.Table:
+        return self.table()

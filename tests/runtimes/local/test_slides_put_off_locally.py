@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.told_slides import ToldSlides
 from transom.cli.summary import summary
-from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
+from transom.connectors.connector import Limits, OpenSink, Plan, Sink, Source, Split, SplitRows
 from transom.connectors.source import Growing, Position
 from transom.core.time import SECOND
 from transom.kernels.slide_join import labour
@@ -74,7 +75,7 @@ class Arriving(Source):
         )
 
 
-class Heard:
+class Heard(Sink):
     """A sink that keeps what it hears."""
 
     def __init__(self, told: ToldSlides) -> None:
@@ -83,18 +84,7 @@ class Heard:
     def write(self, batch: pa.RecordBatch) -> None:
         self.told.add(batch)
 
-    def replace(self, batch: pa.RecordBatch) -> None:
-        raise AssertionError
-
-    def prepare(self) -> int:
-        return 0
-
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None: ...
-
-    def close(self) -> None: ...
+    def commit(self, epoch: int, token: Any) -> None: ...
 
 
 @dataclass
@@ -114,7 +104,7 @@ class World:
 
     def query(self) -> LocalQuery:
         return LocalQuery(
-            self.planned(), self.source, lambda schema, parts: Heard(self.told), ending="stopped", clock=self.clock
+            self.planned(), self.source, OpenSink(lambda opening: Heard(self.told)), ending="stopped", clock=self.clock
         )
 
 

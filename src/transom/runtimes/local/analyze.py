@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transom.connectors.connector import Source
+from transom.connectors.connector import OpenSink, Source
 from transom.planner.explain import Measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere
@@ -14,7 +14,7 @@ from transom.runtimes.local.query import LocalQuery
 
 def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:
     """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
-    query = LocalQuery(planned, open_source, lambda schema, parts: Nowhere(), emit=emit)
+    query = LocalQuery(planned, open_source, OpenSink(lambda opening: Nowhere()), emit=emit)
     most = [0] * len(query.pipeline.operators)
     try:
         while query.step():

@@ -129,10 +129,9 @@ class LocalGroup:
 
     def _refuse(self, rows: pa.RecordBatch) -> None:
         """To the side of every query; to one that several have once."""
-        sides = {id(member.side): member.side for member in self.members}
+        sides = {id(member.side.sink): member.side for member in self.members if member.side is not None}
         for side in sides.values():
-            if side is not None:
-                side.write(rows)
+            side.write(rows)
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -215,11 +214,11 @@ class LocalGroup:
 
     def save(self) -> bytes:
         """Everything that another process needs to go on; what was written is not shown yet."""
-        parts = {member.name: [sink.prepare() for sink in member.open()] for member in self.members}
+        sinks = {member.name: [each.prepare() for each in member.sinks] for member in self.members}
         saved = {
             "group": np.frombuffer(self.pipeline.snapshot(), np.uint8),
             "read": self._intake.readings,
-            "parts": parts,
+            "sinks": sinks,
             "latest": {member.name: member.latest for member in self.members},
             "steps": self._steps,
         }
@@ -245,7 +244,7 @@ class LocalGroup:
             self._steps = int(saved["steps"])
             for member, branch in zip(self.members, self.pipeline.branches, strict=True):
                 member.branch = branch
-                member.go_on(saved["parts"].get(member.name), saved["latest"].get(member.name))
+                member.go_on(saved["sinks"].get(member.name), saved["latest"].get(member.name))
 
 
 def _member(order: Order, asked: Sharable) -> Member:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
+from transom.connectors.connector import Sink
 from transom.pipeline.branch import Branch
 from transom.pipeline.side import SIDE
 from transom.program.run import Order
+from transom.program.sink_epochs import Saved, SinkEpochs
 from transom.program.status import Status
 
 
@@ -22,29 +22,26 @@ class LocalMember:
     ) -> None:
         self.name = order.name
         self.branch = branch
-        self.parts: list[int | None] = [None, None]
-        self._order = order
         self._over = over
         self._tell = tell
-        self._sink: Sink | None = None
-        self._side: Sink | None = None
+        self._answer = SinkEpochs(order.open_sink, branch.output_schema, branch.emit_name == "latest")
+        self.side = None if order.open_side is None else SinkEpochs(order.open_side, SIDE)
+        """Where refused rows go."""
         self.latest: pa.RecordBatch | None = None
         self._latest_is_new = False
 
     @property
     def sink(self) -> Sink:
         """Where the answer goes."""
-        return self.open()[0]
+        return self._answer.sink
 
     @property
-    def side(self) -> Sink | None:
-        """Where refused rows go."""
-        self.open()
-        return self._side
+    def sinks(self) -> list[SinkEpochs]:
+        return [self._answer] if self.side is None else [self._answer, self.side]
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
     def finished(self) -> bool:
@@ -52,50 +49,47 @@ class LocalMember:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        self.show()
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        self._show_latest()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         return self._tell(self)
 
-    def open(self) -> list[Sink]:
-        """The sinks; opened when they are first needed."""
-        if self._sink is None:
-            self._sink = self._order.open_sink(self.branch.output_schema, self.parts[0])
-            open_side = self._order.open_side
-            self._side = None if open_side is None else open_side(SIDE, self.parts[1])
-        return [self._sink] if self._side is None else [self._sink, self._side]
+    def open(self) -> None:
+        """Before anything is read."""
+        for each in self.sinks:
+            _ = each.sink
 
     def write(self, rows: pa.RecordBatch) -> None:
         if self.branch.emit_name == "latest":
             self.latest, self._latest_is_new = rows, True
         else:
-            self.sink.write(rows)
+            self._answer.write(rows)
 
     def show(self) -> None:
         """What was written until now is seen."""
-        sinks = self.open()
-        if self.latest is not None and self._latest_is_new:
-            sinks[0].replace(self.latest)
-            self._latest_is_new = False
-        for sink in sinks:
-            sink.commit()
+        self._show_latest()
+        for each in self.sinks:
+            each.commit()
 
-    def go_on(self, parts: Sequence[int] | None, latest: pa.RecordBatch | None) -> None:
-        """From a checkpoint: the sinks have so many parts; None where it does not know them."""
-        self.abandon()
-        self._sink = self._side = None
-        self.parts[:] = [None, None] if parts is None else [*parts, 0][:2]
+    def _show_latest(self) -> None:
+        if self.latest is not None and self._latest_is_new:
+            self._answer.replace(self.latest)
+            self._latest_is_new = False
+
+    def go_on(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
+        """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""
+        for each, kept in zip(self.sinks, [*(saved or ()), None, None], strict=False):
+            each.restore(kept)
         self.latest, self._latest_is_new = latest, True
 
     def close(self) -> None:
-        self.show()
-        for sink in self.open():
-            sink.close()
+        self._show_latest()
+        for each in self.sinks:
+            each.close()
 
     def abandon(self) -> None:
-        for sink in (self._sink, self._side):
-            if sink is not None:
-                sink.abandon()
+        for each in self.sinks:
+            each.abort()

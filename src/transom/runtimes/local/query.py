@@ -1,7 +1,7 @@
 """A standing query in this process: rows from its sources, through the pipeline, to its sink.
 
 A step reads one batch from the input that holds progress back, and goes as far as that allows. Between two steps the
-query can be saved: the pipeline's memory, how far each source has been read, and how many parts the sink has.
+query can be saved: the pipeline's memory, how far each source has been read, and the epochs of its sinks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.connector import Source
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
+from transom.connectors.connector import OpenSink, Sink, Source
 from transom.core.time import FOREVER
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.memory import state_bytes, state_rows
@@ -29,7 +27,8 @@ from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
-from transom.program.run import Ending, OpenSink
+from transom.program.run import Ending
+from transom.program.sink_epochs import SinkEpochs
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.local.intake import Intake, Reading
@@ -40,7 +39,7 @@ from transom.state.checks import alike
 class LocalQuery:
     """A query that can be stepped, run, asked how it is doing, saved and restored.
 
-    `open_source`, `open_sink` and `open_side` make the ends of it; sinks are told how many parts they have already.
+    `open_source`, `open_sink` and `open_side` make the ends of it.
     Unless it is to end with its inputs they may grow, and streams that are idle are left behind.
     """
 
@@ -72,11 +71,8 @@ class LocalQuery:
             definitions[relation] = definition
         rows: int = planned.catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self.clock)
-        self._open_sink = open_sink
-        self._open_side = open_side
-        self._sink: Sink | None = None
-        self._side: Sink | None = None
-        self._parts: list[int | None] = [None, None]
+        self._answer = SinkEpochs(open_sink, self.schema, self.pipeline.emit_name == "latest")
+        self._side = None if open_side is None else SinkEpochs(open_side, SIDE)
         self._latest: pa.RecordBatch | None = None
         self._latest_is_new = False
         self._steps = 0
@@ -101,7 +97,8 @@ class LocalQuery:
         """Read one batch and go on; False when there is nothing to do: for good, or for now."""
         if self.finished:
             return False
-        self._open()
+        for each in self.sinks:
+            _ = each.sink  # opened before anything is read
         self._written_upto = self.pipeline.progress
         try:
             return self._step()
@@ -135,33 +132,33 @@ class LocalQuery:
             self.pipeline.settle()
         finally:
             self.pipeline.close()
-        self.show()
-        for sink in self._open():
-            sink.close()
+        self._show_latest()
+        for each in self.sinks:
+            each.close()
+        self.pipeline.saved()
 
     def abandon(self) -> None:
         """What was written since it was last shown is forgotten."""
         self.pipeline.close()
-        for sink in (self._sink, self._side):
-            if sink is not None:
-                sink.abandon()
+        for each in self.sinks:
+            each.abort()
 
     @property
     def sink(self) -> Sink:
         """Where the answer goes."""
-        return self._open()[0]
+        return self._answer.sink
 
     @property
     def in_memory(self) -> bool:
         """Whether the answer can be had from `table`."""
-        return isinstance(self._open()[0], MemorySink)
+        return self.sink.collected() is not None
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        self.show()
-        (sink, *_) = self._open()
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        self._show_latest()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def _advance(self) -> bool:
         with self._stepping:
@@ -174,8 +171,7 @@ class LocalQuery:
         if self.pipeline.emit_name == "latest":
             self._latest, self._latest_is_new = output.rows, True
         else:
-            (sink, *_) = self._open()
-            sink.write(output.rows)
+            self._answer.write(output.rows)
             if self._stopwatch is not None:
                 self._stopwatch.leave()
         return True
@@ -184,13 +180,13 @@ class LocalQuery:
         """Nothing has come: there is time for results that were put off."""
         output = self.pipeline.idle()
         if output is not None:
-            self.sink.write(output.rows)
+            self._answer.write(output.rows)
         return output is not None
 
     def _made(self, planned: Planned) -> Pipeline:
         assert planned.root is not None
         pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
-        pipeline.taker = lambda rows: self.sink.write(rows)
+        pipeline.taker = lambda rows: self._answer.write(rows)
         pipeline.clock = self.clock.now
         return pipeline
 
@@ -198,12 +194,9 @@ class LocalQuery:
         if self._side is not None:
             self._side.write(rows)
 
-    def _open(self) -> list[Sink]:
-        """The sinks; opened when they are first needed."""
-        if self._sink is None:
-            self._sink = self._open_sink(self.schema, self._parts[0])
-            self._side = None if self._open_side is None else self._open_side(SIDE, self._parts[1])
-        return [self._sink] if self._side is None else [self._sink, self._side]
+    @property
+    def sinks(self) -> list[SinkEpochs]:
+        return [self._answer] if self._side is None else [self._answer, self._side]
 
     # --- status ------------------------------------------------------------------------------------------------------
 
@@ -268,11 +261,11 @@ class LocalQuery:
 
     def save(self) -> bytes:
         """As `snapshot`, but what was written is not shown yet: for whoever writes the bytes down first."""
-        parts = [sink.prepare() for sink in self._open()]
+        sinks = [each.prepare() for each in self.sinks]
         saved = {
             "pipeline": np.frombuffer(self.pipeline.snapshot(), np.uint8),
             "readings": self._intake.readings,
-            "parts": parts,
+            "sinks": sinks,
             "latest": self._latest,
             "steps": self._steps,
             "decisions": written(self._planned.decisions),
@@ -281,15 +274,17 @@ class LocalQuery:
 
     def show(self) -> None:
         """What was written until now is seen."""
-        (sink, *others) = self._open()
+        self._show_latest()
+        for each in self.sinks:
+            each.commit()
+        self.pipeline.saved()
+
+    def _show_latest(self) -> None:
         if self._latest is not None and self._latest_is_new:
-            sink.replace(self._latest)
+            self._answer.replace(self._latest)
             self._latest_is_new = False
             if self._stopwatch is not None:
                 self._stopwatch.leave()
-        for each in (sink, *others):
-            each.commit()
-        self.pipeline.saved()
 
     def begin(self) -> None:
         """There is nothing to go on from; a run that died may have left something."""
@@ -303,11 +298,11 @@ class LocalQuery:
         with codec.restoring():
             self._plan_as(saved.get("decisions", ""))
             self.pipeline.restore(saved["pipeline"].tobytes())
-            self.abandon()
-            self._sink = self._side = None
+            self.pipeline.close()
             alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
             self._intake.go_on(saved["readings"])
-            self._parts[:] = [*map(int, saved["parts"]), 0][:2]
+            for each, kept in zip(self.sinks, [*saved["sinks"], None], strict=False):
+                each.restore(kept)
             self._latest, self._latest_is_new = saved["latest"], True
             self._steps = int(saved["steps"])
 

@@ -15,18 +15,20 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from transom.connectors.connector import Source
+from transom.connectors.connector import Sink, Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
+from transom.pipeline.cargo import OUT, CargoPart
+from transom.pipeline.merge import merged
+from transom.pipeline.outlet import divided
 from transom.planner.outlets import together
 from transom.planner.sharing import NOT_COUNTED, Sides, share
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Terms
 from transom.program.status import Status
-from transom.runtimes.spark.batch_sinks import BatchSink, PlainSink
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.handover import Stop, hand_over
-from transom.runtimes.spark.member import DividedSink, SparkMember
+from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import Definition, Heritage, SparkQuery
 
 
@@ -78,22 +80,28 @@ class SparkGroup(SparkQuery):
         for member, outlet in zip(self.members, root.inputs, strict=True):
             member.join(self, outlet)
 
-    def open(self, member: SparkMember) -> tuple[BatchSink, BatchSink | None]:
-        return member.open(self._reached(), self._where.terms)
-
-    def _sinks(self) -> list[BatchSink]:
+    def _sinks(self) -> list[Sink]:
         """Where the answers go, and refused rows if they are wanted; to a side that several queries have, once."""
         if not self._opened:
-            answers: list[BatchSink] = []
-            sides: list[BatchSink] = []
-            for member in self.members:
-                answer, side = self.open(member)
-                answers.append(answer)
-                known = [other.sink for other in sides if isinstance(other, PlainSink)]
-                if side is not None and not (isinstance(side, PlainSink) and any(side.sink is one for one in known)):
-                    sides.append(side)
-            self._opened = [DividedSink(self.members, answers), *sides]
+            opened = [member.open(self) for member in self.members]
+            sides = {id(side): side for _, *others in opened for side in others}
+            self._opened = [*(answer for answer, *_ in opened), *sides.values()]
         return self._opened
+
+    def _writer(self) -> None:
+        """Tasks make the answers of all queries in one, and the driver divides it."""
+        self._sinks()
+
+    def _answer(self, brought: Mapping[int, Sequence[CargoPart]]) -> Sequence[Sink]:
+        """Give every query the rows of its own answer."""
+        emits, schemas = [member.emit for member in self.members], [member.schema for member in self.members]
+        rows = merged([part.rows for part in brought[OUT]], self.layout.emit_name, self.schema)
+        sinks = self._sinks()
+        for member, sink, mine in zip(self.members, sinks, divided([rows], emits, schemas), strict=False):
+            member.rows_out += len(mine)
+            if len(mine):
+                sink.write(mine)
+        return sinks[len(self.members) :]
 
     def _take(self, cargo: pa.Table, number: int) -> None:
         """Sinks know batches by their number in the whole run."""

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
+from transom.connectors.connector import Sink
 from transom.pipeline.answer import output_schema
-from transom.pipeline.outlet import divided
-from transom.pipeline.side import SIDE
 from transom.plan.algebra import Stream
 from transom.planner.operator import Operator
 from transom.planner.sharing_shape import Sharable
-from transom.program.run import Order, Terms
+from transom.program.run import Order
 from transom.program.status import InputStatus, Status
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, InDriver, PlainSink, open_batch_sink
-from transom.runtimes.spark.checkpoint import Reached
 
 if TYPE_CHECKING:
     from transom.runtimes.spark.group import SparkGroup
+    from transom.runtimes.spark.query import SparkQuery
 
 
 class SparkMember:
@@ -45,8 +40,7 @@ class SparkMember:
         """Its status as long as its group has not done a batch."""
         self._in: tuple[SparkGroup, Operator] | None = None
         """Its group and what is its own there; one value, since others look at it while it changes."""
-        self._answer: BatchSink | None = None
-        self._side: BatchSink | None = None
+        self._sinks: list[Sink] = []
 
     def join(self, group: SparkGroup, outlet: Operator) -> None:
         """It is in this group from now on."""
@@ -54,32 +48,22 @@ class SparkMember:
         assert (self.emit, self.schema) == (outlet.tactic.name, output_schema(self.emit, root.schema))
         self._in = group, root
 
-    def open(self, reached: Reached, terms: Terms) -> tuple[BatchSink, BatchSink | None]:
+    def open(self, group: SparkQuery) -> list[Sink]:
         """Where the answer goes, and refused rows if they are wanted; opened once."""
-        if self._answer is None:
-            if terms.on_batch is not None:
-                self._answer = FunctionSink(terms.on_batch)
-            else:
-                self._answer = open_batch_sink(self.order.open_sink, self.schema, reached)
-            if self.order.open_side is not None:
-                self._side = open_batch_sink(self.order.open_side, SIDE, reached)
-        return self._answer, self._side
+        if not self._sinks:
+            self._sinks = group.open_sinks(self.order.open_sink, self.order.open_side, self.schema)
+        return self._sinks
 
     @property
-    def opened(self) -> BatchSink:
-        if self._answer is None:
+    def sink(self) -> Sink:
+        if not self._sinks:
             assert self._in is not None
-            return self._in[0].open(self)[0]
-        return self._answer
-
-    @property
-    def sink(self) -> Sink | BatchSink:
-        answer = self.opened
-        return answer.sink if isinstance(answer, PlainSink) else answer
+            self.open(self._in[0])
+        return self._sinks[0]
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
     def finished(self) -> bool:
@@ -88,9 +72,9 @@ class SparkMember:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         """As of the last batch; `rows_out` are those of this run."""
@@ -110,15 +94,13 @@ class SparkMember:
         """What it has written is complete; how it is doing stays as it is."""
         self.last = self.status()
         self._in = None
-        for sink in (self._answer, self._side):
-            if sink is not None and not (sink is self._side and isinstance(sink, PlainSink)):  # which others may have
-                sink.close()
+        for sink in self._sinks:
+            sink.close()
 
     def abandon(self) -> None:
         """It has not come after all."""
-        for sink in (self._answer, self._side):
-            if sink is not None:
-                sink.abandon()
+        for sink in self._sinks:
+            sink.abort(0)
 
     def since(self, one: InputStatus) -> InputStatus:
         """What became of the rows since it came; those that waited then are its own."""
@@ -133,30 +115,3 @@ class SparkMember:
             late=one.late - known.late,
             rejected=one.rejected - known.rejected,
         )
-
-
-class DividedSink(InDriver):
-    """Gives every query of a group the rows of its own answer."""
-
-    def __init__(self, members: Sequence[SparkMember], sinks: Sequence[BatchSink]) -> None:
-        self.sinks = list(sinks)
-        self._members = members
-
-    def write(self, batch: int, rows: pa.RecordBatch) -> None:
-        emits = [member.emit for member in self._members]
-        schemas = [member.schema for member in self._members]
-        answers = divided([rows], emits, schemas)
-        for member, sink, mine in zip(self._members, self.sinks, answers, strict=True):
-            member.rows_out += len(mine)
-            sink.write(batch, mine)
-
-    def replace(self, batch: int, rows: pa.RecordBatch) -> None:
-        raise AssertionError("answers of several queries are no snapshot")
-
-    def abandon(self) -> None:
-        for sink in self.sinks:
-            sink.abandon()
-
-    def close(self) -> None:
-        for sink in self.sinks:
-            sink.close()

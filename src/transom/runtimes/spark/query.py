@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -14,10 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from transom.connectors.connector import Source
-from transom.connectors.memory import MemorySink
+from transom.connectors.callback import EpochCallbackSink
+from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
 from transom.connectors.open import declaration_of, source_opener
-from transom.connectors.sink import Sink
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
@@ -28,14 +27,12 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.planned import Planned
-from transom.program.run import Ending, OnBatch, OpenSink
+from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import refuse_grown
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
-from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
@@ -72,7 +69,7 @@ class SparkQuery:
     """A query that can be run, asked how it is doing, and taken further as a streaming DataFrame.
 
     `frames` are the inputs that are DataFrames; `open_source` opens those whose rows are in this process. File sinks
-    are written by the tasks (`file_parts.py`); with `on_batch` the answer goes to that function and to no sink.
+    are written by the tasks (`Sink.tasks`); with `on_batch` the answer goes to that function and to no sink.
     """
 
     def __init__(
@@ -111,7 +108,7 @@ class SparkQuery:
         self._planned = planned
         self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
-        self._opened: list[BatchSink] = []
+        self._opened: list[Sink] = []
         self._max_rows: int = planned.catalogue.options.get("batch_rows", BATCH_ROWS)
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
         self._statuses = Statuses(self.layout, name)
@@ -130,6 +127,8 @@ class SparkQuery:
         self._lock = threading.Lock()
         self._closing = False
         self._earlier: list[Any] = []
+        self._number = 0
+        """Of the batch at hand."""
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -139,11 +138,11 @@ class SparkQuery:
         checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
         if not self._closing:
             self._refuse_grown(checkpoint)
-        answer, *_ = self._sinks()
+        writer_of_tasks = self._writer()
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
-        writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
+        writer = self.cargo(self._depot, writer_of_tasks).writeStream.foreachBatch(self.guard.around(self._batch))
         writer = (
             writer.queryName(free_name(self.spark, self.name))
             .option("checkpointLocation", checkpoint.uri)
@@ -246,7 +245,7 @@ class SparkQuery:
     def abandon(self) -> None:
         self.stop()
         for sink in self._opened:
-            sink.abandon()
+            sink.abort(self._number)
         self._tidy()
 
     @property
@@ -255,18 +254,17 @@ class SparkQuery:
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
-    def sink(self) -> Sink | BatchSink:
-        answer, *_ = self._sinks()
-        return answer.sink if isinstance(answer, PlainSink) else answer
+    def sink(self) -> Sink:
+        return self._sinks()[0]
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         """How it is doing, as of the last batch."""
@@ -302,10 +300,10 @@ class SparkQuery:
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, depot: Depot, files: PartFiles | None = None) -> DataFrame:
-        """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
+    def cargo(self, depot: Depot, writer: TaskWriter | None = None) -> DataFrame:
+        """What reaches the sink, packed; with a `writer` tasks write the rows of the answer on the way."""
         cargo = from_sources(self.spark, self._reading(depot), self._frames)
-        return through_levels(cargo, self.layout, depot, files, None if self._stop is None else self._folder())
+        return through_levels(cargo, self.layout, depot, writer, None if self._stop is None else self._folder())
 
     def _reading(self, depot: Depot) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
@@ -367,35 +365,56 @@ class SparkQuery:
         brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
         for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
-        answer, *side = self._sinks()
-        told = [part.rows for part in brought[OUT]]
-        if answer.parts is not None:
-            answer.show(number, ((part.about["bucket"], part.about["name"]) for part in brought[FILES]))
-        elif self.layout.emit_name == "latest":
-            answer.replace(number, merged(told, "latest", self.schema))
-        else:
-            answer.write(number, merged(told, self.layout.emit_name, self.schema))
-        for each in side:
-            refused = [part.rows for part in brought[SIDE_ROWS]]
-            each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
+        self._number = number
+        side = self._answer(brought)
+        refused = [part.rows for part in brought[SIDE_ROWS]]
+        if refused:
+            for sink in side:
+                sink.write(pa.concat_batches(refused))
+        for sink in self._sinks():
+            sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 
+    def _writer(self) -> TaskWriter | None:
+        """What tasks write the rows of the answer with."""
+        return self._sinks()[0].tasks
+
+    def _answer(self, brought: Mapping[int, Sequence[CargoPart]]) -> Sequence[Sink]:
+        """Give the rows of the answer to its sink; the other sinks are for rows that were refused."""
+        answer, *side = self._sinks()
+        if answer.tasks is not None:
+            answer.add_parts((part.about["bucket"], part.about["part"]) for part in brought[FILES])
+            return side
+        rows = merged([part.rows for part in brought[OUT]], self.layout.emit_name, self.schema)
+        if self.layout.emit_name == "latest":
+            answer.replace(rows)
+        elif len(rows):
+            answer.write(rows)
+        return side
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _sinks(self) -> list[BatchSink]:
+    def _sinks(self) -> list[Sink]:
         """Where the answer goes, and refused rows if they are wanted."""
         if not self._opened:
-            reached, snapshots = self._reached(), self.layout.emit_name == "latest"
-            if self._on_batch is not None:
-                self._opened = [FunctionSink(self._on_batch)]
-            else:
-                self._opened = [open_batch_sink(self._open_sink, self.schema, reached, snapshots)]
-            if self._open_side is not None:
-                self._opened.append(open_batch_sink(self._open_side, SIDE, reached))
+            self._opened = self.open_sinks(self._open_sink, self._open_side, self.schema)
         return self._opened
+
+    def open_sinks(self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema) -> list[Sink]:
+        """Sinks that go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled."""
+        reached = self._reached()
+        resume = Resume(reached.done, reached.planned) if reached.planned else None
+        if self._on_batch is not None:
+            opened: list[Sink] = [EpochCallbackSink(self._on_batch)]
+        else:
+            snapshots = self.layout.emit_name == "latest"
+            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots))]
+        if open_side is not None:
+            opened.append(open_side(Opening(SIDE, resume, replayed=True)))
+        return opened
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()

@@ -1,0 +1,27 @@
+"""A sink taken through epochs, as a runtime does it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from transom.connectors.connector import Sink
+
+
+def prepare(sink: Sink) -> int:
+    """How many parts there will be."""
+    parts: int = sink.prepare(0)["parts"]
+    return parts
+
+
+def commit(sink: Sink) -> int:
+    """What was written is seen; how many parts there are then."""
+    token = sink.prepare(0)
+    sink.commit(0, token)
+    parts: int = token["parts"]
+    return parts
+
+
+def write_batch(sink: Sink, batch: int, rows: pa.RecordBatch) -> None:
+    """All of a batch that came to the driver."""
+    sink.write(rows)
+    sink.commit(batch, sink.prepare(batch))
