@@ -17,7 +17,7 @@ help:
 	@echo 'make format   rewrite the sources in the agreed format'
 	@echo 'make bench    list the benchmarks'
 	@echo 'make nightly  the test suite with many more generated examples'
-	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
+	@echo 'make planted  plant bugs one by one and see whether the tests catch them (an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
@@ -64,7 +64,7 @@ nightly: export HYPOTHESIS_PROFILE := nightly
 nightly: test
 
 planted: $(READY)
-	$(BIN)/python -m tests.planted.plant
+	$(BIN)/python -m tests.planted.plant --jobs 2
 
 docs: $(READY)
 	$(BIN)/python -m tests.docs.remake

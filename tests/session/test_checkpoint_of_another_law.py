@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from transom import CheckpointError, Session
+from transom.program.checkpoint_manifest import FORMAT
 
 STREAM = (
     "CREATE STREAM trades (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) "
@@ -103,7 +104,7 @@ def test_a_checkpoint_that_has_not_begun_may_become_another_one(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ({"format": 7}, "has format 7, and this version of Transom reads format 2"),
+        ({"format": 7}, f"has format 7, and this version of Transom reads format {FORMAT}"),
         ({}, "cannot be read"),
         ([], "cannot be read"),
         (None, "was written before checkpoints told their format"),
@@ -123,5 +124,5 @@ def test_another_format_is_refused_by_name(tmp_path: Path, written: Any, told: s
 
 def test_a_manifest_is_for_people_too(begun: Path) -> None:
     known = json.loads((begun / "kept" / "manifest.json").read_text())
-    assert (known["format"], known["runtime"]) == (2, "local")
+    assert (known["format"], known["runtime"]) == (FORMAT, "local")
     assert known["queries"]["out"]["stream 'trades'"]["WATERMARK bound"] == "2 SECOND"

@@ -54,7 +54,7 @@ def assembled(folder: Path, where: str = "", rates: dict[str, float] | None = No
 def decisions(run: LocalRun) -> tuple[Decision, ...]:
     (query,) = run.queries
     assert isinstance(query, LocalQuery)
-    return query._planned.decisions
+    return query.job.planned.decisions
 
 
 def stop_half_way(run: LocalRun) -> None:
@@ -141,10 +141,10 @@ def test_the_decisions_of_another_query_are_no_plan_for_this_one(folders: tuple[
     assert isinstance(query, LocalQuery)
     odd: list[tuple[Any, ...]] = [("tree", ((0, 1), 2)), ("tree", None), ("quick", None), ("tree", (0, (0, (1, 2))))]
     for tactic, tree in odd:
-        found = query._planned.decided((Decision(tactic, tree),))
-        assert found.decisions == query._planned.decided(()).decisions
+        found = query.job.planned.decided((Decision(tactic, tree),))
+        assert found.decisions == query.job.planned.decided(()).decisions
     run.abandon()
-    assert read_decisions(written(query._planned.decisions)) == query._planned.decisions
+    assert read_decisions(written(query.job.planned.decisions)) == query.job.planned.decisions
     for text in ("", "{", "[1]", '[["tree", [[0], 1]]]', '[["tree", "x"]]'):
         with pytest.raises(CheckpointError, match="the plan in the checkpoint cannot be read"):
             read_decisions(text)

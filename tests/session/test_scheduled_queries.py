@@ -13,7 +13,6 @@ from transom import CheckpointError, OverloadError, Result, Session
 from transom.cli.summary import summary
 from transom.program.clock import HeldClock
 from transom.program.overload import OverloadStatus
-from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.run import LocalRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -144,11 +143,10 @@ def test_a_run_goes_on_from_a_checkpoint_with_work_that_waits(
     waited, finished = 0, False
     while not finished:
         run = run_of(text, tmp_path / "kept", schedule="mqt", buffer=30)
-        (group,) = run.units
-        assert isinstance(group, LocalGroup)
+        (job,) = run.jobs
         for _ in range(15):
             run.step()
-        waited += not group.pipeline.at_rest
+        waited += not job.engine.at_rest
         finished = run.finished
         if finished:
             run.close()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from transom import OptionError, QueryError, Session
-from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.run import LocalRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -67,11 +66,11 @@ def test_a_run_puts_queries_on_one_join_together_and_leaves_the_others_alone() -
     session = session_of()
     run = session.assemble(session.prepare(";".join((OTHERS[0], *QUERIES, *OTHERS[1:]))))
     assert isinstance(run, LocalRun)
-    assert [type(unit).__name__ for unit in run.units] == ["LocalQuery", "LocalGroup", "LocalQuery", "LocalQuery"]
+    assert [job.join is not None for job in run.jobs] == [False, True, False, False]
     assert [query.name for query in run.queries] == [f"query-{i}" for i in range(1, 7)]
     run.abandon()
     alone = session.assemble(session.prepare(f"SET sharing = 'off'; {';'.join(QUERIES)}"))
-    assert isinstance(alone, LocalRun) and not any(isinstance(unit, LocalGroup) for unit in alone.units)
+    assert isinstance(alone, LocalRun) and all(job.join is None for job in alone.jobs)
     alone.abandon()
 
 

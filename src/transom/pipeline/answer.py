@@ -1,10 +1,17 @@
-"""The columns of an answer, by the way in which it leaves."""
+"""The form of an answer and its columns, by the way in which it leaves."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from transom.core.schema import CHANGE_COLUMN, TIMESTAMP, Schema, unique_names
+from transom.plan.algebra import Stream
+from transom.planner.operator import Operator
+
+
+def output_form(root: Operator, emit: str) -> str:
+    """A stream has one form, whatever was asked for."""
+    return "stream" if isinstance(root.node, Stream) else emit
 
 
 def output_schema(emit: str, schema: Schema) -> pa.Schema:

@@ -10,8 +10,9 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from transom.pipeline.admission import Input, Ledger, Refused
 from transom.pipeline.doors import Doors, DoorsState
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.output import OutputWriter
-from transom.pipeline.part import Part
+from transom.pipeline.part import Counters, Part
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Stage
 from transom.plan.algebra import StreamScan, TableScan
@@ -272,6 +273,10 @@ class Pipeline:
     @property
     def names(self) -> Iterable[str]:
         return (*self.inputs, *self.statics)
+
+    def operator_states(self) -> Iterator[tuple[Operator, Counters, list[Any]]]:
+        """The operators in the order of EXPLAIN, what each has done, and what its kernels remember."""
+        return self.part.states(self.state.part, self.root.walk())
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

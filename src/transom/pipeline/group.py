@@ -7,7 +7,7 @@ there on, and its answer is that of the query alone with its origin set to there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from transom.pipeline import registry
 from transom.pipeline.branch import PAIRS, SIDES, Branch, BranchState, Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.driver import Pipeline
+from transom.pipeline.engine import NOTHING_REFUSED, OperatorState, Tell
 from transom.pipeline.part import PartState, owned
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.pipeline.stage import Stage
@@ -65,19 +66,15 @@ GROUP_CLASSES: Final[tuple[type, ...]] = (
 """The closed list of what a saved group may hold."""
 
 
-Tell = Callable[[int, pa.RecordBatch], None]
-"""Takes the rows that a step brought to a query, by the place of the query; those that stayed where they were get none.
-
-Nobody else holds the rows, so that one answer can go before the next is made.
-"""
-
-
 def to_nobody(place: int, rows: pa.RecordBatch) -> None:
     """The answers are dropped."""
 
 
 class GroupPipeline:
     """Queries on one join. The `trunk` takes the rows in and makes the join; it is not advanced by itself."""
+
+    refused = NOTHING_REFUSED
+    """Streams refuse rows when they come."""
 
     def __init__(self, members: Sequence[Member], catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -173,6 +170,12 @@ class GroupPipeline:
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Nothing of a group lies outside its snapshot."""
+
+    def saved(self) -> None:
+        """As `begin`."""
+
     def settle(self) -> None:
         self.trunk.settle()
         for branch in self.branches:
@@ -252,9 +255,27 @@ class GroupPipeline:
         """Whether no more rows are to be brought for now."""
         return False
 
+    def catch_up(self, tell: Tell) -> bool:
+        """What waits is done in steps."""
+        return False
+
     def progress_of(self, name: str) -> int | None:
         """What is before it is final in the answer of a query; None before its time has begun."""
         return self.trunk.progress
+
+    def operators_of(self, name: str) -> Iterator[OperatorState]:
+        branch = self._branch(name)
+        yield from self.trunk.operator_states()
+        yield from branch.part.states(branch.state.part, branch.operators)
+
+    def rows_out(self, name: str) -> int:
+        return self._branch(name).state.rows_out
+
+    def used_before(self, name: str) -> Mapping[str, list[int]]:
+        return self._branch(name).state.before
+
+    def _branch(self, name: str) -> Branch:
+        return next(branch for branch in self.branches if branch.member.name == name)
 
 
 def picked(pairs: Delta, columns: tuple[int, ...]) -> Delta:

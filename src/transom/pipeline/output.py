@@ -13,10 +13,9 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline.agenda import Brought, is_something
-from transom.pipeline.answer import output_schema
+from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.direct_changes import DirectChangesEmit
 from transom.pipeline.emit import Emit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
-from transom.plan.algebra import Stream
 from transom.planner.operator import Operator
 
 AnyEmit = Emit | DirectChangesEmit
@@ -33,8 +32,8 @@ class OutputWriter:
 
     @staticmethod
     def of(root: Operator, emit: str) -> OutputWriter:
-        """For the rows of an operator; a stream has one form, whatever was asked for."""
-        name = "stream" if isinstance(root.node, Stream) else emit
+        """For the rows of an operator."""
+        name = output_form(root, emit)
         if name == "changes" and root.ends_known:
             return OutputWriter(name, DirectChangesEmit(root.schema))
         return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))

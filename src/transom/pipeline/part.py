@@ -7,7 +7,7 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -166,6 +166,12 @@ class Part:
                 counters.ends_out += len(holders)
         elif isinstance(delta, SignedDelta):
             counters.ends_out += delta.departed
+
+    def states(self, state: PartState, operators: Iterable[Operator]) -> Iterator[tuple[Operator, Counters, list[Any]]]:
+        """Of these operators, what each has done, and what its kernels remember."""
+        for operator in operators:
+            place = self.number[id(operator)]
+            yield operator, state.counters[place], state.operators[place]
 
     def attach(self, state: PartState) -> None:
         """A state that comes from elsewhere is used here from now on."""

@@ -18,7 +18,8 @@ from transom.kernels.shared_join.join import SharedJoinKernel
 from transom.pipeline.branch import Member
 from transom.pipeline.build import operator_kernel
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.group import GroupPipeline, KeptNote, Tell, kept_by, picked
+from transom.pipeline.engine import Tell
+from transom.pipeline.group import GroupPipeline, KeptNote, kept_by, picked
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState
 from transom.pipeline.scheduled_work import Measurements, ScheduledWork

@@ -31,6 +31,9 @@ class SinkEpochs:
 
     @property
     def sink(self) -> Sink:
+        return self.open()
+
+    def open(self) -> Sink:
         if self._sink is None:
             self._sink = self._open_sink(Opening(self._schema, self._resume, snapshots=self._snapshots))
             if self._resume is not None:
@@ -54,7 +57,9 @@ class SinkEpochs:
         return self._prepared
 
     def commit(self) -> None:
-        """What was written until now is seen."""
+        """What was written until now is seen. An epoch that no checkpoint counts takes no number for nothing."""
+        if self._prepared is None and not self._pending:
+            return
         token = self.prepare()["token"]
         self.sink.commit(self._epoch, token)
         self._epoch += 1
@@ -72,6 +77,5 @@ class SinkEpochs:
             self._sink.abort(self._epoch)
 
     def close(self) -> None:
-        if self._pending:  # an epoch that no checkpoint counts takes no number for nothing
-            self.commit()
+        self.commit()
         self.sink.close()

@@ -15,7 +15,6 @@ from transom import Session, SinkError
 from transom.connectors.files_sink import FileSink
 from transom.program.clock import HeldClock
 from transom.program.orders import handing
-from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.run import LocalRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -49,7 +48,7 @@ def text_of(folder: Path, emit: str) -> str:
 def run_of(folder: Path, emit: str, **terms: Any) -> LocalRun:
     session = session_of(batch_rows=3)
     run = session.assemble(session.prepare(text_of(folder, emit)), **terms)
-    assert isinstance(run, LocalRun) and isinstance(run.units[0], LocalGroup) and len(run.units) == 1
+    assert isinstance(run, LocalRun) and [job.join is not None for job in run.jobs] == [True]
     return run
 
 

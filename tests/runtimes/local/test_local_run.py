@@ -34,7 +34,7 @@ def crash(run: LocalRun) -> None:
     assert run._checkpoint is not None
     run._checkpoint.release()
     for query in run.queries:
-        for each in query.sinks:
+        for each in query.output.sinks:
             if isinstance(each.sink, FileSink) and each.sink._writer is not None:
                 each.sink._writer.abandon()
 
@@ -99,7 +99,7 @@ def test_a_run_that_crashes_while_it_settles(
             if moment == "before the checkpoint":
                 patch.setattr("transom.program.checkpoint_folder.CheckpointFolder.write", gone)
             elif moment == "after the checkpoint":
-                patch.setattr("transom.runtimes.local.query.LocalQuery.show", gone)
+                patch.setattr("transom.runtimes.local.job.LocalJob.show", gone)
             else:
                 patch.setattr("transom.connectors.file_target.shutil.rmtree", gone)
             with pytest.raises(Gone):

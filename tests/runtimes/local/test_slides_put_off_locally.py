@@ -19,6 +19,8 @@ from transom.plan.catalogue import Catalogue
 from transom.planner import slide_join
 from transom.program.inputs import Definition
 from transom.program.planned import Planned, read_program
+from transom.program.run import Order
+from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.query import LocalQuery
 
 TEXT = """
@@ -103,9 +105,9 @@ class World:
         return Arriving(self.clock, [*bursts, (300 * SECOND, 1)])
 
     def query(self) -> LocalQuery:
-        return LocalQuery(
-            self.planned(), self.source, OpenSink(lambda opening: Heard(self.told)), ending="stopped", clock=self.clock
-        )
+        order = Order(self.planned(), "query", "changes", OpenSink(lambda opening: Heard(self.told)))
+        (query,) = LocalJob([order], self.source, ending="stopped", clock=self.clock).queries
+        return query
 
 
 def run(world: World, restart: bool) -> LocalQuery:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from tests.runtimes.spark.driven import standing
 from transom.connectors.open import open_files, open_source
-from transom.runtimes.local.query import LocalQuery
+from transom.program.run import Order
+from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
 
 ROWS = 550_000
@@ -75,7 +76,7 @@ def run_locally(text: str) -> None:
     for one in standing(text):
         assert one.sink is not None
         sink = open_files(one.sink.properties)
-        LocalRun([LocalQuery(one, open_source, sink, emit=one.sink.emit, name=one.sink.name)], every=1).run()
+        LocalRun([LocalJob([Order(one, one.sink.name, one.sink.emit, sink)], open_source)], every=1).run()
 
 
 def check_equal(found: Path, expected: Path) -> None:

@@ -17,7 +17,8 @@ from tests.runtimes.spark.killable import program
 from transom.connectors.connector import OpenSink
 from transom.connectors.open import open_files, open_source
 from transom.core.errors import CheckpointError, SparkError
-from transom.runtimes.local.query import LocalQuery
+from transom.program.run import Order
+from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
 from transom.runtimes.spark.query import SparkQuery
 
@@ -72,7 +73,7 @@ def test_a_batch_that_was_shown_and_not_settled_is_there_once(
     query_of(spark, tmp_path / "spark", name, path, emit).run()
     query_of(spark, tmp_path / "spark", name, path, emit).run()  # and once more, with nothing left to do
     one, sink, side = sinks_of(tmp_path / "local", name, path, emit)
-    LocalRun([LocalQuery(one, open_source, sink, open_side=side, emit=emit, name=name)]).run()
+    LocalRun([LocalJob([Order(one, name, emit, sink, side)], open_source)]).run()
     expected = together(shown(tmp_path / "local"))
     assert all(expected.values()) and len(expected) == 2
     assert together(shown(tmp_path / "spark")) == expected

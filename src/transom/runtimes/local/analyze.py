@@ -9,12 +9,14 @@ from transom.planner.explain import Measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
-from transom.runtimes.local.query import LocalQuery
+from transom.program.run import Order
+from transom.runtimes.local.job import LocalJob
 
 
 def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:
     """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
-    query = LocalQuery(planned, open_source, OpenSink(lambda opening: Nowhere()), emit=emit)
+    order = Order(planned, "query", emit, OpenSink(lambda opening: Nowhere()))
+    (query,) = LocalJob([order], open_source).queries
     most = [0] * len(query.pipeline.operators)
     try:
         while query.step():

@@ -26,14 +26,10 @@ from transom.program.progress import Listener, Progress, progress_of, read_rows
 from transom.program.run import EVERY, Order
 from transom.program.sharing import asked_of
 from transom.program.status import Status, kept_by
-from transom.runtimes.local.group import LocalGroup
 from transom.runtimes.local.intake import POLL
-from transom.runtimes.local.member import LocalMember
+from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.query import LocalQuery
 from transom.state import codec
-
-Unit = LocalQuery | LocalGroup
-"""What takes its turn: a query, or those that share a join."""
 
 
 class LocalRun:
@@ -46,16 +42,16 @@ class LocalRun:
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        jobs: Sequence[LocalJob],
         *,
         checkpoint: str | None = None,
         every: int = EVERY,
         clock: Clock | None = None,
         names: Sequence[str] = (),
-        make: Callable[[Order, Sharable | None], Unit] | None = None,
+        make: Callable[[Order, Sharable | None], LocalJob] | None = None,
         manifest: Manifest | None = None,
     ) -> None:
-        self.units = list(units)
+        self.jobs = list(jobs)
         self._names = list(names)
         self._make = make
         self.listeners: list[Listener] = []
@@ -69,15 +65,13 @@ class LocalRun:
         self._asked = Asked()
 
     @property
-    def queries(self) -> list[LocalQuery | LocalMember]:
-        found: list[LocalQuery | LocalMember] = []
-        for unit in self.units:
-            found += [unit] if isinstance(unit, LocalQuery) else unit.members
+    def queries(self) -> list[LocalQuery]:
+        found = [query for job in self.jobs for query in job.queries]
         return sorted(found, key=lambda query: self._names.index(query.name)) if self._names else found
 
     @property
     def finished(self) -> bool:
-        return all(unit.finished for unit in self.units)
+        return all(job.finished for job in self.jobs)
 
     def status(self) -> list[Status]:
         return [query.status() for query in self.queries]
@@ -95,37 +89,37 @@ class LocalRun:
         if self._checkpoint is not None and self._manifest is not None:
             self._checkpoint.claim(self._manifest, begun=data is not None)
         if data is None:
-            for unit in self.units:
-                unit.begin()
+            for job in self.jobs:
+                job.begin()
             return False
         saved = codec.decode(data, ())
-        if not isinstance(saved, list) or len(saved) != len(self.units):
+        if not isinstance(saved, list) or len(saved) != len(self.jobs):
             raise of_another_plan()
         with codec.restoring():
-            for unit, part in zip(self.units, saved, strict=True):
-                unit.restore(part.tobytes())
+            for job, part in zip(self.jobs, saved, strict=True):
+                job.restore(part.tobytes())
         return True
 
     def step(self) -> bool:
         """A step of the next query that has something to do; False when none has, for good or for now."""
-        for _ in self.units:
-            self._turn %= len(self.units)
-            unit = self.units[self._turn]
+        for _ in self.jobs:
+            self._turn %= len(self.jobs)
+            job = self.jobs[self._turn]
             self._turn += 1
-            if self._step(unit):
+            if self._step(job):
                 self._unsettled += 1
                 if self._unsettled >= self._every:
                     self.settle()
                 return True
         return False
 
-    def _step(self, unit: Unit) -> bool:
+    def _step(self, job: LocalJob) -> bool:
         if not self.listeners:
-            return unit.step()
-        queries = [unit] if isinstance(unit, LocalQuery) else unit.members
+            return job.step()
+        queries = job.queries
         before = {query.name: read_rows(query.status()) for query in queries}
         started = time.perf_counter()
-        went_on = unit.step()
+        went_on = job.step()
         if went_on:
             seconds = time.perf_counter() - started
             for query in queries:
@@ -145,9 +139,9 @@ class LocalRun:
     def settle(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
-            self._checkpoint.write(STATE, codec.encode([np.frombuffer(unit.save(), np.uint8) for unit in self.units]))
-        for unit in self.units:
-            unit.show()
+            self._checkpoint.write(STATE, codec.encode([np.frombuffer(job.save(), np.uint8) for job in self.jobs]))
+        for job in self.jobs:
+            job.show()
         self._unsettled = 0
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
@@ -162,7 +156,7 @@ class LocalRun:
                     self._asked.do()
                     if self.step():
                         watch(self)
-                    elif all(unit.done for unit in self.units):
+                    elif all(job.done for job in self.jobs):
                         break
                     else:
                         if self._unsettled:
@@ -177,27 +171,26 @@ class LocalRun:
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    def add(self, order: Order) -> LocalQuery | LocalMember:
+    def add(self, order: Order) -> LocalQuery:
         """A query that was not there before, to whom it shares a join with, if there is one."""
         assert self._make is not None
         asked = asked_of(order.planned)
         if isinstance(asked, Sharable):
-            for unit in self.units:
-                if isinstance(unit, LocalGroup) and unit.join == asked.join and not unit.finished:
-                    return unit.add(order, asked)
+            for job in self.jobs:
+                if job.join == asked.join and not job.finished:
+                    return job.add(order, asked)
         made = self._make(order, asked if isinstance(asked, Sharable) else None)
-        self.units.append(made)
-        return made if isinstance(made, LocalQuery) else made.members[0]
+        self.jobs.append(made)
+        return made.queries[0]
 
     def remove(self, name: str) -> None:
-        for unit in self.units:
-            queries = [unit] if isinstance(unit, LocalQuery) else unit.members
-            if any(query.name == name for query in queries):
-                if isinstance(unit, LocalQuery) or len(queries) == 1:
-                    unit.close()
-                    self.units.remove(unit)
+        for job in self.jobs:
+            if any(query.name == name for query in job.queries):
+                if len(job.queries) == 1:
+                    job.close()
+                    self.jobs.remove(job)
                 else:
-                    unit.remove(name)
+                    job.remove(name)
                 return
 
     def ask(self, work: Callable[[], None]) -> Future[None]:
@@ -215,14 +208,14 @@ class LocalRun:
     def close(self) -> None:
         if self._unsettled:
             self.settle()
-        for unit in self.units:
-            unit.close()
+        for job in self.jobs:
+            job.close()
         if self._checkpoint is not None:
             self._checkpoint.release()
 
     def abandon(self) -> None:
         """Leave everything as it was at the last checkpoint."""
-        for unit in self.units:
-            unit.abandon()
+        for job in self.jobs:
+            job.abandon()
         if self._checkpoint is not None:
             self._checkpoint.release()

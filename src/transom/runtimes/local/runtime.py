@@ -19,9 +19,8 @@ from transom.program.run import Order, Terms
 from transom.program.sharing import sharing_of
 from transom.program.statistics import this_machine
 from transom.runtimes.local.analyze import measure
-from transom.runtimes.local.group import LocalGroup
-from transom.runtimes.local.query import LocalQuery
-from transom.runtimes.local.run import LocalRun, Unit
+from transom.runtimes.local.job import LocalJob
+from transom.runtimes.local.run import LocalRun
 
 
 def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
@@ -56,10 +55,10 @@ class LocalRuntime:
                 "batches have no numbers of their own in this process",
                 remedy="write on_rows, or run the query on Spark",
             )
-        units = self._units(orders, terms)
-        shared = {member.name for unit in units if isinstance(unit, LocalGroup) for member in unit.members}
+        jobs = self._jobs(orders, terms)
+        shared = {query.name for job in jobs if job.join is not None for query in job.queries}
         run = LocalRun(
-            units,
+            jobs,
             checkpoint=terms.checkpoint,
             every=terms.every,
             clock=terms.clock,
@@ -70,38 +69,26 @@ class LocalRuntime:
         return run
 
     def open(self, terms: Terms) -> LocalRun:
-        def make(order: Order, asked: Sharable | None) -> Unit:
-            return self._alone(order, 0, terms) if asked is None else self._together([(order, asked)], terms)
+        def make(order: Order, asked: Sharable | None) -> LocalJob:
+            return self._job([order], [] if asked is None else [asked], 0, terms)
 
         return LocalRun((), every=terms.every, clock=terms.clock, make=make)
 
-    def _units(self, orders: Sequence[Order], terms: Terms) -> list[Unit]:
+    def _jobs(self, orders: Sequence[Order], terms: Terms) -> list[LocalJob]:
         """Queries on the same join share it; where the first of them stands they take their turn."""
         sharing = sharing_of([order.planned for order in orders])
-        found: list[Unit] = []
+        found: list[LocalJob] = []
         for place, order in enumerate(orders):
             group = sharing.group_of(place)
             if not group:
-                found.append(self._alone(order, place, terms))
+                found.append(self._job([order], [], place, terms))
             elif place == group[0]:
-                found.append(self._together([(orders[i], sharing.asked[i]) for i in group], terms))
+                found.append(self._job([orders[i] for i in group], [sharing.asked[i] for i in group], place, terms))
         return found
 
-    def _together(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> LocalGroup:
-        return LocalGroup(orders, self._inputs.open, ending=terms.ending, clock=terms.clock)
-
-    def _alone(self, order: Order, number: int, terms: Terms) -> LocalQuery:
-        return LocalQuery(
-            order.planned,
-            self._inputs.open,
-            order.open_sink,
-            open_side=order.open_side,
-            emit=order.emit,
-            ending=terms.ending,
-            clock=terms.clock,
-            name=order.name,
-            home=_home(order, number, terms.checkpoint),
-        )
+    def _job(self, orders: Sequence[Order], asked: Sequence[Sharable], number: int, terms: Terms) -> LocalJob:
+        home = _home(orders[0], number, terms.checkpoint)
+        return LocalJob(orders, self._inputs.open, asked=asked, ending=terms.ending, clock=terms.clock, home=home)
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         return measure(planned, self._inputs.open, emit)

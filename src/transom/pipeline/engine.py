@@ -1,0 +1,140 @@
+"""What a job of this process steps: a query by itself, or several behind the sub-plan that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from transom.pipeline.admission import Refused
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.part import Counters
+from transom.planner.operator import Operator
+
+Tell = Callable[[int, pa.RecordBatch], None]
+"""Takes the rows that a step brought to a query, by the place of the query; those that stayed where they were get none.
+
+Nobody else holds the rows, so that one answer can go before the next is made.
+"""
+
+NOTHING_REFUSED: Final[Mapping[str, Refused]] = MappingProxyType({})
+
+OperatorState = tuple[Operator, Counters, list[Any]]
+"""An operator, what it has done, and what its kernels remember."""
+
+
+class Engine(Protocol):
+    @property
+    def trunk(self) -> Pipeline:
+        """Takes the rows of all inputs in."""
+
+    @property
+    def refused(self) -> Mapping[str, Refused]:
+        """The changes of tables that the last step refused, by input."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing waits to be done, or to be told."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no more rows are to be brought for now."""
+
+    def advance(self, tell: Tell) -> bool:
+        """Go to the present progress, and tell each query what came out for it; whether time or work went on."""
+
+    def catch_up(self, tell: Tell) -> bool:
+        """Nothing has come: there is time for results that were put off; whether there were any."""
+
+    def progress_of(self, name: str) -> int | None:
+        """What is before it is final in the answer of a query; None before its time has begun."""
+
+    def operators_of(self, name: str) -> Iterator[OperatorState]:
+        """Those of a query, in the order of EXPLAIN."""
+
+    def rows_out(self, name: str) -> int: ...
+
+    def used_before(self, name: str) -> Mapping[str, list[int]]:
+        """What had become of the rows of each input when a query came: used, late, rejected."""
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def begin(self) -> None:
+        """There is no checkpoint to go on from; a run that died may have left something."""
+
+    def snapshot(self) -> bytes: ...
+
+    def saved(self) -> None:
+        """What `snapshot` gave is in its place."""
+
+    def restore(self, data: bytes) -> None: ...
+
+
+@dataclass
+class Alone:
+    """A query that shares nothing."""
+
+    trunk: Pipeline
+    refused: Mapping[str, Refused] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        return self.trunk.finished
+
+    @property
+    def at_rest(self) -> bool:
+        return True
+
+    @property
+    def full(self) -> bool:
+        return False
+
+    def advance(self, tell: Tell) -> bool:
+        output, self.refused = self.trunk.advance()
+        if output is not None:
+            tell(0, output.rows)
+        return output is not None
+
+    def catch_up(self, tell: Tell) -> bool:
+        output = self.trunk.idle()
+        if output is not None:
+            tell(0, output.rows)
+        return output is not None
+
+    def progress_of(self, name: str) -> int:
+        return self.trunk.progress
+
+    def operators_of(self, name: str) -> Iterator[OperatorState]:
+        return self.trunk.operator_states()
+
+    def rows_out(self, name: str) -> int:
+        return self.trunk.state.rows_out
+
+    def used_before(self, name: str) -> Mapping[str, list[int]]:
+        return {}
+
+    def settle(self) -> None:
+        self.trunk.settle()
+
+    def close(self) -> None:
+        self.trunk.close()
+
+    def begin(self) -> None:
+        self.trunk.begin()
+
+    def snapshot(self) -> bytes:
+        return self.trunk.snapshot()
+
+    def saved(self) -> None:
+        self.trunk.saved()
+
+    def restore(self, data: bytes) -> None:
+        self.trunk.restore(data)

@@ -1,0 +1,320 @@
+"""Standing queries that step together in this process: one by itself, or several that share a join.
+
+A step reads one batch of the input that holds progress back, and takes all of the queries as far as that allows.
+Between two steps the job can be saved: what its engine remembers, how far each source has been read, and the epochs of
+its sinks. Queries that share a join come and go then as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transom.connectors.connector import Source
+from transom.core.time import BEGINNING, FOREVER
+from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.branch import Member
+from transom.pipeline.driver import Pipeline
+from transom.pipeline.engine import Alone, Engine
+from transom.pipeline.group import GroupPipeline
+from transom.pipeline.memory import state_bytes, state_rows
+from transom.pipeline.scheduled import ScheduledGroup
+from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.options import OPTIONS
+from transom.planner.fingerprint import of_another_plan
+from transom.planner.multiway_choice import read_decisions, written
+from transom.planner.scheduling import Schedule, schedule_of
+from transom.planner.sharing_shape import Sharable
+from transom.program.clock import Clock, RealClock
+from transom.program.inputs import Definition
+from transom.program.latency import Stopwatch
+from transom.program.planned import Planned
+from transom.program.run import Ending, Order
+from transom.program.slides import slides_of
+from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.runtimes.local.intake import Intake, Reading
+from transom.runtimes.local.output import QueryOutput
+from transom.runtimes.local.overload import overload_of
+from transom.runtimes.local.query import LocalQuery
+from transom.state import codec
+from transom.state.checks import alike
+
+OpenSource = Callable[[Definition], Source]
+
+
+class LocalJob:
+    """`orders` are to be run; `asked` is what each asks of the join that they share, and empty of a query by itself.
+
+    Unless it is to end with its inputs they may grow, and streams that are idle are left behind. `home` is where files
+    lie that a checkpoint refers to.
+    """
+
+    def __init__(
+        self,
+        orders: Sequence[Order],
+        open_source: OpenSource,
+        *,
+        asked: Sequence[Sharable] = (),
+        ending: Ending = "end",
+        clock: Clock | None = None,
+        home: str | None = None,
+    ) -> None:
+        self.join = asked[0].join if asked else None
+        """What queries that come must ask for as well; None: nobody can."""
+        self._clock: Clock = clock or RealClock()
+        self._home = home
+        self.planned = orders[0].planned
+        self._emit = orders[0].emit
+        catalogue = self.planned.catalogue
+        rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
+        self.engine: Engine
+        if asked:
+            self.engine = self._together(orders, asked)
+            if isinstance(self.engine, ScheduledGroup):
+                rows = min(rows, self.engine.schedule.buffer)
+        else:
+            self.engine = self._alone(self.planned)
+        definitions: dict[str, Definition] = {}
+        for name in self.engine.trunk.names:
+            definition = catalogue.relations[name]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            definitions[name] = definition
+        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
+        self.queries = [self._query(order) for order in orders]
+        self._steps = 0
+        self._stepping = threading.RLock()
+        self._written_upto = FOREVER
+        """Within a step, what was final before it: what follows is not with the sinks yet."""
+        stamped = any(self.engine.trunk.doors.stamped(name) for name in self.engine.trunk.inputs)
+        self._stopwatch = Stopwatch() if stamped else None
+
+    def _alone(self, planned: Planned) -> Alone:
+        assert planned.root is not None
+        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
+        pipeline.taker = lambda rows: self.queries[0].output.write(rows)
+        pipeline.clock = self._clock.now
+        return Alone(pipeline)
+
+    def _together(self, orders: Sequence[Order], asked: Sequence[Sharable]) -> GroupPipeline:
+        members = [Member(order.name, one, order.emit) for order, one in zip(orders, asked, strict=True)]
+        catalogue = self.planned.catalogue
+        schedule = schedule_of(asked[0], catalogue)
+        if isinstance(schedule, Schedule):
+            return ScheduledGroup(members, catalogue, schedule, self._clock.now)
+        return GroupPipeline(members, catalogue)
+
+    def _query(self, order: Order) -> LocalQuery:
+        assert order.planned.root is not None
+        form = output_form(order.planned.root, order.emit)
+        schema = output_schema(form, order.planned.root.schema)
+        return LocalQuery(order, self, QueryOutput(order, schema, snapshots=form == "latest"))
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        """All input has been read to its end, and everything that follows from it is out."""
+        return self.engine.finished or (self._intake.complete and self.engine.at_rest)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more for this run to do, once a step has found nothing."""
+        return self.finished or (self._intake.exhausted and self.engine.at_rest)
+
+    def step(self) -> bool:
+        """Read one batch and go on; False when there is nothing to do: for good, or for now."""
+        if self.finished:
+            return False
+        for query in self.queries:
+            query.output.open()
+        self._written_upto = self.engine.trunk.progress
+        try:
+            return self._step()
+        finally:
+            self._written_upto = FOREVER
+
+    def _step(self) -> bool:
+        read = self.engine.full  # then there is work enough
+        while not read and (name := self._intake.next_input(self.engine.trunk)) is not None:
+            batch = self._intake.read(name)
+            with self._stepping:
+                read = self._intake.take(name, batch, self.engine.trunk, self._stopwatch)
+        went_on = self._intake.tables_read and self._advance()
+        went_on = went_on or (not read and self._catch_up())
+        self._steps += read or went_on
+        return read or went_on
+
+    def _advance(self) -> bool:
+        with self._stepping:
+            self._intake.leave_idle_behind(self.engine.trunk)
+            went_on = self.engine.advance(self._write)
+            for name, rows in self.engine.refused.items():
+                self._intake.note(name, rows)
+        snapshots = all(query.output.snapshots for query in self.queries)  # which leave when they are shown
+        if went_on and self._stopwatch is not None and self.engine.at_rest and not snapshots:
+            self._stopwatch.leave()
+        return went_on
+
+    def _catch_up(self) -> bool:
+        with self._stepping:
+            return self.engine.catch_up(self._write)
+
+    def _write(self, place: int, rows: pa.RecordBatch) -> None:
+        """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
+        self._stepping.release()
+        try:
+            self.queries[place].output.write(rows)
+        finally:
+            self._stepping.acquire()
+
+    def _refuse(self, rows: pa.RecordBatch) -> None:
+        """To the side of every query; to one that several have once."""
+        sides = [query.output.side for query in self.queries if query.output.side is not None]
+        for side in {id(side.sink): side for side in sides}.values():
+            side.write(rows)
+
+    def close(self) -> None:
+        """Everything that was written is seen."""
+        try:
+            self.engine.settle()
+        finally:
+            self.engine.close()
+        self.show()
+        for query in self.queries:
+            query.output.close()
+
+    def abandon(self) -> None:
+        """What was written since it was last shown is forgotten."""
+        self.engine.close()
+        for query in self.queries:
+            query.output.abandon()
+
+    # --- coming and going --------------------------------------------------------------------------------------------
+
+    def add(self, order: Order, asked: Sharable) -> LocalQuery:
+        """A query on the same join, between two steps: it sees rows from the progress on that has been reached."""
+        assert isinstance(self.engine, GroupPipeline)
+        with self._stepping:
+            self.engine.add(Member(order.name, asked, order.emit))
+            query = self._query(order)
+            self.queries.append(query)
+        return query
+
+    def remove(self, name: str) -> None:
+        """One of several queries goes; what it has written is complete then."""
+        assert isinstance(self.engine, GroupPipeline)
+        with self._stepping:
+            query = next(each for each in self.queries if each.name == name)
+            self.queries.remove(query)
+            self.engine.remove(name)
+        query.output.show()
+        query.output.close()
+
+    # --- status ------------------------------------------------------------------------------------------------------
+
+    def status(self, query: LocalQuery) -> Status:
+        """How a query is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
+        with self._stepping:
+            engine, trunk = self.engine, self.engine.trunk
+            engine.settle()
+            upto = engine.progress_of(query.name)
+            return Status(
+                name=query.name,
+                inputs=tuple(self._input_status(name, query) for name in trunk.names),
+                operators=tuple(self._operator_states(query)),
+                progress=BEGINNING if upto is None else min(upto, self._written_upto),
+                held_back_by=None if self.finished or not trunk.inputs else trunk.held_back_by,
+                rows_out=engine.rows_out(query.name),
+                steps=self._steps,
+                finished=self.finished,
+                latency=None if self._stopwatch is None else self._stopwatch.latency,
+                overload=overload_of(engine, query.name),
+            )
+
+    def _input_status(self, name: str, query: LocalQuery) -> InputStatus:
+        """What became of the rows since the query came."""
+        trunk = self.engine.trunk
+        ledger, reading = trunk.ledger(name), self._intake.readings[name]
+        used, late, rejected = self.engine.used_before(query.name).get(name, (0, 0, 0))
+        return InputStatus(
+            name=self._intake.definitions[name].name,
+            rows_in=ledger.rows_in - used - late - rejected,
+            used=ledger.used - used,
+            late=ledger.late - late,
+            rejected=ledger.rejected - rejected,
+            waiting=ledger.waiting,
+            watermark=trunk.watermark(name) if name in trunk.inputs else None,
+            ended=reading.complete,
+            reasons=dict(reading.reasons),
+        )
+
+    def _operator_states(self, query: LocalQuery) -> list[OperatorStatus]:
+        return [
+            OperatorStatus(
+                number=number,
+                operator=operator.kind,
+                tactic=operator.tactic.name,
+                rows_in=counters.rows_in,
+                rows_out=counters.rows_out,
+                ends=counters.ends_out,
+                state_bytes=state_bytes(memory),
+                seconds=counters.seconds,
+                state_rows=state_rows(memory),
+                slides=slides_of(memory),
+            )
+            for number, (operator, counters, memory) in enumerate(self.engine.operators_of(query.name), 1)
+        ]
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def save(self) -> bytes:
+        """Everything that another process needs to go on; what was written is not shown yet."""
+        saved = {
+            "sinks": {query.name: query.output.prepare() for query in self.queries},
+            "engine": np.frombuffer(self.engine.snapshot(), np.uint8),
+            "readings": self._intake.readings,
+            "latest": {query.name: query.output.latest for query in self.queries},
+            "steps": self._steps,
+            "decisions": "" if self.join is not None else written(self.planned.decisions),
+        }
+        return codec.encode(saved)
+
+    def show(self) -> None:
+        """What was written until now is seen."""
+        for query in self.queries:
+            if query.output.show() and self._stopwatch is not None:
+                self._stopwatch.leave()
+        self.engine.saved()
+
+    def begin(self) -> None:
+        """There is nothing to go on from; a run that died may have left something."""
+        self.engine.begin()
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `save` was called, by the same queries over the same inputs.
+
+        Of those that share a join new ones come in there, and others have left.
+        """
+        saved: Any = codec.decode(data, (Reading,))
+        if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
+            raise of_another_plan()
+        with codec.restoring():
+            self._plan_as(saved["decisions"])
+            self.engine.restore(saved["engine"].tobytes())
+            alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
+            self._intake.go_on(saved["readings"])
+            self._steps = int(saved["steps"])
+            for query in self.queries:
+                query.output.go_on(saved["sinks"].get(query.name), saved["latest"].get(query.name))
+
+    def _plan_as(self, decisions: str) -> None:
+        """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
+        planned = self.planned.decided(read_decisions(decisions)) if decisions else self.planned
+        if planned is not self.planned:
+            self.engine.close()
+            self.planned = planned
+            self.engine = self._alone(planned)
