@@ -225,16 +225,9 @@ def questioned_connectors(modules: Mapping[str, Module]) -> list[str]:
     wrong = []
     for module in modules.values():
         if module.room != "connectors":
-            defined = {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
-            elsewhere = {
-                alias.asname or alias.name
-                for node in ast.walk(module.tree)
-                if isinstance(node, ast.ImportFrom) and "connectors" not in (node.module or "")
-                for alias in node.names
-            }
+            known = _imported_from(module, "transom.connectors")
             for node in ast.walk(module.tree):
-                asked = _questions(node, classes - defined - elsewhere, members)
-                wrong += [f"{module.name}:{line}: {what}" for line, what in asked]
+                wrong += [f"{module.name}:{line}: {what}" for line, what in _questions(node, known, classes, members)]
     return wrong
 
 
@@ -261,17 +254,33 @@ def _bases(node: ast.ClassDef) -> set[str]:
     return {ast.unparse(base).split(".")[-1] for base in node.bases}
 
 
-def _questions(node: ast.AST, classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
+def _imported_from(module: Module, package: str) -> set[str]:
+    """The names that a module has from a package."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}.")
+        for alias in node.names
+    }
+
+
+def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
+    """`known` are the names that come from the room of the connectors: classes, or modules that have them."""
+
+    def asked(inside: ast.AST) -> Iterator[str]:
+        for each in ast.walk(inside):
+            words = ast.unparse(each).split(".") if isinstance(each, ast.Name | ast.Attribute) else []
+            if words and words[0] in known and words[-1] in classes:
+                yield words[-1]
+
     if isinstance(node, ast.Call) and len(node.args) > 1:
-        called, asked = ast.unparse(node.func), node.args[1]
+        called, what = ast.unparse(node.func), node.args[1]
         if called in ("isinstance", "issubclass"):
-            names = {ast.unparse(each).split(".")[-1] for each in ast.walk(asked) if isinstance(each, ast.expr)}
-            for name in sorted(names & classes):
-                yield node.lineno, f"{called} of {name}"
-        if called in ("hasattr", "getattr") and isinstance(asked, ast.Constant) and asked.value in members:
-            yield node.lineno, f"{called} of {asked.value}"
-    if isinstance(node, ast.MatchClass) and (name := ast.unparse(node.cls).split(".")[-1]) in classes:
-        yield node.lineno, f"case {name}"
+            yield from ((node.lineno, f"{called} of {name}") for name in asked(what))
+        if called in ("hasattr", "getattr") and isinstance(what, ast.Constant) and what.value in members:
+            yield node.lineno, f"{called} of {what.value}"
+    if isinstance(node, ast.MatchClass):
+        yield from ((node.lineno, f"case {name}") for name in asked(node.cls))
 
 
 def unexplained_kernels(modules: Mapping[str, Module]) -> list[str]:

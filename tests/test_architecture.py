@@ -194,6 +194,14 @@ CONNECTORS = {
 }
 
 
+FROM_CONNECTORS = """
+from transom.connectors import Sink, files
+from transom.connectors.connector import Source
+from transom.connectors.files import FileSource
+from transom.connectors.tape import TapeSource
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -208,14 +216,15 @@ CONNECTORS = {
     ],
 )
 def test_whoever_asks_a_connector_what_it_is_is_caught(tmp_path: Path, text: str) -> None:
+    text = f"{FROM_CONNECTORS}\n{text}"
     files = CONNECTORS | {"connectors/open.py": text, "runtimes/local/run.py": text}
     (wrong,) = architecture.questioned_connectors(tree(tmp_path, files))
     assert wrong.startswith("transom.runtimes.local.run:")
 
 
 def test_other_questions_pass(tmp_path: Path) -> None:
-    text = "from transom.cql.parse import Source\nisinstance(text, Source)\nclass Sink: ...\nisinstance(x, Sink)\n"
-    text += "isinstance(row, Rejected)\nhasattr(kernel, 'check')\nif source.distributed: source.plan()"
+    text = "from transom.cql.parse import Source\nisinstance(text, Source)\nisinstance(x, syntax.Sink)\n"
+    text += "from transom.connectors.files import Rejected\nisinstance(row, Rejected)\nhasattr(kernel, 'check')\nif source.distributed: source.plan()"
     assert architecture.questioned_connectors(tree(tmp_path, CONNECTORS | {"session.py": text})) == []
 
 
