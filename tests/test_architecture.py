@@ -224,7 +224,8 @@ def test_whoever_asks_a_connector_what_it_is_is_caught(tmp_path: Path, text: str
 
 def test_other_questions_pass(tmp_path: Path) -> None:
     text = "from transom.cql.parse import Source\nisinstance(text, Source)\nisinstance(x, syntax.Sink)\n"
-    text += "from transom.connectors.files import Rejected\nisinstance(row, Rejected)\nhasattr(kernel, 'check')\nif source.distributed: source.plan()"
+    text += "from transom.connectors.files import Rejected\nisinstance(row, Rejected)\n"
+    text += "hasattr(kernel, 'check')\nif source.distributed: source.plan()"
     assert architecture.questioned_connectors(tree(tmp_path, CONNECTORS | {"session.py": text})) == []
 
 
