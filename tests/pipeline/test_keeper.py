@@ -12,6 +12,9 @@ from tests.pipeline.buckets import laid_out, rows
 from tests.run_locally import batch_of
 from transom.core.errors import CheckpointError
 from transom.core.time import SECOND
+from transom.kernels.slide_join import labour
+from transom.kernels.slide_join.estimates import Decision
+from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.cargo import OUT, Parcel
@@ -19,6 +22,7 @@ from transom.pipeline.keeper import Kept
 from transom.pipeline.layout import Layout
 from transom.pipeline.packer import Packer
 from transom.plan.catalogue import StreamDefinition
+from transom.state import codec
 
 LAYOUT = laid_out("SELECT k, x FROM s [PARTITION BY k ROWS 3]", buckets=1, emit="lifetimes")
 
@@ -119,3 +123,31 @@ def test_the_log_of_another_query_or_number_of_buckets_is_refused() -> None:
     other.log = place.log
     with pytest.raises(CheckpointError, match="another number of buckets"):
         other.step(cargo(1, layout=other.bucket.layout))
+
+
+def test_what_was_decided_by_measuring_is_decided_alike_when_memory_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window = "[RANGE 4 SECONDS SLIDE 1 SECOND]"
+    layout = laid_out(
+        f"SET slide_join = 'hybrid'; RSTREAM(SELECT s.x FROM s {window}, t {window} WHERE s.k = t.k)", buckets=1
+    )
+    asked: list[str] = []
+
+    def whim(*_: object) -> Decision:
+        """As if the disk were fast today and slow tomorrow."""
+        asked.append("full" if len(asked) % 3 else "incremental")
+        return Decision(asked[-1], asked[-1] == "incremental")
+
+    monkeypatch.setattr(labour, "choose", whim)
+    monkeypatch.setattr(keeper, "LEAST_BYTES", 0)
+    monkeypatch.setattr(codec, "saved_bytes", lambda state, whole=False: 1 << 40)  # all of it stays in the log
+    place = Place(layout)
+    for t in range(12):
+        place.step([*cargo(t, 3, layout, "s"), *cargo(t, 3, layout, "t")])
+    (state,) = (s for memories in place.bucket.state.part.operators for s in memories if isinstance(s, SlideJoinState))
+    decided, tactics = len(asked), dict(state.report.tactics)
+    assert len(tactics) > 1
+    again = keeper.recalled(Bucket(layout, 1, 0), place.log)
+    (state,) = (s for memories in again.part.operators for s in memories if isinstance(s, SlideJoinState))
+    assert len(asked) == decided and state.report.tactics == tactics

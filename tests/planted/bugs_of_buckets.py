@@ -8,6 +8,13 @@ from tests.planted.bug import Bug
 
 EXCHANGES: Final = (
     Bug(
+        "decided_anew_when_memory_is_made_again",
+        "pipeline/keeper.py",
+        "bucket.step(*_apart(data))",
+        "bucket.step(_apart(data)[0])",
+        "memory that is made again from its log is not the one that was lost",
+    ),
+    Bug(
         "number_of_a_closed_holder_kept",
         "pipeline/feed.py",
         "known[theirs[mine]] = -1",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta
 from transom.core.time import FOREVER
 from transom.kernels.crew import Crew
+from transom.kernels.decisions import Decisions
 from transom.state.holders import HolderPool
 from transom.state.spill import SpillStore
 
@@ -25,6 +26,7 @@ class Step:
     there. `crew` are threads for kernels that say `uses_crew`; without one, everything is done by the caller.
     `spill` is room on disk for those that keep to a memory budget. `tell` takes rows of the answer before the step is
     over, where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not wait.
+    `decisions` is there if the step may have to be taken again: what is measured decides through it alone.
     """
 
     before: int
@@ -36,6 +38,7 @@ class Step:
     spill: SpillStore | None = None
     tell: Callable[[StreamDelta], None] | None = None
     clock: Callable[[], int] | None = None
+    decisions: Decisions | None = None
 
 
 class Kernel(Protocol):

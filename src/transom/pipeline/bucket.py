@@ -20,6 +20,7 @@ from transom.core.delta import SignedDelta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
+from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
 from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
@@ -82,6 +83,7 @@ class Bucket:
                 self.source_of[name] = source
         self.doors = Doors(inputs, layout.tick, layout.origin, self.source_of)
         self.state = self.start()
+        self.decisions = Decisions()
 
     def start(self) -> BucketState:
         """The memory of a bucket before its first step."""
@@ -102,8 +104,12 @@ class Bucket:
             self.doors.check(found.doors)
             return found
 
-    def step(self, blobs: Iterable[bytes | pa.Buffer]) -> list[Parcel]:
-        """Everything that came for this bucket in a batch; what goes on from here."""
+    def step(self, blobs: Iterable[bytes | pa.Buffer], decided: Sequence[Any] = ()) -> list[Parcel]:
+        """Everything that came for this bucket in a batch; what goes on from here.
+
+        `decided` is what was decided in the step if it is taken again; after it, `decisions` are those of the step.
+        """
+        self.decisions = Decisions(decided)
         parts = sorted((part for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
         self.part.attach(self.state.part)
@@ -284,7 +290,7 @@ class Bucket:
     def _advance(self, before: int, upto: int, origin: int, parts: Sequence[CargoPart], out: Outgoing) -> None:
         """In several steps where a batch is large: what is alive at a time stays small, and near the processor."""
         for at in self._stops(before, upto):
-            self._step(Step(before, at, origin, self.state.part.holders), parts, out)
+            self._step(Step(before, at, origin, self.state.part.holders, decisions=self.decisions), parts, out)
             before = at
 
     def _stops(self, before: int, upto: int) -> list[int]:

@@ -3,7 +3,8 @@
 **The log.** A batch appends what came for the bucket. When the log has grown as large as the memory itself, the memory
 is written instead and the log before it dropped: so what is written stays in proportion to what comes, however large
 the windows are; and where little is alive after a batch, just that little is written. Memory is made again by reading
-the last one written and taking the steps since then once more: steps depend on nothing but memory and cargo.
+the last one written and taking the steps since then once more: steps depend on nothing but memory and cargo, and on
+what was decided in them by a clock or a budget, which is written down beside the cargo.
 
 **Warm memory** is what a worker holds ready to use. It is used only if its token is that of the log's header: a new one
 is drawn for every step, so what a step left behind that was never committed is recognised and not trusted.
@@ -15,7 +16,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -111,7 +112,7 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header, start)
     parcels = [*bucket.step(blobs), bucket.status()]
-    written = _append(bucket.state, log, header, blobs)
+    written = _append(bucket, log, header, blobs)
     header.token = secrets.token_hex(8)
     header.frontier = bucket.frontier
     log.write_header(header.text())
@@ -134,7 +135,7 @@ def _rebuilt(bucket: Bucket, log: WrittenLog, header: Header, start: Start) -> B
         if i == 0 and header.memory:
             bucket.state = bucket.restored(data, BUCKET_CLASSES)
         else:
-            bucket.step(_apart(data))
+            bucket.step(*_apart(data))
     _refuse_another_past(bucket, header)
     return bucket.state
 
@@ -155,18 +156,18 @@ def _instant(at: int | None) -> str:
     return "nothing" if at is None else format_instant(at)
 
 
-def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes | pa.Buffer]) -> int:
+def _append(bucket: Bucket, log: Log, header: Header, blobs: Sequence[bytes | pa.Buffer]) -> int:
     size = sum(map(len, blobs))
     entry = header.first + len(header.parts)
     size = max(size, LEAST_BYTES)
-    if header.log_bytes + size > codec.saved_bytes(state):
+    if header.log_bytes + size > codec.saved_bytes(bucket.state):
         for i, count in enumerate(header.parts):
             for part in range(count):
                 log.remove(header.first + i, part)
-        data = codec.encode(state)
+        data = codec.encode(bucket.state)
         header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
     else:
-        data = _together(blobs)
+        data = _together(blobs, bucket.decisions.made)
         header.log_bytes += size
     parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
     for part, blob in enumerate(parts):
@@ -175,15 +176,16 @@ def _append(state: BucketState, log: Log, header: Header, blobs: Sequence[bytes 
     return len(data)
 
 
-def _together(blobs: Sequence[bytes | pa.Buffer]) -> bytes:
-    sizes = json.dumps([len(blob) for blob in blobs]).encode()
-    return b"".join([len(sizes).to_bytes(4, "little"), sizes, *blobs])
+def _together(blobs: Sequence[bytes | pa.Buffer], decided: Sequence[Any]) -> bytes:
+    head = json.dumps([[len(blob) for blob in blobs], decided]).encode()
+    return b"".join([len(head).to_bytes(4, "little"), head, *blobs])
 
 
-def _apart(data: bytes) -> list[bytes]:
+def _apart(data: bytes) -> tuple[list[bytes], list[Any]]:
     behind = 4 + int.from_bytes(data[:4], "little")
+    sizes, decided = json.loads(data[4:behind])
     found = []
-    for size in json.loads(data[4:behind]):
+    for size in sizes:
         found.append(data[behind : behind + size])
         behind += size
-    return found
+    return found, decided

@@ -8,9 +8,10 @@ from math import prod
 
 import pyarrow as pa
 
+from transom.kernels.decisions import Decisions
 from transom.kernels.slide_join.budget import Limits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
-from transom.kernels.slide_join.estimates import Decision, Situation, choose
+from transom.kernels.slide_join.estimates import Situation, choose
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.piece import Piece, held_bytes
@@ -32,6 +33,7 @@ class Labour:
         state: SlideJoinState,
         outlet: Outlet,
         store: SpillStore,
+        decisions: Decisions | None,
     ) -> None:
         self._spec = spec
         self._asked = asked
@@ -39,6 +41,7 @@ class Labour:
         self._state = state
         self._outlet = outlet
         self._store = store
+        self._decisions = decisions or Decisions()
         self._buffers: dict[int, list[pa.RecordBatch]] = {}
         self._buffered = 0
         self._disk = self._disk_now()
@@ -76,8 +79,7 @@ class Labour:
     def _begin(self, work: SlideWork) -> None:
         """Algorithm 2; what was put off is joined in full, and changes nothing for the others."""
         now = self._situation(work.at)
-        decision = Decision("full", False) if work.put_off else choose(self._asked, self._state.estimates, now)
-        work.kind, work.stores = decision.kind, decision.stores
+        work.kind, work.stores = ("full", False) if work.put_off else self._decisions.make(lambda: self._chosen(now))
         if work.kind == "full" and not work.put_off:
             self.forget_stored()
         every, older = prod(now.all_rows), prod(now.old_rows)
@@ -92,6 +94,10 @@ class Labour:
             on_disk >> work.bits > self._limits.shares // 2 or probes >> work.bits > UNIT_ROWS
         ):
             work.bits += 1
+
+    def _chosen(self, now: Situation) -> tuple[str, bool]:
+        decision = choose(self._asked, self._state.estimates, now)
+        return decision.kind, decision.stores
 
     def _situation(self, at: int) -> Situation:
         state = self._state

@@ -43,7 +43,7 @@ class Turn:
         self._step = step
         self._outlet = outlet
         self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
-        self._labour = Labour(spec, asked, limits, state, outlet, self._store)
+        self._labour = Labour(spec, asked, limits, state, outlet, self._store, step.decisions)
         state.attach(self._store)
 
     def take(self, inputs: Sequence[StreamDelta]) -> None:

@@ -1,0 +1,31 @@
+"""What kernels decide by what they measure, kept so that a step can be taken again.
+
+State that was lost is made again by taking the steps since the last snapshot once more. A step depends on nothing but
+state and input, with one exception: a kernel may look at a clock, or at what a disk has cost, and choose a way by it.
+What it chose stands beside the input of the step then, and the step that is taken again chooses the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class Decisions:
+    """Those of one step, in their order, as JSON can hold them. `known` are those of a step that is taken again.
+
+    >>> first = Decisions()
+    >>> first.make(lambda: "full"), first.made
+    ('full', ['full'])
+    >>> Decisions(first.made).make(lambda: "incremental")
+    'full'
+    """
+
+    def __init__(self, known: Sequence[Any] = ()) -> None:
+        self.made: list[Any] = []
+        self._known = list(known)
+
+    def make(self, decide: Callable[[], Any]) -> Any:
+        at = len(self.made)
+        self.made.append(self._known[at] if at < len(self._known) else decide())
+        return self.made[-1]
