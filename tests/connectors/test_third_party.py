@@ -14,7 +14,7 @@ import pytest
 from tests.connectors.ledger import LEDGER, LedgerSink, answers
 from transom.connectors import Connector, Opening, SinkDeclaration, register, registry
 from transom.connectors.open import check_sink
-from transom.core.errors import OptionError
+from transom.core.errors import OptionError, SinkError
 from transom.plan.catalogue import SinkDefinition
 from transom.session import Session
 
@@ -112,6 +112,26 @@ def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
     sink.write(pa.record_batch([pa.array([3], pa.int32())], schema=schema))
     sink.abort(9)
     assert answers(properties["database"]) == [1, 2] and not list((tmp_path / "staged").iterdir())
+
+
+def test_rows_that_cannot_be_staged_or_read_back_are_told(tmp_path: Path) -> None:
+    schema = pa.schema([("v", pa.int32())])
+    rows = pa.record_batch([pa.array([1], pa.int32())], schema=schema)
+
+    def opened(staging: str) -> LedgerSink:
+        properties = {"connector": "ledger", "database": f"{tmp_path}/answers.db"}
+        return LedgerSink(SinkDeclaration("o", properties, run="one", staging=str(tmp_path / staging)), Opening(schema))
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkError, match="cannot be staged"):
+        opened("file/below").write(rows)
+    sink = opened("staged")
+    sink.write(rows)
+    token = sink.prepare(0)
+    (staged,) = (tmp_path / "staged").iterdir()
+    staged.write_bytes(b"nothing")
+    with pytest.raises(SinkError, match="cannot be read"):
+        opened("staged").commit(0, token)
 
 
 def test_a_sink_without_snapshots_is_refused_for_them(folder: Path) -> None:

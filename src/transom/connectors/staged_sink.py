@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import uuid
 from abc import abstractmethod
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -42,26 +42,27 @@ class StagedSink(Sink):
         if self._staging is None:
             self._staged_rows.append(batch)
             return
-        if self._staged_file is None:
-            os.makedirs(self._staging, exist_ok=True)
-            path = os.path.join(self._staging, "rows.new")
-            file = pa.OSFile(path, "wb")
-            self._staged_file = path, file, pa.ipc.new_file(file, self.schema)
-        self._staged_file[2].write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
+        with _errors(self._staging):
+            if self._staged_file is None:
+                os.makedirs(self._staging, exist_ok=True)
+                path = os.path.join(self._staging, "rows.new")
+                file = pa.OSFile(path, "wb")
+                self._staged_file = path, file, pa.ipc.new_file(file, self.schema)
+            self._staged_file[2].write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
 
     def prepare(self, epoch: int) -> Any:
         """Tells whether the epoch has staged rows."""
         if self._staged_file is None:
             return {"staged": False}
         path, file, writer = self._staged_file
-        self._staged_file = None
-        writer.close()
-        file.close()
-        with open(path, "rb") as written:
-            os.fsync(written.fileno())
-        staged = self._staged_path(epoch)
-        os.replace(path, staged)
-        sync_folder(os.path.dirname(staged))
+        self._staged_file, staged = None, self._staged_path(epoch)
+        with _errors(staged):
+            writer.close()
+            file.close()
+            with open(path, "rb") as written:
+                os.fsync(written.fileno())
+            os.replace(path, staged)
+            sync_folder(os.path.dirname(staged))
         return {"staged": True}
 
     def commit(self, epoch: int, token: Any) -> None:
@@ -92,8 +93,19 @@ class StagedSink(Sink):
             with pa.memory_map(path) as file:
                 reader = pa.ipc.open_file(file)
                 return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        except pa.ArrowException as error:
+        except (OSError, pa.ArrowException) as error:
             raise SinkError(
                 f"the rows of an epoch that were staged in '{path}' cannot be read: {error}",
                 remedy="put the checkpoint back from a copy, or start with an empty checkpoint folder",
             ) from None
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SinkError(
+            f"the rows of an epoch cannot be staged in '{path}': {error.strerror or error}",
+            remedy="check that the folder of the checkpoint may be written to and that the disk has room",
+        ) from error
