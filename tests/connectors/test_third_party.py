@@ -157,6 +157,8 @@ def test_a_name_is_given_once(names: dict[str, Connector]) -> None:
     for name in ("ledger", "Files"):
         with pytest.raises(OptionError, match="there is a connector"):
             register(name, Connector())
+    register("ledger", Connector(sink=LedgerSink), replace=True)
+    assert names["ledger"].source is None
 
 
 def test_what_there_is_is_told(names: dict[str, Connector]) -> None:

@@ -119,7 +119,9 @@ class BatchFiles(Sink):
                 self._marked.clear(kept=[name for _, name in written])
             for bucket, name in written:
                 part = f"part-{epoch:06}-{bucket:04}.{self._target.properties.format}"
-                os.replace(os.path.join(self._folder, name), os.path.join(self._folder, part))
+                written_to, seen = (os.path.join(self._folder, each) for each in (name, part))
+                if os.path.exists(written_to) or not os.path.exists(seen):  # otherwise it has been shown before
+                    os.replace(written_to, seen)
                 shown.add(part)
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
                 known = self._marked.shown()

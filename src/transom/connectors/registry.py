@@ -14,11 +14,14 @@ GROUP: Final = "transom.connectors"
 _CONNECTORS: Final[dict[str, Connector]] = {}
 
 
-def register(name: str, connector: Connector) -> None:
-    """Let connector = 'name' mean this one, in this process and in the tasks that its queries start."""
+def register(name: str, connector: Connector, *, replace: bool = False) -> None:
+    """Let connector = 'name' mean this one, in this process and in the tasks that its queries start.
+
+    `replace` is for those who define it anew, as in a notebook.
+    """
     key = name.lower()
-    if key in _CONNECTORS and _CONNECTORS[key] != connector:
-        raise OptionError(f"there is a connector '{key}' already", remedy="choose another name")
+    if key in _CONNECTORS and _CONNECTORS[key] != connector and not replace:
+        raise OptionError(f"there is a connector '{key}' already", remedy="choose another name, or say replace=True")
     _CONNECTORS[key] = connector
 
 
