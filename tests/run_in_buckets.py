@@ -134,9 +134,11 @@ class Cluster:
         self.statuses: dict[tuple[int, int], dict[str, Any]] = {}
         self.side: list[pa.RecordBatch] = []
 
-    def batch(self, tasks: Batch, now: int | None = None) -> list[pa.RecordBatch]:
-        """The rows of the answer that a batch of tasks brings."""
-        parcels = [parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes, now)]
+    def batch(self, tasks: Batch, now: int | None = None, at_end: Sequence[str] | None = None) -> list[pa.RecordBatch]:
+        """The rows of the answer that a batch of tasks brings; a run that follows its inputs says who is `at_end`."""
+        parcels = [
+            parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes, now, at_end)
+        ]
         told: list[pa.RecordBatch] = []
         for level in range(1, self.layout.levels + 1):
             here: dict[tuple[int, int], list[bytes]] = defaultdict(list)
@@ -199,8 +201,11 @@ class Cluster:
         known: int | None = upto
         return known
 
-    def _packed(self, sender: int, pushes: Task, now: int | None) -> list[Parcel]:
-        packer = Packer(self.layout, sender, now)
+    def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
+        packer = Packer(self.layout, sender, now, follows=at_end is not None)
+        if now is not None and not sender:
+            for name in self.layout.sources:
+                packer.hear_of(name, at_end is None or name in at_end)
         found: list[Parcel] = []
         for push in pushes:
             if push.rows:

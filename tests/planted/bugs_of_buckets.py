@@ -104,8 +104,8 @@ DOORS: Final = (
     Bug(
         "silent_stream_waits_for_itself",
         "pipeline/doors.py",
-        "if self.source_of[other] != source]",
-        "if other != name]",
+        "spoke = entry.definition.idle, self.state.spoke.get(self.source_of[name])",
+        "spoke = entry.definition.idle, self.state.spoke.get(name)",
         "a silent stream that is read twice holds back all the others for ever",
     ),
     Bug(

@@ -1,13 +1,15 @@
 """The door of a query: which rows of an input are admitted, which wait, and how far its watermark is.
 
-Going through the source in its order, the watermark is the greatest time so far minus the declared bound. A row below
-it is late; a row whose time is missing or out of range, or whose change makes no sense, is rejected; the others wait
-until progress passes them and are then released in time order. The ledger always adds up: rows in = used + late +
-rejected + waiting.
+Going through the source in its order, the watermark is the greatest time so far minus the declared bound; with a
+heartbeat it is also the clock minus the bound, while the source has been read to its end. A row below it is late; a row
+whose time is missing, out of range or too far ahead of the clock, or whose change makes no sense, is rejected; the
+others wait until progress passes them and are then released in time order. The ledger always adds up: rows in = used +
+late + rejected + waiting.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,7 +21,8 @@ import pyarrow.compute as pc
 from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import LateRowError
 from transom.core.schema import TIMESTAMP
-from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant, next_tick
+from transom.pipeline.leap import Leap, find_leap, least_leap
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.state.checks import need
 
@@ -27,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 
 Codes = npt.NDArray[np.uint8]
 
-FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, LATE, IDLE = range(9)
+FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, AHEAD, LATE, IDLE = range(10)
 UNFIT = (BAD_CHANGE, MISSING_KEY)
 """Of a change whose time is known: if it is late, that is what is said of it."""
 REASONS = (
@@ -38,6 +41,7 @@ REASONS = (
     "the change is neither '+' nor '-'",
     "the primary key is missing",
     "a '-' without its row",
+    "the timestamp is further ahead of the clock than is allowed",
     "late: came after the watermark",
     "idle: came after the stream had been silent and time had gone on without it",
 )
@@ -73,7 +77,8 @@ class WaitingRows:
 class InputState:
     """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least.
 
-    `last_used` is the time of the last row that the query has taken, `first` the least time of an admitted one.
+    `beat` is what the clock said when its heartbeat last spoke. `last_used` is the time of the last row that the query
+    has taken, `first` the least time of an admitted one.
     """
 
     greatest: int | None = None
@@ -83,9 +88,11 @@ class InputState:
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     first: int | None = None
+    beat: int | None = None
+    leap: Leap | None = None
 
     def check(self) -> None:
-        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first)))
+        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first, self.beat)))
 
     def see(self, greatest: int | None) -> None:
         if greatest is not None:
@@ -103,13 +110,25 @@ class InputState:
 class Looked:
     """Rows in source order, their instants and codes; `greatest` is the greatest instant, of refused rows as well.
 
-    A row is LATE here if it is so by the rows of the batch alone.
+    A row is LATE here if it is so by the rows of the batch alone, or by what is known of those before. `leap` is the
+    position of a row that leaps in time, and from where to where.
     """
 
     batch: pa.RecordBatch
     times: Int64s
     codes: Codes
     greatest: int | None
+    leap: tuple[int, int, int] | None = None
+
+    def leapt(self, known: Leap | None, codes: Codes) -> Leap | None:
+        """The leap that is to be named, with the rows of these codes that are late because of it."""
+        late = np.flatnonzero(codes >= LATE)
+        if self.leap is not None and (known is None or not known.late):
+            place, before, to = self.leap
+            known, late = Leap(before, to), late[late > place]
+        if known is not None and len(late):
+            known.leave_behind(self.times[late])
+        return known
 
 
 @dataclass(frozen=True)
@@ -134,6 +153,18 @@ class Input:
         assert self.definition.time is not None
         return -floor_to_tick(-self.definition.time.bound, self.tick)
 
+    @cached_property
+    def _least_leap(self) -> int:
+        return least_leap(self._bound)
+
+    def leap_to(self, state: InputState, began: int | None, within: Sequence[int] | None) -> None:
+        """Rows follow whose times begin here, with a leap `within` them: its two instants."""
+        leap = None if within is None else Leap(within[0], within[1])
+        if leap is None and began is not None and state.greatest is not None:
+            leap = Leap(state.greatest, began) if began - state.greatest > self._least_leap else None
+        if leap is not None and (state.leap is None or not state.leap.late):
+            state.leap = leap
+
     def watermark(self, state: InputState) -> int:
         """Instants below it are complete. Forever once the source has ended."""
         if state.ended:
@@ -143,19 +174,47 @@ class Input:
     def _mark(self, state: InputState) -> tuple[int, int]:
         """The watermark by what the input has brought, and where it stands if it was left behind."""
         own = BEGINNING if state.greatest is None else max(state.greatest - self._bound, BEGINNING)
+        if state.beat is not None:
+            own = max(own, state.beat - self._bound)
         return own, own if state.raised is None else max(own, state.raised)
 
-    def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
-        """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
+    def beat(self, state: InputState, now: int) -> None:
+        """The source had nothing more when the clock said `now`: once in its period the heartbeat says so."""
+        period = self.definition.heartbeat
+        if period is not None and (state.beat is None or now // period > state.beat // period):
+            state.beat = floor_to_tick(now, self.tick)
+
+    def watermark_at(self, state: InputState, now: int) -> int:
+        """Where the watermark is at the latest if nothing comes until the clock says `now`."""
+        period, mark = self.definition.heartbeat, self.watermark(state)
+        return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
+
+    def passes_at(self, due: int) -> int | None:
+        """When its heartbeat takes the watermark past an instant."""
+        period = self.definition.heartbeat
+        return None if period is None else -(-(next_tick(due, self.tick) + self._bound) // period) * period
+
+    def look(
+        self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True, now: int | None = None
+    ) -> Looked:
+        """What can be said of rows in source order, knowing no more of what came before than its greatest instant.
+
+        `now` is what the clock said when they were read, for inputs that declare `ahead`.
+        """
         times, codes = self._times(batch)
+        if self.definition.ahead is not None and now is not None:
+            codes[(times > now + self.definition.ahead) & (codes == FIT)] = AHEAD
         timed = np.flatnonzero(codes == FIT)
         t = times[timed]
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
             codes[timed[late]] = LATE
+        leap = find_leap(t, greatest, self._least_leap)
+        if leap is not None:
+            leap = int(timed[leap[0]]), *leap[1:]
         greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
-        return Looked(batch, times, codes, greatest)
+        return Looked(batch, times, codes, greatest, leap)
 
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
@@ -187,6 +246,8 @@ class Input:
         state.ledger.late += late
         state.ledger.rejected += len(refused) - late
         state.see(looked.greatest)
+        if looked.leap is not None or (late and state.leap is not None):
+            state.leap = looked.leapt(state.leap, codes)
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)

@@ -95,6 +95,11 @@ class Branch:
         assert rows is not None
         return rows
 
+    @property
+    def due(self) -> int:
+        """As `Stage.due`."""
+        return self._stage.due(self.state)
+
     @cached_property
     def fingerprint(self) -> str:
         """Names the query, whatever others there are and whenever it came."""

@@ -135,6 +135,12 @@ class Bucket:
         self.part.close()
 
     @property
+    def wake(self) -> int | None:
+        """When, by the clock, something comes of silence here, if the run follows its inputs (see `Doors.wake`)."""
+        self.doors.state = self.state.doors
+        return self.doors.wake(self.doors.due(self._stage.due(self.state)))
+
+    @property
     def frontier(self) -> dict[str, int | None]:
         """How far time has come, of the answer and of every input."""
         self.doors.state = self.state.doors
@@ -201,6 +207,7 @@ class Bucket:
 
     def _see(self, name: str, about: dict[str, Any]) -> None:
         state = self.doors.state.inputs[name]
+        self.doors.inputs[name].leap_to(state, about["began"], about["leap"])
         state.see(about["greatest"])
         state.ended = state.ended or about["ended"]
 
@@ -260,22 +267,29 @@ class Bucket:
         return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
 
     def _note_time(self, seen: Sequence[CargoPart]) -> None:
-        """What time it was when the inputs were read."""
+        """What time it was when the inputs were read, and which of them had nothing more."""
         now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
         if now is None:
             return
+        spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
+        # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
+        at_end = {p.about["source"] for p in seen if p.about["at_end"]} - (spoke & self.layout.unordered)
+        following = [p.about["now"] for p in seen if p.about["follows"]]
+        if following:
+            self.doors.follow(max(following), at_end)
         for source in set(self.source_of.values()):
-            self.doors.hear(source, now, any(p.about["rows_in"] for p in seen if p.about["source"] == source))
-        self.doors.leave_idle_behind(now)
+            self.doors.hear(source, now, source in spoke)
+        self.doors.leave_idle_behind(now, at_end)
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]
         known = self.state.reasons.setdefault(source, {})
         for reason, count in about["reasons"].items():
             known[reason] = known.get(reason, 0) + count
-        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0])
+        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0, 0])
         for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
             totals[i] += int(about[what])
+        totals[4] += about["leap"][2] if about["leap"] is not None else 0
 
     def _refuse(self, name: str, refused: Refused, out: Outgoing) -> None:
         if not self.ports[name].accounts:

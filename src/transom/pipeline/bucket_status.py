@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 def bucket_status(bucket: Bucket) -> dict[str, Any]:
     """What the bucket has done since the query began, as JSON can hold it."""
     state = bucket.state
-    inputs = {}
+    inputs, leaps = {}, {}
     for name in bucket.doors.inputs:
         if name in bucket.ports and bucket.ports[name].accounts:
             ledger = state.doors.inputs[name].ledger
             inputs[bucket.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+            leap = state.doors.inputs[name].leap
+            if leap is not None:
+                leaps[bucket.source_of[name]] = [leap.before, leap.to, leap.late]
     operators: dict[int, list[float]] = {}
     slides: dict[int, dict[str, Any]] = {}
     for number, (came, went) in state.on_the_way.items():
@@ -43,13 +46,16 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
         "fragment": bucket.fragment.number,
         "bucket": bucket.bucket,
         "inputs": inputs,
+        "leaps": leaps,
         "seen": state.doors.seen,
         "reasons": state.reasons,
         "operators": operators,
         "slides": slides,
         "watermarks": {bucket.source_of[name]: bucket.doors.watermark(name) for name in bucket.doors.inputs},
+        "firsts": {bucket.source_of[name]: state.doors.inputs[name].first for name in bucket.doors.inputs},
         "progress": bucket.doors.progress,
         "upto": state.doors.upto,
+        "wake": bucket.wake,
         "rows_out": state.rows_out,
     }
 

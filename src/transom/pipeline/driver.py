@@ -111,7 +111,7 @@ class Pipeline:
     def push(self, name: str, batch: pa.RecordBatch, now: int | None = None) -> Refused | None:
         """Take rows of an input in source order. Static tables are complete before the first `advance`.
 
-        `now` is the wall clock, for streams whose time is that of arrival.
+        `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
         """
         name = name.lower()
         if name in self.statics:
@@ -121,12 +121,15 @@ class Pipeline:
             ledger.used += len(batch)
             return None
         door = self.inputs[name]
+        if now is None and (self.doors.stamped(name) or door.definition.ahead is not None):
+            now = time.time_ns() // 1000
         if self.doors.stamped(name):
-            now = now if now is not None else time.time_ns() // 1000
+            assert now is not None
             first = self.doors.stamp(len(batch), now)
             t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
             return door.admit_stamped(self.state.doors.inputs[name], self.doors.with_times(name, batch, t), t)
-        return door.admit(self.state.doors.inputs[name], door.look(batch))
+        state = self.state.doors.inputs[name]
+        return door.admit(state, door.look(batch, state.greatest, now=now))
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""
@@ -139,10 +142,6 @@ class Pipeline:
         """An input has ended: it stands at forever."""
         if name.lower() in self.inputs:
             self.state.doors.inputs[name.lower()].ended = True
-
-    def fall_idle(self, name: str) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
-        return self.doors.fall_idle(name.lower())
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -162,6 +161,11 @@ class Pipeline:
     @property
     def finished(self) -> bool:
         return self.state.doors.upto == FOREVER
+
+    @property
+    def is_due(self) -> bool:
+        """Whether progress has passed something, though nothing came: else a step would give nothing."""
+        return self.doors.due(self._stage.due(self.state)) < self.progress
 
     def advance(self) -> tuple[Output | None, dict[str, Refused]]:
         """Go to the present progress. Gives what came out, and the changes that tables refused."""

@@ -43,6 +43,10 @@ class Engine(Protocol):
         """Whether nothing waits to be done, or to be told."""
 
     @property
+    def is_due(self) -> bool:
+        """Whether progress has passed something, though nothing came: else a step would give nothing."""
+
+    @property
     def full(self) -> bool:
         """Whether no more rows are to be brought for now."""
 
@@ -92,6 +96,10 @@ class Alone:
     @property
     def at_rest(self) -> bool:
         return True
+
+    @property
+    def is_due(self) -> bool:
+        return self.trunk.is_due
 
     @property
     def full(self) -> bool:

@@ -251,6 +251,15 @@ class GroupPipeline:
         return True
 
     @property
+    def is_due(self) -> bool:
+        due = min([self._trunk_due, *(branch.due for branch in self.branches)])
+        return self.trunk.doors.due(due) < self.trunk.progress
+
+    @property
+    def _trunk_due(self) -> int:
+        return self.trunk.part.due(self.trunk.state.part)
+
+    @property
     def full(self) -> bool:
         """Whether no more rows are to be brought for now."""
         return False

@@ -157,6 +157,10 @@ class Part:
             self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
         return deltas, refused
 
+    def due(self, state: PartState) -> int:
+        """The first instant at which an operator has something to do though nothing comes (see `Stage.due`)."""
+        return self._agenda.due(state)
+
     def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
         counters.seconds += seconds
         counters.rows_in += sum(map(len, inputs))

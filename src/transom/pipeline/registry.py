@@ -56,6 +56,7 @@ from transom.pipeline.admission import InputState, Ledger, WaitingRows
 from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
+from transom.pipeline.leap import Leap
 from transom.pipeline.memory import PipelineState
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
@@ -83,6 +84,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     JoinState,
     KeyIndex,
     LazySide,
+    Leap,
     Ledger,
     LifetimeSet,
     LifetimesState,

@@ -74,6 +74,10 @@ class ScheduledGroup(GroupPipeline):
         return told and self.work.scheduler.next() is None
 
     @property
+    def _trunk_due(self) -> int:
+        return self._below.due(self.trunk.state.part)
+
+    @property
     def full(self) -> bool:
         return self.schedule.overload == "block" and self.work.waiting >= self.schedule.buffer
 

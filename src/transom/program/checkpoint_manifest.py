@@ -165,11 +165,15 @@ def _input(definition: StreamDefinition | TableDefinition) -> Facts:
         "time": None if definition.time is None else "of arrival" if stamped else repr(definition.time.column),
         "WATERMARK bound": None if definition.time is None else format_duration(definition.time.bound),
         "late": repr(definition.late),
-        "idle": None if definition.idle is None else format_duration(definition.idle),
+        **{name: None if said is None else format_duration(said) for name, said in _by_clock(definition)},
         "change column": None if table is None else table.change_column,
         "primary key": None if table is None or not table.primary_key else ", ".join(table.primary_key),
         **_properties(definition.properties),
     }
+
+
+def _by_clock(definition: StreamDefinition | TableDefinition) -> list[tuple[str, int | None]]:
+    return [("idle", definition.idle), ("heartbeat", definition.heartbeat), ("ahead", definition.ahead)]
 
 
 def _properties(properties: Mapping[str, str]) -> Facts:

@@ -86,6 +86,7 @@ class LocalJob:
         self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
         self.queries = [self._query(order) for order in orders]
         self._steps = 0
+        self._changed = False
         self._stepping = threading.RLock()
         self._written_upto = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
@@ -95,7 +96,7 @@ class LocalJob:
     def _alone(self, planned: Planned) -> Alone:
         assert planned.root is not None
         pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
-        pipeline.taker = lambda rows: self.queries[0].output.write(rows)
+        pipeline.taker = lambda rows: self.queries[0].output.sink.write(rows)
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
@@ -143,21 +144,25 @@ class LocalJob:
             batch = self._intake.read(name)
             with self._stepping:
                 read = self._intake.take(name, batch, self.engine.trunk, self._stopwatch)
-        went_on = self._intake.tables_read and self._advance()
+        went_on = self._intake.tables_read and self._advance(read)
         went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
         return read or went_on
 
-    def _advance(self) -> bool:
+    def _advance(self, read: bool) -> bool:
+        """Whether there is something to make sure of: not where silence has only let things be forgotten."""
         with self._stepping:
-            self._intake.leave_idle_behind(self.engine.trunk)
+            came = self._intake.leave_idle_behind(self.engine.trunk) or read or not self.engine.at_rest
+            if not came and not self.engine.is_due:
+                return False
+            self._changed = False
             went_on = self.engine.advance(self._write)
             for name, rows in self.engine.refused.items():
                 self._intake.note(name, rows)
         snapshots = all(query.output.snapshots for query in self.queries)  # which leave when they are shown
         if went_on and self._stopwatch is not None and self.engine.at_rest and not snapshots:
             self._stopwatch.leave()
-        return went_on
+        return went_on and (self._changed or came)
 
     def _catch_up(self) -> bool:
         with self._stepping:
@@ -167,7 +172,7 @@ class LocalJob:
         """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
-            self.queries[place].output.write(rows)
+            self._changed = self.queries[place].output.write(rows) or self._changed
         finally:
             self._stepping.acquire()
 
@@ -250,6 +255,7 @@ class LocalJob:
             watermark=trunk.watermark(name) if name in trunk.inputs else None,
             ended=reading.complete,
             reasons=dict(reading.reasons),
+            leap=trunk.doors.leap(name),
         )
 
     def _operator_states(self, query: LocalQuery) -> list[OperatorStatus]:

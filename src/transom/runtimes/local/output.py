@@ -39,11 +39,14 @@ class QueryOutput:
         for each in self.sinks:
             each.open()
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch) -> bool:
+        """Whether the answer is another one now."""
         if self.snapshots:
-            self.latest, self._latest_is_new = rows, True
-        else:
-            self._answer.write(rows)
+            changed = self.latest is None or not rows.equals(self.latest)
+            self.latest, self._latest_is_new = rows, self._latest_is_new or changed
+            return changed
+        self._answer.write(rows)
+        return len(rows) > 0
 
     def prepare(self) -> list[Saved]:
         return [each.prepare() for each in self.sinks]

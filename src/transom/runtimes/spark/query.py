@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from transom.program.unread import refuse_grown
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
@@ -48,7 +49,7 @@ BATCH_ROWS: Final = 1 << 17
 """The most rows of an input a batch takes, unless an option tells; a batch costs a tenth of a second and more."""
 
 FOLLOW_EVERY: Final = "100 milliseconds"
-"""How often a query that follows its inputs looks for more."""
+"""How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
 _LOOK: Final = 0.05
 
@@ -114,6 +115,7 @@ class SparkQuery:
         self._statuses = Statuses(self.layout, name)
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
+            self._statuses.go_on(Feedback.read(checkpoint))
         self._watch = watch
         self._stop = None if heritage is None else heritage.stop
         self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
@@ -142,15 +144,17 @@ class SparkQuery:
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
-        writer = self.cargo(self._depot, writer_of_tasks).writeStream.foreachBatch(self.guard.around(self._batch))
+        replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
+        cargo = self.cargo(self._depot, writer_of_tasks, self._folder())
         writer = (
-            writer.queryName(free_name(self.spark, self.name))
+            cargo.writeStream.foreachBatch(self.guard.around(self._batch))
+            .queryName(free_name(self.spark, self.name))
             .option("checkpointLocation", checkpoint.uri)
             .outputMode("append")
         )
         trigger: dict[str, Any] = {"availableNow": True}
         if self.ending == "stopped":
-            trigger = {"processingTime": FOLLOW_EVERY}
+            trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
             self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
@@ -220,6 +224,7 @@ class SparkQuery:
     def finish(self) -> None:
         """Stop after the batch that is under way."""
         self.guard.ask()
+        self._let_the_source_go()
         while self.active and not self.guard.holding and (self.guard.busy or self._triggered):
             time.sleep(_LOOK)
         self.stop()
@@ -233,7 +238,15 @@ class SparkQuery:
 
     def stop(self) -> None:
         if self._started is not None:
+            self._let_the_source_go()
             self._started.stop()
+
+    def _let_the_source_go(self) -> None:
+        """Spark does not stop while the source is waiting for more."""
+        if self.ending == "stopped" and self.active:
+            with self._lock:
+                self._statuses.stopping = True
+                replace(Feedback.read(self._folder()), stopping=True).write(self._folder())
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -286,13 +299,17 @@ class SparkQuery:
         return [*self._earlier, *([] if self._started is None else self._started.recentProgress)]
 
     def batch_seconds(self, number: int) -> float | None:
-        """How long a batch took, by Spark's own account; None as long as it has none."""
+        """How long a batch took, by Spark's own account; None as long as it has none. To wait for rows is no work."""
         last = None if self._started is None else self._started.lastProgress
         if last is None or last["batchId"] < number:
             return None
         known = [last] if last["batchId"] == number else self.progress
         told = next((each for each in known if each["batchId"] == number), None)
-        return None if told is None else float(told["durationMs"].get("triggerExecution", 0)) / 1000
+        if told is None:
+            return None
+        spent: dict[str, float] = told["durationMs"]
+        waited = spent.get("latestOffset", 0) if self.ending == "stopped" else 0
+        return (spent.get("triggerExecution", 0) - waited) / 1000
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
@@ -300,12 +317,15 @@ class SparkQuery:
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, depot: Depot, writer: TaskWriter | None = None) -> DataFrame:
-        """What reaches the sink, packed; with a `writer` tasks write the rows of the answer on the way."""
-        cargo = from_sources(self.spark, self._reading(depot), self._frames)
+    def cargo(self, depot: Depot, writer: TaskWriter | None = None, feedback: str | None = None) -> DataFrame:
+        """What reaches the sink, packed; with a `writer` tasks write the rows of the answer on the way.
+
+        In the folder `feedback` the source finds how the batches went, if they are ours.
+        """
+        cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
         return through_levels(cargo, self.layout, depot, writer, None if self._stop is None else self._folder())
 
-    def _reading(self, depot: Depot) -> Reading:
+    def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
         for name in own:
             definition = self.layout.sources[name]
@@ -331,6 +351,7 @@ class SparkQuery:
             tells_time_from=time.time_ns() // 1000 if now else None,
             ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
+            feedback=feedback,
             begin=None if self._stop is None else self._stop.offset,
         )
 
@@ -375,6 +396,7 @@ class SparkQuery:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
+            self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 

@@ -27,7 +27,7 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
     cargo = spark.readStream.format(called).load()
     for name in reading.layout.sources:
         if name in frames:
-            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot))
+            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot, reading.wants_time))
     return cargo
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.layout import Layout
+from transom.pipeline.leap import Leap
 from transom.planner.operator import scanned
+from transom.program.alignment import Pace
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.runtimes.spark.feedback import Feedback
 
 MOST_HISTORY: Final = 1000
 
@@ -41,6 +44,8 @@ class Statuses:
         self.history: list[BatchCost] = []
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
+        self._paces: dict[str, Pace] = {}
+        self.stopping = False
 
     def take(self, parts: Iterable[CargoPart]) -> None:
         """What the buckets told in a batch."""
@@ -53,7 +58,12 @@ class Statuses:
             else:
                 told = json.loads(part.about["status"])
                 self._buckets[told["fragment"], told["bucket"]] = told
-        rows = sum(self._input(name).rows_in for name in self._layout.sources)
+        inputs = {name: self._input(name) for name in self._layout.sources}
+        for name, one in inputs.items():
+            if one.watermark is not None:
+                known = self._paces.get(name, Pace())
+                self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
+        rows = sum(one.rows_in for one in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
         del self.history[:-MOST_HISTORY]
@@ -78,6 +88,23 @@ class Statuses:
                 f"'{path}' is damaged, which says how far the query had come: {error or type(error).__name__}",
                 remedy="restore it from a copy, or delete this file alone: only the counts of earlier runs are lost",
             ) from None
+
+    @property
+    def feedback(self) -> Feedback:
+        """What the source is to know for the next batch."""
+        wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
+        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping)
+
+    def go_on(self, known: Feedback) -> None:
+        """From what an earlier run left for the source."""
+        self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
+
+    def _start(self, name: str) -> int | None:
+        """Where the watermark of an input was when its first row came."""
+        time = self._layout.sources[name].time
+        firsts = [told.get("firsts", {}).get(name) for told in self._buckets.values()]
+        known = [first for first in firsts if first is not None]
+        return min(known) - time.bound if known and time is not None else None
 
     @property
     def upto(self) -> int | None:
@@ -110,11 +137,17 @@ class Statuses:
         rows_in, late, rejected, ended = 0, 0, 0, False
         used = 0
         reasons: dict[str, int] = {}
+        leap: Leap | None = None
+        after_leap = 0
         watermark = BEGINNING
         for told in self._buckets.values():
             seen = told["seen"].get(name)
             if seen is not None:
                 rows_in, late, rejected, ended = rows_in + seen[0], late + seen[1], rejected + seen[2], bool(seen[3])
+                after_leap += seen[4]
+            if name in told["leaps"]:
+                leap = Leap(*told["leaps"][name])
+                after_leap += leap.late
             mine = told["inputs"].get(name, [0, 0, 0])
             used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
             for reason, count in told["reasons"].get(name, {}).items():
@@ -133,6 +166,7 @@ class Statuses:
             watermark=None if static else watermark,
             ended=ended,
             reasons=reasons,
+            leap=replace(leap, late=after_leap) if leap is not None and after_leap else None,
         )
 
     def _operator(self, i: int) -> OperatorStatus:
