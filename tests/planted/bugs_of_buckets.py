@@ -76,8 +76,8 @@ DOORS: Final = (
     Bug(
         "every_port_accounts",
         "pipeline/layout.py",
-        "self._read(source), source not in accounted))",
-        "self._read(source), True))",
+        "accounts = source not in accounted",
+        "accounts = True",
         "rows of a stream that is read twice are counted twice",
     ),
     Bug(
@@ -121,8 +121,8 @@ STEPS: Final = (
     Bug(
         "open_rows_in_slices",
         "pipeline/bucket.py",
-        "return sources and not any(_sent_by(port).open_ends",
-        "return sources or not any(_sent_by(port).open_ends",
+        "return sources and not any(port.exchange.sender.open_ends",
+        "return sources or not any(port.exchange.sender.open_ends",
         "what others send is taken in the first slice of a batch, or again in every one",
     ),
     Bug(

@@ -39,10 +39,10 @@ class Simulated:
         progress = min(map(self.watermark, self.times))
         return self.read[name] - bisect_right(self.times[name][: self.read[name]], progress - 1)
 
-    def take(self, name: str, rows: int) -> bool:
+    def take(self, name: str, rows: int) -> int:
         there = self.now.get(name, len(self.times[name]))
         before, self.read[name] = self.read[name], min(self.read[name] + rows, there)
-        return self.read[name] > before
+        return self.read[name] - before
 
     def batch(self, most: int, most_waiting: int | None = None, by_need: bool = True) -> bool:
         """Whether anything was read."""
@@ -96,6 +96,15 @@ def test_a_burst_is_caught_up_with() -> None:
     assert query.peak <= 200 and query.batches <= 230
 
 
+def test_who_brings_little_is_not_run_ahead_of_by_what_a_batch_of_it_would_be() -> None:
+    """A row a second comes as it happens, and a thousand a second are there from before."""
+    query = Simulated({"live": every(SECOND, 50), "backlog": every(1_000, 50_000)}, now={"live": 2}, ends=False)
+    for second in range(2, 50):
+        query.now["live"] = second
+        query.batch(2_000)
+    assert query.peak <= 4_000
+
+
 def test_who_holds_back_and_has_nothing_now_is_not_waited_for_at_a_run_that_ends() -> None:
     query = Simulated({"a": every(10, 100), "b": every(10, 100), "silent": []}, ends=False)
     query.run(10)
@@ -119,7 +128,8 @@ def test_how_dense_rows_are_is_what_came_last(first: int | None) -> None:
     assert pace.density == 0.2
     assert pace.after(300, 30, 0).density == 0.2, "time went on without a row"
     assert pace.after(FOREVER, 40, 0).density == 0.2
-    assert pace.rows_to(250, 100) == 10 and pace.rows_to(10_000, 100) == 100 and pace.rows_to(200, 100) == 0
+    assert pace.rows_to(250, 50) == 10 and pace.rows_to(10_000, 50) == 50 and pace.rows_to(200, 50) == 0
+    assert pace.rows_to(201, 80) == 10, "less is not worth a batch"
 
 
 @given(

@@ -24,7 +24,8 @@ from transom.cql.statements import parse_statements
 from transom.kernels.lifetimes import Run
 from transom.kernels.row_store import FixedColumn
 from transom.kernels.slide_join.memory import SlideWork
-from transom.pipeline.branch import BranchState, Member
+from transom.pipeline.branch import BranchState
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GROUP_CLASSES, GroupPipeline
 from transom.pipeline.registry import STATE_CLASSES

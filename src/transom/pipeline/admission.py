@@ -209,12 +209,13 @@ class Input:
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
             codes[timed[late]] = LATE
-        leap = find_leap(t, greatest, self._least_leap)
-        if leap is not None:
-            leap = int(timed[leap[0]]), *leap[1:]
-        greatest = int(t.max()) if len(t) else None
         self._check_change(batch, codes)
-        return Looked(batch, times, codes, greatest, leap)
+        if not len(t):
+            return Looked(batch, times, codes, None)
+        top, before, leap = int(t.max()), int(t[0]) if greatest is None else greatest, None
+        if top - before > self._least_leap:
+            leap = find_leap(timed, t, before, self._least_leap)
+        return Looked(batch, times, codes, top, leap)
 
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""

@@ -51,11 +51,9 @@ def least_leap(bound: int) -> int:
     return max(UNITS["day"], MANY * bound)
 
 
-def find_leap(t: Int64s, greatest: int | None, least: int) -> tuple[int, int, int] | None:
-    """The largest jump of the greatest time: its place among rows in source order, and from where to where it is."""
-    if not len(t) or int(t.max()) - (int(t[0]) if greatest is None else greatest) <= least:
-        return None
-    before = np.maximum.accumulate(np.concatenate([t[:1] if greatest is None else [greatest], t[:-1]]))
-    place = int((t - before).argmax())
-    found = place, int(before[place]), int(t[place])
+def find_leap(places: Int64s, t: Int64s, greatest: int, least: int) -> tuple[int, int, int] | None:
+    """The largest jump of the greatest time, if it is one: the place of the row, and from where to where it is."""
+    before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]]))
+    jump = int((t - before).argmax())
+    found = int(places[jump]), int(before[jump]), int(t[jump])
     return found if found[2] - found[1] > least else None

@@ -28,7 +28,6 @@ from transom.pipeline.folding import fold_projections
 from transom.pipeline.spilling import Spilling, store_of
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
-from transom.plan.sharing import Narrow
 from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
@@ -97,9 +96,6 @@ class Part:
         self._changing = {
             i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
         }
-        self._begins = {
-            i: begin for i, operator in enumerate(self.operators) if (begin := _begin(operator)) is not None
-        }
         self._agenda = Agenda(self._kernels, self._sources)
         uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
         self.crew = Crew() if uses_crew else None
@@ -142,9 +138,9 @@ class Part:
                 self._agenda.note(i, (), inputs[0])
                 self._count(state.counters[i], inputs if operator.inputs else (), inputs[0], 0.0)
                 continue
-            at = replace(step, origin=self._begins[i]) if i in self._begins else step
+            at = step
             if step.upto == FOREVER and _slides(operator):
-                at = replace(at, horizon=self._horizon(operator, state, last_used, slides))
+                at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
             try:
                 delta = self._run(i, state.operators[i], inputs, at, refused)
             except TransomError as error:
@@ -285,15 +281,6 @@ def owned(state: Any) -> Iterator[Int64s]:
     elif is_dataclass(state):
         for part in fields(state):
             yield from owned(getattr(state, part.name))
-
-
-def _begin(operator: Operator) -> int | None:
-    """Where the time of a query begins that came to others; None where it begins with the time of all."""
-    while not isinstance(operator.node, Narrow):
-        if len(operator.inputs) != 1:
-            return None
-        (operator,) = operator.inputs
-    return operator.node.begin
 
 
 def _slides(operator: Operator) -> bool:

@@ -15,11 +15,13 @@ from transom.kernels.kernel import Step
 from transom.kernels.shared_join.arrived import ArrivedRows
 from transom.kernels.shared_join.carry import KeptSide, carried_rows
 from transom.kernels.shared_join.join import SharedJoinKernel
-from transom.pipeline.branch import Member
+from transom.pipeline.branch import picked
 from transom.pipeline.build import operator_kernel
+from transom.pipeline.consumer import Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.engine import Tell
-from transom.pipeline.group import GroupPipeline, KeptNote, kept_by, picked
+from transom.pipeline.group import GroupPipeline
+from transom.pipeline.migration import KeptNote, kept_by
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState
 from transom.pipeline.scheduled_work import Measurements, ScheduledWork
@@ -203,7 +205,7 @@ class ScheduledGroup(GroupPipeline):
     def _windows(self) -> dict[str, tuple[int, int]]:
         found = {}
         for branch in self.branches:
-            left, right = (length_of(window, branch.tick) for window in branch.member.asked.windows)
+            left, right = (length_of(window, self.trunk.tick) for window in branch.member.asked.windows)
             found[branch.member.name] = left, right
         return found
 

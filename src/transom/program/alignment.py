@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Final
 
 from transom.core.time import BEGINNING, FOREVER
+
+LEAST_PART: Final = 8
+"""An input that is to be read at all is read for so large a part of a batch, if there is so much."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,15 @@ class Pace:
         return None if self.density is None else self.watermark + rows / self.density
 
     def rows_to(self, time: float | None, most: int) -> int:
-        """How many rows lead there, `most` at most: none if it is there already, or nobody knows where that is."""
+        """How many rows lead there, `most` at most: none if it is there already, or nobody knows where that is.
+
+        Less than a part of a batch is not worth another one: rates change.
+        """
         if time is None or time <= self.watermark:
             return 0
-        return most if self.density is None else min(most, ceil((time - self.watermark) * self.density))
+        if self.density is None:
+            return most
+        return min(most, max(ceil((time - self.watermark) * self.density), most // LEAST_PART))
 
 
 def holding_back(watermarks: Mapping[str, int]) -> list[str]:
@@ -59,12 +68,12 @@ def holding_back(watermarks: Mapping[str, int]) -> list[str]:
 
 
 def read_by_need(
-    paces: Mapping[str, Pace], most: int, read: Callable[[str, int], bool], most_waiting: int | None = None
+    paces: Mapping[str, Pace], most: int, read: Callable[[str, int], int], most_waiting: int | None = None
 ) -> None:
     """Read the inputs that have not ended, each at most once and `most` rows at most.
 
-    `read` is called with an input and how many rows to read of it, and says whether there was anything. Those that
-    have nothing now hold nobody: the others are read without them; but if it is to go on like that, no further than
+    `read` is called with an input and how many rows to read of it, and says how many there were. Those that have
+    nothing now hold nobody: the others are read without them; but if it is to go on like that, no further than
     `most_waiting` rows of each are waiting.
     """
     left, held = dict(paces), False
@@ -72,15 +81,15 @@ def read_by_need(
         behind = holding_back({name: pace.watermark for name, pace in left.items()})
         first = {name: left.pop(name) for name in behind}
         bound = most_waiting if held else None
-        came = [pace for name, pace in first.items() if _read(name, pace, most, bound, read)]
+        came = [(pace, rows) for name, pace in first.items() if (rows := _read(name, pace, most, bound, read))]
         if came:
-            known = [time for pace in came if (time := pace.leads_to(most)) is not None]
+            known = [time for pace, rows in came if (time := pace.leads_to(rows)) is not None]
             for name, pace in left.items():
                 _read(name, pace, pace.rows_to(min(known, default=None), most), bound, read)
             return
         held = True
 
 
-def _read(name: str, pace: Pace, rows: int, most_waiting: int | None, read: Callable[[str, int], bool]) -> bool:
+def _read(name: str, pace: Pace, rows: int, most_waiting: int | None, read: Callable[[str, int], int]) -> int:
     rows = rows if most_waiting is None else min(rows, most_waiting - pace.waiting)
-    return rows > 0 and read(name, rows)
+    return read(name, rows) if rows > 0 else 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 from transom.core.text import visible_lines
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.scheduling import Schedule, schedule_of
-from transom.planner.sharing import share
+from transom.planner.sharing import consumer, shared_join
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, not_put_off
@@ -79,9 +79,9 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
         if joins and one.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
-    shared = share([sharing.asked[i] for i in group], one.catalogue, [None] * len(group))
-    root = shared.roots[group.index(place)]
-    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is shared.trunk)
+    trunk = shared_join([sharing.asked[i] for i in group], one.catalogue)
+    root = consumer(sharing.asked[place], one.catalogue, trunk)
+    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is trunk)
     others = [i for i in group if i != place]
     told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
     told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []

@@ -17,7 +17,7 @@ import pyarrow as pa
 from transom.connectors.connector import Source
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.answer import output_form, output_schema
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import Alone, Engine
 from transom.pipeline.group import GroupPipeline

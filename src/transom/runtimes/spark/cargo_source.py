@@ -251,8 +251,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return batch
 
-    def _read(self, name: str, rows: int | None, batch: _Batch) -> bool:
-        """Plan to read so many rows of an input in the batch; whether there was anything, or it was seen to end."""
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
+        """Plan to read so many rows of an input in the batch; how many there are."""
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
         limits = Limits() if static else Limits(rows, reading.max_files)
@@ -264,7 +264,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batch.at_end.append(name)
         if plan.over or (plan.ended and not growing):
             batch.ended.append(name)
-        return bool(plan.splits) or name in batch.ended
+        return plan.rows
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading

@@ -18,18 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from transom.connectors.connector import Sink, Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
-from transom.pipeline.cargo import OUT, CargoPart
-from transom.pipeline.merge import merged
-from transom.pipeline.outlet import divided
-from transom.planner.outlets import together
-from transom.planner.sharing import NOT_COUNTED, Sides, share
+from transom.pipeline.consumer import Consumer
+from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Terms
-from transom.program.status import Status
+from transom.program.status import OperatorStatus, Status
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.handover import Stop, hand_over
 from transom.runtimes.spark.member import SparkMember
-from transom.runtimes.spark.query import Definition, Heritage, SparkQuery
+from transom.runtimes.spark.query import Definition, Heritage, Sinks, SparkQuery
 
 
 @dataclass(frozen=True)
@@ -56,16 +53,14 @@ class SparkGroup(SparkQuery):
         heritage: Heritage | None = None,
     ) -> None:
         first = members[0].order
-        shared = share([one.asked for one in members], first.planned.catalogue, [one.begin for one in members], sides)
-        orders = [member.order for member in members]
-        root = together(shared.roots, [member.key for member in members], [order.emit for order in orders])
+        trunk = shared_join([member.asked for member in members], first.planned.catalogue, sides)
         self.members = list(members)
         self.sides = counted([member.asked for member in members], sides)
         self._where = place
         self._known: Status | None = None
         """How all was doing where this group goes on from another one."""
         super().__init__(
-            replace(first.planned, root=root, decisions=()),
+            replace(first.planned, root=trunk, decisions=()),
             place.spark,
             place.open_source,
             first.open_sink,
@@ -75,33 +70,27 @@ class SparkGroup(SparkQuery):
             name=f"shared-{first.name}",
             on_batch=place.terms.on_batch,
             open=place.open,
+            consumers=tuple(member.consumer for member in members),
             heritage=heritage,
         )
-        for member, outlet in zip(self.members, root.inputs, strict=True):
-            member.join(self, outlet)
+        for member in self.members:
+            member.join(self)
 
-    def _sinks(self) -> list[Sink]:
+    def status_of(self, consumer: Consumer) -> tuple[Status, list[OperatorStatus], int]:
+        """How all are doing, the operators that one of the queries has for itself, and how many rows left it."""
+        with self._lock:
+            return self._statuses.status(), *self._statuses.of_consumer(consumer)
+
+    def _sinks(self) -> Sinks:
         """Where the answers go, and refused rows if they are wanted; to a side that several queries have, once."""
-        if not self._opened:
-            opened = [member.open(self) for member in self.members]
-            sides = {id(side): side for _, *others in opened for side in others}
-            self._opened = [*(answer for answer, *_ in opened), *sides.values()]
+        if self._opened is None:
+            answers: dict[str, Sink] = {}
+            sides: dict[int, Sink] = {}
+            for member in self.members:
+                answers[member.key], *side = member.open(self)
+                sides |= {id(each): each for each in side}
+            self._opened = Sinks(answers, list(sides.values()))
         return self._opened
-
-    def _writer(self) -> None:
-        """Tasks make the answers of all queries in one, and the driver divides it."""
-        self._sinks()
-
-    def _answer(self, brought: Mapping[int, Sequence[CargoPart]]) -> Sequence[Sink]:
-        """Give every query the rows of its own answer."""
-        emits, schemas = [member.emit for member in self.members], [member.schema for member in self.members]
-        rows = merged([part.rows for part in brought[OUT]], self.layout.emit_name, self.schema)
-        sinks = self._sinks()
-        for member, sink, mine in zip(self.members, sinks, divided([rows], emits, schemas), strict=False):
-            member.rows_out += len(mine)
-            if len(mine):
-                sink.write(mine)
-        return sinks[len(self.members) :]
 
     def _take(self, cargo: pa.Table, number: int) -> None:
         """Sinks know batches by their number in the whole run."""
@@ -126,7 +115,7 @@ class SparkGroup(SparkQuery):
         """One of several queries goes when all is over."""
         member = next(each for each in self.members if each.name == name)
         self.members.remove(member)
-        self._opened = []
+        self._opened = None
         member.leave()
 
     def _changed(self, come: Sequence[SparkMember], go: Sequence[str]) -> SparkGroup | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -36,7 +37,7 @@ MOST_BUCKETS: Final = 64
 class Host(StatefulProcessor):
     """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    With a `writer` the rows of the answer are written here, and only what it tells of them goes on. In the folder
+    Rows of answers that have `writers` are written here, and only what these tell of them goes on. In the folder
     `memories` is what buckets begin with.
     """
 
@@ -46,14 +47,14 @@ class Host(StatefulProcessor):
         level: int,
         run: str,
         depot: Depot,
-        writer: TaskWriter | None = None,
+        writers: Mapping[str, TaskWriter] = MappingProxyType({}),
         memories: str | None = None,
     ) -> None:
         self._layout = layout
         self._level = level
         self._run = run
         self._depot = depot
-        self._writer = writer
+        self._writers = dict(writers)
         self._memories = memories
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -80,7 +81,7 @@ class Host(StatefulProcessor):
             finally:
                 bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
-            parcels = kept.parcels if self._writer is None else written(self._writer, kept.parcels)
+            parcels = list(written(self._writers, kept.parcels))
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
         yield self._frame([*parcels, told])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +21,8 @@ from transom.connectors.open import declaration_of, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
-from transom.pipeline.layout import Layout
+from transom.pipeline.consumer import Consumer
+from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
@@ -66,6 +68,18 @@ class Heritage:
     folders: list[Scratch]
 
 
+@dataclass(frozen=True)
+class Sinks:
+    """Where the answers go, by the keys of the queries, and where refused rows go."""
+
+    answers: dict[str, Sink]
+    sides: list[Sink]
+
+    @property
+    def all(self) -> list[Sink]:
+        return [*self.answers.values(), *self.sides]
+
+
 class SparkQuery:
     """A query that can be run, asked how it is doing, and taken further as a streaming DataFrame.
 
@@ -89,6 +103,7 @@ class SparkQuery:
         on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
         open: bool = False,
+        consumers: tuple[Consumer, ...] = (),
         heritage: Heritage | None = None,
     ) -> None:
         # A query that goes on is planned as it was, whatever speaks for another plan by now.
@@ -104,12 +119,12 @@ class SparkQuery:
         buckets = known or self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
-        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open)
+        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open, consumers)
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
-        self._opened: list[Sink] = []
+        self._opened: Sinks | None = None
         self._max_rows: int = planned.catalogue.options.get("batch_rows", BATCH_ROWS)
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
         self._statuses = Statuses(self.layout, name)
@@ -140,12 +155,13 @@ class SparkQuery:
         checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
         if not self._closing:
             self._refuse_grown(checkpoint)
-        writer_of_tasks = self._writer()
+        answers = self._sinks().answers
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
+        writers = {key: sink.tasks for key, sink in answers.items() if sink.tasks is not None}
         replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
-        cargo = self.cargo(self._depot, writer_of_tasks, self._folder())
+        cargo = self.cargo(self._depot, writers, self._folder())
         writer = (
             cargo.writeStream.foreachBatch(self.guard.around(self._batch))
             .queryName(free_name(self.spark, self.name))
@@ -251,13 +267,13 @@ class SparkQuery:
     def close(self) -> None:
         """Everything that was written is seen."""
         self.stop()
-        for sink in self._sinks():
+        for sink in self._sinks().all:
             sink.close()
         self._tidy()
 
     def abandon(self) -> None:
         self.stop()
-        for sink in self._opened:
+        for sink in [] if self._opened is None else self._opened.all:
             sink.abort(self._number)
         self._tidy()
 
@@ -271,7 +287,8 @@ class SparkQuery:
 
     @property
     def sink(self) -> Sink:
-        return self._sinks()[0]
+        (answer,) = self._sinks().answers.values()
+        return answer
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
@@ -317,13 +334,15 @@ class SparkQuery:
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, depot: Depot, writer: TaskWriter | None = None, feedback: str | None = None) -> DataFrame:
-        """What reaches the sink, packed; with a `writer` tasks write the rows of the answer on the way.
+    def cargo(
+        self, depot: Depot, writers: Mapping[str, TaskWriter] = MappingProxyType({}), feedback: str | None = None
+    ) -> DataFrame:
+        """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
         In the folder `feedback` the source finds how the batches went, if they are ours.
         """
         cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
-        return through_levels(cargo, self.layout, depot, writer, None if self._stop is None else self._folder())
+        return through_levels(cargo, self.layout, depot, writers, None if self._stop is None else self._folder())
 
     def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
@@ -387,12 +406,21 @@ class SparkQuery:
         for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
         self._number = number
-        side = self._answer(brought)
+        sinks = self._sinks()
+        for key, answer in sinks.answers.items():
+            emit, schema = self.layout.answers[key]
+            told = [part.rows for part in brought[OUT] if part.about["query"] == key]
+            if answer.tasks is not None:
+                parts = [part.about for part in brought[FILES] if part.about["query"] == key]
+                answer.add_parts((about["bucket"], about["part"]) for about in parts)
+            elif emit == "latest":
+                answer.replace(merged(told, emit, schema))
+            elif len(rows := merged(told, emit, schema)):
+                answer.write(rows)
         refused = [part.rows for part in brought[SIDE_ROWS]]
-        if refused:
-            for sink in side:
-                sink.write(pa.concat_batches(refused))
-        for sink in self._sinks():
+        for side in sinks.sides if refused else ():
+            side.write(pa.concat_batches(refused))
+        for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
@@ -400,29 +428,13 @@ class SparkQuery:
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 
-    def _writer(self) -> TaskWriter | None:
-        """What tasks write the rows of the answer with."""
-        return self._sinks()[0].tasks
-
-    def _answer(self, brought: Mapping[int, Sequence[CargoPart]]) -> Sequence[Sink]:
-        """Give the rows of the answer to its sink; the other sinks are for rows that were refused."""
-        answer, *side = self._sinks()
-        if answer.tasks is not None:
-            answer.add_parts((part.about["bucket"], part.about["part"]) for part in brought[FILES])
-            return side
-        rows = merged([part.rows for part in brought[OUT]], self.layout.emit_name, self.schema)
-        if self.layout.emit_name == "latest":
-            answer.replace(rows)
-        elif len(rows):
-            answer.write(rows)
-        return side
-
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _sinks(self) -> list[Sink]:
+    def _sinks(self) -> Sinks:
         """Where the answer goes, and refused rows if they are wanted."""
-        if not self._opened:
-            self._opened = self.open_sinks(self._open_sink, self._open_side, self.schema)
+        if self._opened is None:
+            answer, *side = self.open_sinks(self._open_sink, self._open_side, self.schema)
+            self._opened = Sinks({SHARED: answer}, side)
         return self._opened
 
     def open_sinks(self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema) -> list[Sink]:

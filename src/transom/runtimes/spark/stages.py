@@ -32,15 +32,15 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
 
 
 def through_levels(
-    cargo: DataFrame, layout: Layout, depot: Depot, writer: TaskWriter | None, memories: str | None
+    cargo: DataFrame, layout: Layout, depot: Depot, writers: Mapping[str, TaskWriter], memories: str | None
 ) -> DataFrame:
-    """What reaches the sink, packed; with a `writer` tasks write the rows of the answer on the way.
+    """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
     Where there are `memories`, buckets begin with them.
     """
     run = uuid.uuid4().hex
     for level in range(1, layout.levels + 1):
-        host = Host(layout, level, run, depot, writer, memories)
+        host = Host(layout, level, run, depot, writers, memories)
         cargo = cargo.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
     return cargo
 

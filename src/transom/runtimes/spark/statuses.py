@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
+from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import Layout
 from transom.pipeline.leap import Leap
-from transom.planner.operator import scanned
+from transom.planner.operator import Operator, scanned
 from transom.program.alignment import Pace
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
@@ -132,6 +133,17 @@ class Statuses:
             finished=ended and progress == FOREVER,
         )
 
+    def of_consumer(self, consumer: Consumer) -> tuple[list[OperatorStatus], int]:
+        """How the operators are doing that one of several queries has for itself, and how many rows left it."""
+        told = [
+            found for each in self._buckets.values() if (found := each.get("queries", {}).get(consumer.member.name))
+        ]
+        operators = [
+            _operator_status(i, operator, [each["operators"].get(str(i), ()) for each in told])
+            for i, operator in enumerate(consumer.operators)
+        ]
+        return operators, sum(each["rows_out"] for each in told)
+
     def _input(self, name: str) -> InputStatus:
         definition = self._layout.sources[name]
         rows_in, late, rejected, ended = 0, 0, 0, False
@@ -171,22 +183,28 @@ class Statuses:
 
     def _operator(self, i: int) -> OperatorStatus:
         operator = self._layout.operators[i]
-        totals = [0, 0, 0, 0.0, 0, 0]
-        for told in self._buckets.values():
-            for place, value in enumerate(told["operators"].get(str(i), ())):
-                totals[place] += value
-        rows_in, rows_out, ends, seconds, kept, rows_kept = totals
-        if not operator.inputs:
-            rows_out = max(rows_out, self._input(scanned(operator)).used)  # where a scan belongs to no fragment
-        return OperatorStatus(
-            number=i + 1,
-            operator=operator.kind,
-            tactic=operator.tactic.name,
-            rows_in=int(rows_in),
-            rows_out=int(rows_out),
-            ends=int(ends),
-            state_bytes=int(kept),
-            seconds=seconds,
-            state_rows=int(rows_kept),
-            slides=slides_in([told.get("slides", {}).get(str(i)) for told in self._buckets.values()]),
-        )
+        buckets = self._buckets.values()
+        found = _operator_status(i, operator, [told["operators"].get(str(i), ()) for told in buckets])
+        if not operator.inputs:  # where a scan belongs to no fragment
+            found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
+        return replace(found, slides=slides_in([told.get("slides", {}).get(str(i)) for told in buckets]))
+
+
+def _operator_status(i: int, operator: Operator, told: Iterable[Sequence[float]]) -> OperatorStatus:
+    """What all buckets told of an operator, added up."""
+    totals = [0, 0, 0, 0.0, 0, 0]
+    for done in told:
+        for place, value in enumerate(done):
+            totals[place] += value
+    rows_in, rows_out, ends, seconds, kept, rows_kept = totals
+    return OperatorStatus(
+        number=i + 1,
+        operator=operator.kind,
+        tactic=operator.tactic.name,
+        rows_in=int(rows_in),
+        rows_out=int(rows_out),
+        ends=int(ends),
+        state_bytes=int(kept),
+        seconds=seconds,
+        state_rows=int(rows_kept),
+    )
