@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.runtimes.spark.driven import leftovers, shown, standing
 from tests.runtimes.spark.killable import program
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.open import open_source
+from transom.connectors.connector import OpenSink
+from transom.connectors.open import open_files, open_source
 from transom.core.errors import CheckpointError, SparkError
 from transom.program.run import Order
 from transom.runtimes.local.job import LocalJob
@@ -29,11 +29,11 @@ class Broken(Exception):
     """What goes wrong in these tests."""
 
 
-def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenFiles, OpenFiles]:
+def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenSink, OpenSink]:
     (one,) = standing(program(folder, {name: path}, emit))
     assert one.sink is not None
-    side = OpenFiles({"path": f"{folder}/side/{name}/", "format": "jsonl"})
-    return one, OpenFiles(one.sink.properties), side
+    side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    return one, open_files(one.sink.properties), side
 
 
 def query_of(spark: SparkSession, folder: Path, name: str, path: str = "", emit: str = "changes", **more: Any) -> Any:
