@@ -146,13 +146,19 @@ def test_a_new_run_replaces_the_old_answer_and_nothing_else(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_replace_shows_the_whole_snapshot_at_once(tmp_path: Path, file_format: str) -> None:
+def test_a_snapshot_is_shown_whole_and_with_its_commit(tmp_path: Path, file_format: str) -> None:
     single, folder = tmp_path / f"one.{file_format}", tmp_path / "out"
     for path, target in ((single, single), (folder, folder / f"latest.{file_format}")):
         out = sink(path, format=file_format)
+        shown: list[int] | None = None
         for snapshot in ((1, 2, 3), (), (4,)):
+            out.replace(numbers(7))
             out.replace(numbers(*snapshot))
-            assert ints(target) == list(snapshot)
+            token = out.prepare(0)
+            assert ints(target) == shown if shown is not None else not target.exists()
+            out.commit(0, token)
+            shown = list(snapshot)
+            assert ints(target) == shown
         out.close()
         assert ints(target) == [4]
     assert sorted(os.listdir(tmp_path)) == sorted([single.name, "out"])
@@ -162,12 +168,22 @@ def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path: Path) -
     path = tmp_path / "one.csv"
     out = sink(path)
     out.replace(numbers(1))
+    commit(out)
     with (
         patch("os.fsync", side_effect=OSError(28, "No space left on device")),
         pytest.raises(SinkError, match="No space"),
     ):
         out.replace(numbers(2, 3))
+    commit(out)
     assert ints(path) == [1]
+
+
+def test_a_snapshot_of_a_run_that_failed_is_not_shown(tmp_path: Path) -> None:
+    out = sink(tmp_path / "out", format="csv")
+    out.replace(numbers(1))
+    out.prepare(0)
+    out.abort(0)
+    assert os.listdir(tmp_path / "out") == [".transom"]
 
 
 def test_an_abandoned_part_leaves_nothing(tmp_path: Path) -> None:

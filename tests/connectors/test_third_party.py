@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.connectors.ledger import LEDGER, LedgerSink, answers
+from tests.connectors.ledger import LEDGER, LatestSink, LedgerSink, answers
 from transom.connectors import Connector, Opening, SinkDeclaration, register, registry
 from transom.connectors.open import check_sink
 from transom.core.errors import OptionError, SinkError
 from transom.plan.catalogue import SinkDefinition
+from transom.runtimes.local.run import LocalRun
 from transom.session import Session
 
 TEXT = """
@@ -42,10 +43,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, checkpoint: bool = True, end: bool = True) -> None:
+def run(folder: Path, checkpoint: bool = True, end: bool = True, text: str = TEXT, every: int = 1) -> None:
     session = Session(batch_rows=4)
-    planned = session.prepare(TEXT.format(folder=folder))
-    session.assemble(planned, checkpoint=str(folder / "kept") if checkpoint else None, every=1, end=end).run()
+    planned = session.prepare(text.format(folder=folder))
+    session.assemble(planned, checkpoint=str(folder / "kept") if checkpoint else None, every=every, end=end).run()
 
 
 def test_partitions_are_read_and_answers_written(folder: Path) -> None:
@@ -95,6 +96,132 @@ def test_every_row_is_there_once_whenever_the_process_dies(
         assert database.execute("SELECT COUNT(*), COUNT(DISTINCT run) FROM epochs").fetchone()[1] == 1
     database.close()
     assert not list((folder / "kept" / "staged-o").iterdir())
+
+
+LATEST = TEXT.replace("connector = 'Ledger'", "emit = 'latest', connector = 'latest'").replace(
+    "ISTREAM(SELECT v FROM s WHERE v >= 0)", "SELECT COUNT(*) AS v FROM s"
+)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_the_last_snapshot_is_shown(folder: Path, checkpoint: bool) -> None:
+    run(folder, checkpoint, text=LATEST)
+    assert answers(f"{folder}/answers.db") == [20]
+
+
+def test_snapshots_go_on_after_runs_that_had_nothing_to_do(folder: Path) -> None:
+    for _ in range(3):
+        run(folder, end=False, text=LATEST)
+        assert answers(f"{folder}/answers.db") == [14]
+    write(folder, "north", 38)
+    write(folder, "south", 39)
+    run(folder, end=False, text=LATEST)
+    assert answers(f"{folder}/answers.db") == [20]
+
+
+@pytest.mark.parametrize("moment", ["prepared", "counted", "committed"])
+@pytest.mark.parametrize("at", [1, 3])
+def test_the_last_snapshot_is_shown_whenever_the_process_dies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str, at: int
+) -> None:
+    prepare, commit = LatestSink.prepare, LatestSink.commit
+
+    def preparing(sink: LatestSink, epoch: int) -> Any:
+        token = prepare(sink, epoch)
+        if moment == "prepared" and epoch >= at:
+            raise Gone
+        return token
+
+    def committing(sink: LatestSink, epoch: int, token: Any) -> None:
+        if moment != "counted" or epoch < at:
+            commit(sink, epoch, token)
+        if moment != "prepared" and epoch >= at:
+            raise Gone
+
+    with monkeypatch.context() as patch, pytest.raises(Gone):
+        patch.setattr(LatestSink, "prepare", preparing)
+        patch.setattr(LatestSink, "commit", committing)
+        run(folder, text=LATEST)
+    run(folder, text=LATEST)
+    assert answers(f"{folder}/answers.db") == [20]
+
+
+def test_sinks_of_one_run_may_keep_their_epochs_in_one_database(folder: Path) -> None:
+    another = """;
+        CREATE SINK p WITH (connector = 'ledger', database = '{folder}/answers.db');
+        INSERT INTO p ISTREAM(SELECT v + 100 AS v FROM s)"""
+    run(folder, text=TEXT.strip() + another, every=2)  # so that both have rows in an epoch
+    assert answers(f"{folder}/answers.db") == [*range(20), *range(100, 120)]
+
+
+def test_rows_that_do_not_wait_for_the_end_of_a_step_are_of_its_epoch(folder: Path) -> None:
+    session = Session()
+    run = session.assemble(session.prepare(TEXT.format(folder=folder)))
+    assert isinstance(run, LocalRun)
+    (job,) = run.jobs
+    assert job.engine.trunk.taker is not None
+    rows = [
+        pa.array([value], field.type) for value, field in zip((None, 7), job.engine.trunk.output_schema, strict=True)
+    ]
+    job.engine.trunk.taker(pa.RecordBatch.from_arrays(rows, schema=job.engine.trunk.output_schema))
+    job.show()
+    assert job._changed and answers(f"{folder}/answers.db") == [7]
+    run.abandon()
+
+
+def sharing(*sinks: str) -> str:
+    """Queries on one join, each with a sink of its own."""
+    columns, source = "ts TIMESTAMP, v INTEGER, WATERMARK FOR ts AS ts", "connector = 'ledger', folder = '{folder}'"
+    streams = [f"CREATE STREAM {name} ({columns}) WITH ({source});" for name in "xy"]
+    declared = [f"CREATE SINK {k} WITH (connector = 'ledger', database = '{{folder}}/{k}.db');" for k in sinks]
+    queries = [
+        f"INSERT INTO {k} ISTREAM(SELECT x.v AS v FROM x [RANGE {ord(k) - 96} SECONDS], y [RANGE {ord(k) - 96} SECONDS]"
+        " WHERE x.v = y.v);"
+        for k in sinks
+    ]
+    return "\n".join([*streams, *declared, *queries])
+
+
+def test_a_query_that_left_a_shared_join_goes_on_with_its_epochs(tmp_path: Path) -> None:
+    def more(first: int, behind: int) -> None:
+        for partition in ("north", "south"):
+            write(tmp_path, partition, *range(first, behind))
+
+    more(0, 3)
+    run(tmp_path, end=False, text=sharing("a", "b", "c"))
+    more(3, 6)
+    run(tmp_path, end=False, text=sharing("a", "b", "c"))
+    known = answers(f"{tmp_path}/c.db")
+    more(6, 9)
+    for _ in range(2):
+        run(tmp_path, end=False, text=sharing("a", "b"))
+    assert answers(f"{tmp_path}/c.db") == known
+    more(9, 12)
+    run(tmp_path, text=sharing("a", "b", "c"))
+    assert set(answers(f"{tmp_path}/a.db")) == set(range(12))
+    assert set(answers(f"{tmp_path}/c.db")) >= {*known, 9, 10, 11}
+
+
+def test_what_was_prepared_of_a_query_that_left_is_committed_when_it_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for partition in ("north", "south"):
+        write(tmp_path, partition, *range(6))
+    transact = LedgerSink.transact
+
+    def failing(sink: LedgerSink, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
+        if sink._path.endswith("c.db"):
+            raise Gone
+        transact(sink, epoch, rows)
+
+    with monkeypatch.context() as patch, pytest.raises(Gone):
+        patch.setattr(LedgerSink, "transact", failing)
+        run(tmp_path, end=False, text=sharing("a", "b", "c"))
+    (staged,) = (tmp_path / "kept" / "staged-c").iterdir()
+    run(tmp_path, end=False, text=sharing("a", "b"))
+    assert staged.exists()
+    run(tmp_path, text=sharing("a", "b", "c"))
+    assert answers(f"{tmp_path}/c.db")[0] == 0 and not staged.exists()
 
 
 def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:

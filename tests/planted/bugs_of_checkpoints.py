@@ -43,6 +43,28 @@ CHECKPOINTS: Final = (
         "rows that a checkpoint counts, and that were not shown when the process died, are never shown",
     ),
     Bug(
+        "who_has_left_is_forgotten",
+        "runtimes/local/job.py",
+        "outputs = self._away | here",
+        "outputs = here",
+        "a query that comes back to a shared join begins with numbers that its sink has seen: its rows are lost",
+    ),
+    Bug(
+        "sinks_with_the_numbers_of_others",
+        "program/orders.py",
+        'f"{run}/{name}"',
+        "run",
+        "two sinks that keep their epochs in one database take those of the other for their own: rows are lost",
+    ),
+    Bug(
+        "a_snapshot_behind_its_epoch",
+        "runtimes/local/output.py",
+        """        self.hand_latest()
+        return""",
+        "        return",
+        "a sink that stages an epoch when it is prepared never shows the last snapshot",
+    ),
+    Bug(
         "a_number_for_two_epochs",
         "program/sink_epochs.py",
         'int(saved["epoch"]) + 1',

@@ -194,9 +194,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class SinkDeclaration:
-    """A sink as the query declares it. `run` is what the run is called in its checkpoint, None without one: whoever
-    keeps numbers of epochs keeps them by it. In the folder `staging` rows may be put that are not committed yet, if the
-    run has a checkpoint. `screen` is that of the terminal, and `follow` says that the rows may never end.
+    """A sink as the query declares it. `run` is what the run is called in its checkpoint and the query within it, None
+    without one: whoever keeps numbers of epochs keeps them by it, and has no other sink's among them. In the folder
+    `staging` rows may be put that are not committed yet, if the run has a checkpoint. `screen` is that of the terminal,
+    and `follow` says that the rows may never end.
     """
 
     name: str
@@ -235,7 +236,10 @@ class Sink(ABC):
         raise AssertionError("tasks have written parts that nobody asked for")
 
     def replace(self, batch: pa.RecordBatch) -> None:
-        """A whole snapshot, in place of all that was shown before; seen after the commit at the latest."""
+        """A whole snapshot, in place of all that was shown before; seen after the commit at the latest.
+
+        It comes before `prepare`, and again before an epoch that a checkpoint counts is committed once more.
+        """
         raise AssertionError("this sink shows no snapshots")
 
     def prepare(self, epoch: int) -> Any:

@@ -60,8 +60,14 @@ class FileTarget:
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink."""
+        staged = self.stage(batch)
+        with self.errors():
+            show_file(staged, self.snapshot)
+
+    def stage(self, batch: pa.RecordBatch) -> str:
+        """The rows on disk, in a file that is unseen: to be shown as the one file of the sink."""
         rows = self.checked(batch)
-        self._write_whole(self.snapshot, lambda writer: writer.write(rows))
+        return self._write_whole(self.snapshot, lambda writer: writer.write(rows))
 
     @property
     def snapshot(self) -> str:
@@ -82,7 +88,8 @@ class FileTarget:
             for part in ([file] if behind else []) + [os.path.join(folder, part) for part in parts]:
                 append_part(writer, part)
 
-        def before() -> None:
+        whole = self._write_whole(file, fill)
+        with self.errors():
             if run is None:
                 with suppress(FileNotFoundError):
                     os.unlink(hidden(file, ".run"))
@@ -92,9 +99,7 @@ class FileTarget:
                     mark.flush()
                     os.fsync(mark.fileno())
             os.replace(folder, done)
-
-        self._write_whole(file, fill, before)
-        with self.errors():
+            show_file(whole, file)
             shutil.rmtree(done)
 
     def finish_gathering(self, known: bool) -> None:
@@ -115,7 +120,7 @@ class FileTarget:
         assert self.file is not None
         try:
             with open(hidden(self.file, ".run"), encoding="utf-8") as mark:
-                known = mark.read(1024)
+                known = mark.read(len(run or "") + 1)
         except (FileNotFoundError, UnicodeDecodeError):
             known = ""
         if run is not None and known != run:
@@ -130,20 +135,17 @@ class FileTarget:
             remedy="put it back, or start the query anew",
         )
 
-    def _write_whole(
-        self, target: str, fill: Callable[[PartWriter], None], before: Callable[[], None] = lambda: None
-    ) -> None:
-        """Writes a file of its own and then shows it; when that fails nothing has changed."""
+    def _write_whole(self, target: str, fill: Callable[[PartWriter], None]) -> str:
+        """Writes a file of its own, to be shown as the target; when that fails nothing has changed."""
         with self.errors():
             writer = self.open(hidden(target, ".new"))
             try:
                 fill(writer)
                 writer.close()
-                before()
-                show_file(writer.path, target)
             except BaseException:
                 writer.abandon()
                 raise
+        return writer.path
 
     @contextmanager
     def errors(self) -> Iterator[None]:

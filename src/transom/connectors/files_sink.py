@@ -47,6 +47,7 @@ class FileSink(Sink):
         self._run = run
         self._writer: PartWriter | None = None
         self._prepared: str | None = None
+        self._staged: str | None = None
         self._replaced = False
         file = self._target.file
         with self._target.errors():
@@ -104,15 +105,23 @@ class FileSink(Sink):
                 show_file(self._prepared, self._path(self._parts))
             self._prepared = None
             self._parts += 1
+        if self._staged is not None:
+            with self._target.errors():
+                self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
+                show_file(self._staged, self._target.snapshot)
+            self._staged, self._replaced = None, True
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink: the path itself, or `latest` in the folder."""
-        with self._target.errors():
-            self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
-        self._target.replace(batch)
-        self._replaced = True
+        self._staged = None  # it is written over
+        self._staged = self._target.stage(batch)
 
     def abort(self, epoch: int) -> None:
+        """A snapshot comes again with the epoch that it was prepared in, so it need not stay."""
+        if self._staged is not None:
+            with self._target.errors():
+                os.unlink(self._staged)
+            self._staged = None
         if self._writer is not None:
             with self._target.errors():
                 self._writer.abandon()

@@ -27,7 +27,7 @@ from transom.core.errors import SinkError
 
 MARK: Final = ".transom"
 _FORMAT: Final = 1
-_LONGEST: Final = 4096
+_LONGEST: Final = 65_536
 
 PART: Final = re.compile(r"part-(?P<number>\d{6,})(?:-(?P<bucket>\d{4,}))?\.[a-z]+")
 """The name of a part: the number of its commit or batch, and where several write at once, which of them wrote it."""

@@ -77,7 +77,7 @@ class Ordering:
             folder, within = self.checkpoint, one.catalogue.within
             staging = None if folder is None else os.path.join(folder, f"staged-{name}")
             declared = SinkDeclaration(sink.name, sink.properties, None, staging, within, self.screen, self.follow)
-            return open_sink_of(sink, declared, self._run)
+            return open_sink_of(sink, declared, lambda: self._run(name))
         if answer is not None:
             return OpenSink(lambda opening: answer(one, name, opening.schema))
         return OpenSink(lambda opening: MemorySink(opening.schema))
@@ -86,11 +86,13 @@ class Ordering:
         refused = self.refused
         if self.side is not None:
             properties = {"path": os.path.join(self.side, name, ""), "format": "jsonl"}
-            return open_files(properties, self._run, one.catalogue.within)
+            return open_files(properties, lambda: self._run(f"{name}/refused"), one.catalogue.within)
         return None if refused is None else OpenSink(lambda opening: refused)
 
-    def _run(self) -> str | None:
-        return None if self.checkpoint is None else run_of(self.checkpoint)
+    def _run(self, name: str) -> str | None:
+        """What the run is called to a sink: each has epochs of its own, and several may keep them in one place."""
+        run = None if self.checkpoint is None else run_of(self.checkpoint)
+        return None if run is None else f"{run}/{name}"
 
 
 def _name(one: Planned, taken: list[str]) -> str:

@@ -25,6 +25,7 @@ class SinkEpochs:
         self._sink: Sink | None = None
         self._epoch = 0
         self._resume: Resume | None = None
+        self._snapshot: pa.RecordBatch | None = None
         self._prepared: Saved | None = None
         self._pending = False
         """Whether anything came since the last commit."""
@@ -36,18 +37,23 @@ class SinkEpochs:
     def open(self) -> Sink:
         if self._sink is None:
             self._sink = self._open_sink(Opening(self._schema, self._resume, snapshots=self._snapshots))
+            if self._snapshot is not None:  # of the epoch that is committed again; few sinks hold on to it
+                self._sink.replace(self._snapshot)
             if self._resume is not None:
                 self._sink.commit(self._epoch - 1, self._resume.token)
         return self._sink
 
     def write(self, rows: pa.RecordBatch) -> None:
-        if self._prepared is not None:  # and never committed: these rows are of the next epoch
-            self.commit()
+        self._begin()
         self.sink.write(rows)
-        self._pending = True
 
     def replace(self, rows: pa.RecordBatch) -> None:
+        self._begin()
         self.sink.replace(rows)
+
+    def _begin(self) -> None:
+        if self._prepared is not None:  # and never committed: what comes is of the next epoch
+            self.commit()
         self._pending = True
 
     def prepare(self) -> Saved:
@@ -65,12 +71,13 @@ class SinkEpochs:
         self._epoch += 1
         self._prepared, self._pending = None, False
 
-    def restore(self, saved: Saved | None) -> None:
-        """Go on behind the epoch that a checkpoint keeps; None: it knows none."""
+    def restore(self, saved: Saved | None, snapshot: pa.RecordBatch | None = None) -> None:
+        """Go on behind the epoch that a checkpoint keeps, with its snapshot; None: it knows none."""
         self.abort()
         self._sink, self._prepared, self._pending = None, None, False
         self._epoch = 0 if saved is None else int(saved["epoch"]) + 1
         self._resume = None if saved is None else Resume(self._epoch, self._epoch, saved["token"])
+        self._snapshot = snapshot
 
     def abort(self) -> None:
         if self._sink is not None:

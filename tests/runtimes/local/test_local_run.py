@@ -77,9 +77,10 @@ def test_a_run_that_crashes_after_any_step_goes_on_from_its_checkpoint(
     assert (read_rows(tmp_path / "one.csv"), read_rows(tmp_path / "two")) == unbroken[emit]
 
 
+@pytest.mark.parametrize("emit", ["changes", "latest"])
 @pytest.mark.parametrize("moment", ["before the checkpoint", "after the checkpoint", "while one file is made"])
 def test_a_run_that_crashes_while_it_settles(
-    tmp_path: Path, unbroken: dict[str, Any], moment: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unbroken: dict[str, Any], moment: str, emit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written is on disk before the checkpoint counts it, and is shown after it."""
 
@@ -90,7 +91,7 @@ def test_a_run_that_crashes_while_it_settles(
         raise Gone
 
     write_inputs(tmp_path, "csv")
-    text = two_queries(tmp_path, tmp_path)
+    text = two_queries(tmp_path, tmp_path, emit=emit)
     for turn in range(6):
         run = start(text, checkpoint=str(tmp_path / "kept"), end=True, every=1_000)
         for _ in range(5 if turn < 5 else 1_000):
@@ -106,11 +107,12 @@ def test_a_run_that_crashes_while_it_settles(
                 run.close()
         crash(run)
         if moment == "before the checkpoint":
+            assert not (tmp_path / "one.csv").exists()
             again = start(text, checkpoint=str(tmp_path / "kept"), end=True)
             assert sum(status.steps for status in again.status()) == 0
             crash(again)
     start(text, checkpoint=str(tmp_path / "kept"), end=True).run()
-    assert (read_rows(tmp_path / "one.csv"), read_rows(tmp_path / "two")) == unbroken["changes"]
+    assert (read_rows(tmp_path / "one.csv"), read_rows(tmp_path / "two")) == unbroken[emit]
 
 
 def test_a_finished_run_may_be_run_again_and_changes_nothing(tmp_path: Path, unbroken: dict[str, Any]) -> None:

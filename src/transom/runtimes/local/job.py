@@ -34,6 +34,7 @@ from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
 from transom.program.run import Ending, Order
+from transom.program.sink_epochs import Saved
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.local.intake import Intake, Reading
@@ -86,6 +87,8 @@ class LocalJob:
             definitions[name] = definition
         self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
         self.queries = [self._query(order) for order in orders]
+        self._away: dict[str, tuple[list[Saved], pa.RecordBatch | None]] = {}
+        """What is kept of queries that have left the join: they may come back, and go on with their epochs."""
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock()
@@ -97,7 +100,7 @@ class LocalJob:
     def _alone(self, planned: Planned) -> Alone:
         assert planned.root is not None
         pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home, partitions=self._partitions)
-        pipeline.taker = lambda rows: self.queries[0].output.sink.write(rows)
+        pipeline.taker = self._take
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
@@ -176,6 +179,10 @@ class LocalJob:
             self._changed = self.queries[place].output.write(rows) or self._changed
         finally:
             self._stepping.acquire()
+
+    def _take(self, rows: pa.RecordBatch) -> None:
+        """From within an operator, whose state is being worked on."""
+        self._changed = self.queries[0].output.write(rows) or self._changed
 
     def _refuse(self, rows: pa.RecordBatch) -> None:
         """To the side of every query; to one that several have once."""
@@ -280,11 +287,13 @@ class LocalJob:
 
     def save(self) -> bytes:
         """Everything that another process needs to go on; what was written is not shown yet."""
+        here = {query.name: (query.output.prepare(), query.output.latest) for query in self.queries}
+        outputs = self._away | here
         saved = {
-            "sinks": {query.name: query.output.prepare() for query in self.queries},
+            "sinks": {name: sinks for name, (sinks, _) in outputs.items()},
             "engine": np.frombuffer(self.engine.snapshot(), np.uint8),
             "readings": self._intake.readings,
-            "latest": {query.name: query.output.latest for query in self.queries},
+            "latest": {name: latest for name, (_, latest) in outputs.items()},
             "steps": self._steps,
             "decisions": "" if self.join is not None else written(self.planned.decisions),
             "partitions": self._partitions,
@@ -316,8 +325,9 @@ class LocalJob:
             alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
             self._intake.go_on(saved["readings"])
             self._steps = int(saved["steps"])
+            self._away = {name: (sinks, saved["latest"][name]) for name, sinks in saved["sinks"].items()}
             for query in self.queries:
-                query.output.go_on(saved["sinks"].get(query.name), saved["latest"].get(query.name))
+                query.output.go_on(*self._away.pop(query.name, (None, None)))
 
     def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""

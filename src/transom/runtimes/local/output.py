@@ -22,6 +22,7 @@ class QueryOutput:
         self.snapshots = snapshots
         self.latest: pa.RecordBatch | None = None
         self._latest_is_new = False
+        self._replaced = False
         self._answer = SinkEpochs(order.open_sink, schema, snapshots)
         self.side = None if order.open_side is None else SinkEpochs(order.open_side, SIDE)
         """Where refused rows go."""
@@ -49,27 +50,28 @@ class QueryOutput:
         return len(rows) > 0
 
     def prepare(self) -> list[Saved]:
+        self.hand_latest()
         return [each.prepare() for each in self.sinks]
 
     def show(self) -> bool:
         """What was written until now is seen; whether that is another snapshot than before."""
-        replaced = self.show_latest()
+        self.hand_latest()
         for each in self.sinks:
             each.commit()
+        replaced, self._replaced = self._replaced, False
         return replaced
 
-    def show_latest(self) -> bool:
-        if self.latest is None or not self._latest_is_new:
-            return False
-        self._answer.replace(self.latest)
-        self._latest_is_new = False
-        return True
+    def hand_latest(self) -> None:
+        """The sink has the last snapshot."""
+        if self.latest is not None and self._latest_is_new:
+            self._answer.replace(self.latest)
+            self._latest_is_new, self._replaced = False, True
 
     def go_on(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
         """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""
         for each, kept in zip(self.sinks, [*(saved or ()), None, None], strict=False):
-            each.restore(kept)
-        self.latest, self._latest_is_new = latest, True
+            each.restore(kept, latest if each is self._answer else None)
+        self.latest, self._latest_is_new = latest, False
 
     def close(self) -> None:
         """After everything has been shown."""

@@ -41,7 +41,7 @@ class LocalQuery:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        self.output.show_latest()
+        self.output.hand_latest()
         found = self.sink.collected()
         assert found is not None
         return found
