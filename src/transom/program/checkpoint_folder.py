@@ -73,6 +73,7 @@ class CheckpointFolder:
             )
         if known is not None and begun:
             known.refuse_another(manifest)
+            manifest = manifest.after(known)
         if known != manifest:
             self.write(_MANIFEST, manifest.text().encode())
 

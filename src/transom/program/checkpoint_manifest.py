@@ -87,6 +87,11 @@ class Manifest:
                 f"the checkpoint was written {'; and '.join(found)}", remedy=f"write it as it was, or {_ANEW}"
             )
 
+    def after(self, known: Manifest) -> Manifest:
+        """With those that have left and whose sinks have their rows: whoever comes by their names goes on there."""
+        sunk = {name: about for name, about in known.queries.items() if any(one.startswith("sink ") for one in about)}
+        return Manifest(self.runtime, sunk | self.queries)
+
     def _comes_and_goes(self, name: str) -> bool:
         """In this process, queries that share a join come to it and leave it from run to run."""
         return self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
