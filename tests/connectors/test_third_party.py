@@ -120,9 +120,9 @@ def test_snapshots_go_on_after_runs_that_had_nothing_to_do(folder: Path) -> None
 
 
 @pytest.mark.parametrize("moment", ["prepared", "counted", "committed"])
-@pytest.mark.parametrize("at", [1, 3])
+@pytest.mark.parametrize(("at", "every"), [(1, 1), (3, 1), (0, 100)])  # the last is the only one
 def test_the_last_snapshot_is_shown_whenever_the_process_dies(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str, at: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str, at: int, every: int
 ) -> None:
     prepare, commit = LatestSink.prepare, LatestSink.commit
 
@@ -141,7 +141,7 @@ def test_the_last_snapshot_is_shown_whenever_the_process_dies(
     with monkeypatch.context() as patch, pytest.raises(Gone):
         patch.setattr(LatestSink, "prepare", preparing)
         patch.setattr(LatestSink, "commit", committing)
-        run(folder, text=LATEST)
+        run(folder, text=LATEST, every=every)
     run(folder, text=LATEST)
     assert answers(f"{folder}/answers.db") == [20]
 

@@ -62,7 +62,14 @@ CHECKPOINTS: Final = (
         """        self.hand_latest()
         return""",
         "        return",
-        "a sink that stages an epoch when it is prepared never shows the last snapshot",
+        "the snapshot that a checkpoint counts is not in its epoch, and is never shown if the process dies then",
+    ),
+    Bug(
+        "a_snapshot_that_does_not_come_again",
+        "program/sink_epochs.py",
+        "self._snapshot = snapshot",
+        "self._snapshot = None",
+        "the last snapshot is not in its file if the process dies before it is shown",
     ),
     Bug(
         "a_number_for_two_epochs",
