@@ -79,9 +79,10 @@ Chance = np.random.Generator
 
 @dataclass(frozen=True)
 class Size:
-    """So many events in files of so many, each for the same stretch of time of all three streams."""
+    """So many events, so many microseconds apart; a file of each stream is for the same stretch of time."""
 
     events: int
+    step: int = STEP
     seed: int = 7
 
     @property
@@ -104,7 +105,7 @@ def write_events(size: Size, folder: Path) -> dict[str, int]:
         first = number * size.events_a_file
         events = np.arange(first, min(first + size.events_a_file, size.events), dtype=np.int64)
         random = np.random.default_rng((size.seed, number))
-        for name, table in _tables(events, channels, random).items():
+        for name, table in _tables(events, size.step, channels, random).items():
             rows[name] += len(table)
             path = folder / name / f"events-{number:05d}.parquet"
             pq.write_table(table, path, use_dictionary=["channel", "url", "city", "state"])  # type: ignore[arg-type]
@@ -115,17 +116,17 @@ def write_events(size: Size, folder: Path) -> dict[str, int]:
     return rows
 
 
-def _tables(events: Numbers, channels: tuple[pa.Array, pa.Array], random: Chance) -> dict[str, pa.Table]:
+def _tables(events: Numbers, step: int, channels: tuple[pa.Array, pa.Array], random: Chance) -> dict[str, pa.Table]:
     turn = events % ROUND
     people, bids = turn == 0, turn > AUCTIONS_A_ROUND
     return {
-        PERSON: _people(events[people], random),
-        AUCTION: _auctions(events[~people & ~bids], random),
-        BID: _bids(events[bids], channels, random),
+        PERSON: _people(events[people], step, random),
+        AUCTION: _auctions(events[~people & ~bids], step, random),
+        BID: _bids(events[bids], step, channels, random),
     }
 
 
-def _people(events: Numbers, random: Chance) -> pa.Table:
+def _people(events: Numbers, step: int, random: Chance) -> pa.Table:
     n = len(events)
     name = _two(_draw(FIRST_NAMES, n, random), _draw(LAST_NAMES, n, random), " ")
     email = _two(_letters(np.full(n, 7), random), _letters(np.full(n, 5), random), "@")
@@ -140,13 +141,13 @@ def _people(events: Numbers, random: Chance) -> pa.Table:
             "credit_card": card,
             "city": city,
             "state": state,
-            "date_time": _times(events),
+            "date_time": _times(events, step),
             "extra": _extra(used, PERSON_BYTES, random),
         }
     )
 
 
-def _auctions(events: Numbers, random: Chance) -> pa.Table:
+def _auctions(events: Numbers, step: int, random: Chance) -> pa.Table:
     n = len(events)
     item, description = _letters(random.integers(3, 20, n), random), _letters(random.integers(3, 100, n), random)
     first, more = _prices(n, random), _prices(n, random)
@@ -154,7 +155,7 @@ def _auctions(events: Numbers, random: Chance) -> pa.Table:
     hot = random.random(n) < 3 / 4
     seller = np.where(hot, last_person // HOT_EVERY * HOT_EVERY, _some_person(last_person, random))
     # As many events as bring the auctions that are open at a time, on average.
-    open_for = ACTIVE_AUCTIONS * ROUND // AUCTIONS_A_ROUND * STEP
+    open_for = ACTIVE_AUCTIONS * ROUND // AUCTIONS_A_ROUND * step
     return pa.table(
         {
             "id": FIRST_ID + _last_auction(events),
@@ -162,8 +163,8 @@ def _auctions(events: Numbers, random: Chance) -> pa.Table:
             "description": description,
             "initial_bid": first,
             "reserve": first + more,
-            "date_time": _times(events),
-            "expires": _times(events, 1_000 * (1 + random.integers(0, 2 * open_for // 1_000, n))),
+            "date_time": _times(events, step),
+            "expires": _times(events, step, 1_000 * (1 + random.integers(0, 2 * open_for // 1_000, n))),
             "seller": FIRST_ID + seller,
             "category": FIRST_CATEGORY + random.integers(0, CATEGORIES, n),
             "extra": _extra(48 + _lengths(item) + _lengths(description), AUCTION_BYTES, random),
@@ -171,7 +172,7 @@ def _auctions(events: Numbers, random: Chance) -> pa.Table:
     )
 
 
-def _bids(events: Numbers, channels: tuple[pa.Array, pa.Array], random: Chance) -> pa.Table:
+def _bids(events: Numbers, step: int, channels: tuple[pa.Array, pa.Array], random: Chance) -> pa.Table:
     n = len(events)
     last_person, last_auction = events // ROUND, _last_auction(events)
     oldest = np.maximum(last_auction - ACTIVE_AUCTIONS, 0)
@@ -190,7 +191,7 @@ def _bids(events: Numbers, channels: tuple[pa.Array, pa.Array], random: Chance) 
             "price": _prices(n, random),
             "channel": names.take(pa.array(channel)),
             "url": urls.take(pa.array(channel)),
-            "date_time": _times(events),
+            "date_time": _times(events, step),
             "extra": _extra(np.full(n, 32), BID_BYTES, random),
         }
     )
@@ -230,8 +231,8 @@ def _prices(n: int, random: Chance) -> Numbers:
     return np.round(np.power(10.0, random.random(n) * 6) * 100).astype(np.int64)
 
 
-def _times(events: Numbers, later: Numbers | int = 0) -> pa.Array:
-    return pa.array(START + events * STEP + later).cast(pa.timestamp("us", "UTC"))
+def _times(events: Numbers, step: int, later: Numbers | int = 0) -> pa.Array:
+    return pa.array(START + events * step + later).cast(pa.timestamp("us", "UTC"))
 
 
 def _draw(of: Sequence[str], n: int, random: Chance) -> pa.Array:

@@ -166,8 +166,8 @@ QUERIES: dict[str, tuple[str, str, bool]] = {
         True,
     ),
     "q20": (
-        f"{SOURCES['bid']}, item_name STRING, description STRING, initial_bid BIGINT, reserve BIGINT, opened TIMESTAMP(6), "
-        "expires TIMESTAMP(6), seller BIGINT, category BIGINT, auction_extra STRING",
+        f"{SOURCES['bid']}, item_name STRING, description STRING, initial_bid BIGINT, reserve BIGINT, "
+        "opened TIMESTAMP(6), expires TIMESTAMP(6), seller BIGINT, category BIGINT, auction_extra STRING",
         "SELECT b.auction, b.bidder, b.price, b.channel, b.url, b.date_time, b.extra, a.item_name, a.description, "
         "a.initial_bid, a.reserve, a.date_time, a.expires, a.seller, a.category, a.extra "
         "FROM bid AS b JOIN auction AS a ON b.auction = a.id WHERE a.category = 10",
