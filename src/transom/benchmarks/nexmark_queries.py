@@ -73,7 +73,9 @@ _Q3 = """SELECT p.name, p.city, p.state, a.id FROM auction AS a JOIN person AS p
 WHERE a.category = 10 AND p.state IN ('OR', 'ID', 'CA')"""
 _VALID = "a.id = b.auction AND b.date_time >= a.date_time AND b.date_time <= a.expires"
 _Q4 = f"""SELECT category, AVG(final) AS average FROM (
-    SELECT a.id, a.category, MAX(b.price) AS final FROM auction AS a JOIN bid AS b ON {_VALID} GROUP BY a.id, a.category
+    SELECT a.id, a.category, MAX(b.price) AS final
+    FROM auction AS a JOIN bid AS b ON {_VALID}
+    GROUP BY a.id, a.category
 ) AS finals GROUP BY category"""
 _Q9 = f"""WITH valid AS (
     SELECT a.id, a.item_name, a.seller, a.category, a.expires, b.bidder, b.price, b.date_time
