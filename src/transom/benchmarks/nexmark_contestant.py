@@ -112,7 +112,7 @@ def question(query: Query, out: Path, emit: str) -> str:
 
 def _transom(settings: Mapping[str, str], spark: Any = None) -> Run:
     """`settings` are options of SET, and `emit`: how an answer that changes is written."""
-    options = dict(settings)
+    options: dict[str, Any] = dict(settings)
     emit = options.pop("emit")
 
     def run(query: Query, source: Path, out: Path) -> None:

@@ -108,7 +108,7 @@ def write_events(size: Size, folder: Path) -> dict[str, int]:
         for name, table in _tables(events, size.step, channels, random).items():
             rows[name] += len(table)
             path = folder / name / f"events-{number:05d}.parquet"
-            pq.write_table(table, path, use_dictionary=["channel", "url", "city", "state"])  # type: ignore[arg-type]
+            pq.write_table(table, path, use_dictionary=["channel", "url", "city", "state"])
             os.utime(path, (number, number))  # Spark takes files by their age
     keys = np.arange(SIDE_KEYS, dtype=np.int64)
     side = pa.table({"key": keys, "value": pa.array([f"value {key}" for key in keys.tolist()])})
@@ -132,7 +132,7 @@ def _people(events: Numbers, step: int, random: Chance) -> pa.Table:
     email = _two(_letters(np.full(n, 7), random), _letters(np.full(n, 5), random), "@")
     card = _digits(16, n, random)
     city, state = _draw(CITIES, n, random), _draw(STATES, n, random)
-    used = 8 + sum(_lengths(text) for text in (name, email, card, city, state))
+    used = np.sum([_lengths(text) for text in (name, email, card, city, state)], axis=0) + 8
     return pa.table(
         {
             "id": FIRST_ID + events // ROUND,

@@ -43,7 +43,7 @@ def open_session(settings: Mapping[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("nexmark")
-    for name, value in (RIVAL | settings).items():
+    for name, value in {**RIVAL, **settings}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
