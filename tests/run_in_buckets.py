@@ -29,9 +29,9 @@ from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
 from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, Parcel, unpack
-from transom.pipeline.carry_over import CarryOver
-from transom.pipeline.layout import SINK, Layout
+from transom.pipeline.layout import SHARED, SINK, Layout
 from transom.pipeline.merge import merged
+from transom.pipeline.migration import begun_buckets, migrated_bucket
 from transom.pipeline.packer import Packer
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue
@@ -109,6 +109,13 @@ def _read(parcels: list[Parcel]) -> list[str]:
     return sorted(found)
 
 
+def of_consumers(bucket: Bucket, state: BucketState) -> dict[str, bytes]:
+    """What each of several queries remembers for itself in a bucket."""
+    if bucket.consumer is not None:
+        return {bucket.query: codec.encode(state)}
+    return {key: codec.encode(own) for key, own in state.consumers.items()}
+
+
 class Cluster:
     """The buckets of a query, with what they begin with, if that is something. `disorder` makes the days bad."""
 
@@ -134,10 +141,21 @@ class Cluster:
         self.statuses: dict[tuple[int, int], dict[str, Any]] = {}
         self.side: list[pa.RecordBatch] = []
 
-    def batch(self, tasks: Batch, now: int | None = None) -> list[pa.RecordBatch]:
-        """The rows of the answer that a batch of tasks brings."""
-        parcels = [parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes, now)]
-        told: list[pa.RecordBatch] = []
+    def batch(self, tasks: Batch, now: int | None = None, at_end: Sequence[str] | None = None) -> list[pa.RecordBatch]:
+        """The rows of the answer that a batch of tasks brings, of a query that is alone."""
+        return self.answers(tasks, now, at_end).get(SHARED, [])
+
+    def answers(
+        self, tasks: Batch, now: int | None = None, at_end: Sequence[str] | None = None
+    ) -> dict[str, list[pa.RecordBatch]]:
+        """The rows of the answers that a batch of tasks brings, by the keys of the queries.
+
+        A run that follows its inputs says who is `at_end`.
+        """
+        parcels = [
+            parcel for sender, pushes in enumerate(tasks) for parcel in self._packed(sender, pushes, now, at_end)
+        ]
+        told: dict[str, list[pa.RecordBatch]] = defaultdict(list)
         for level in range(1, self.layout.levels + 1):
             here: dict[tuple[int, int], list[bytes]] = defaultdict(list)
             later = []
@@ -159,7 +177,7 @@ class Cluster:
             for part in unpack(parcel.blob):
                 if parcel.kind == OUT:
                     assert part.rows is not None
-                    told.append(part.rows)
+                    told[part.about["query"]].append(part.rows)
                 elif parcel.kind == SIDE_ROWS:
                     assert part.rows is not None
                     self.side.append(part.rows)
@@ -170,14 +188,16 @@ class Cluster:
 
     def changed(self, layout: Layout) -> Cluster:
         """The same queries but for some that have come and some that have gone."""
-        carry_over = CarryOver(self.layout, layout)
         states: dict[tuple[int, int], BucketState] = {}
         for home in self.homes.values():
-            carried = carry_over.carried(home.recalled())
-            if carried is not None:
-                states[carried[0]] = carried[1]
-        like = self.homes[self.layout.accountant, 0].bucket
-        states |= {place: carry_over.begun(place, like) for place in carry_over.fresh}
+            bucket = home.recalled()
+            kept = of_consumers(bucket, bucket.state)
+            migrated = migrated_bucket(bucket, layout)
+            if migrated is not None:
+                place, states[place] = migrated
+                now = of_consumers(bucket, states[place])
+                assert all(now[key] == kept[key] for key in now.keys() & kept.keys()), "whoever comes, who stays stays"
+        states |= begun_buckets(self.layout, layout, self.homes[self.layout.accountant, 0].bucket)
         self.close()
         return Cluster(layout, self._disorder, {place: codec.encode(state) for place, state in states.items()})
 
@@ -199,8 +219,11 @@ class Cluster:
         known: int | None = upto
         return known
 
-    def _packed(self, sender: int, pushes: Task, now: int | None) -> list[Parcel]:
-        packer = Packer(self.layout, sender, now)
+    def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
+        packer = Packer(self.layout, sender, now, follows=at_end is not None)
+        if now is not None and not sender:
+            for name in self.layout.sources:
+                packer.hear_of(name, at_end is None or name in at_end)
         found: list[Parcel] = []
         for push in pushes:
             if push.rows:

@@ -7,11 +7,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from transom.core.schema import Schema
 from transom.core.time import FOREVER, from_datetime
+from transom.pipeline import partitions as partitions_of_a_process
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -90,13 +92,20 @@ def run_locally(
     pushes: Iterable[Push] | None = None,
     *,
     emit: str = "changes",
+    partitions: int = 1,
+    threads: bool = False,
     restart: Callable[[int], bool] = lambda i: False,
     watch: Callable[[Pipeline, Answer], None] = lambda pipeline, answer: None,
 ) -> History:
-    """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i."""
-    with ExitStack() as threads:
+    """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i.
+
+    With `threads` every step of several partitions is shared among threads, however few its rows are.
+    """
+    with ExitStack() as lent, ExitStack() as opened:
+        if threads:
+            lent.enter_context(patch.object(partitions_of_a_process, "MANY_ROWS", 0))
         operator = plan(query, catalogue)
-        pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+        pipeline = opened.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
         answer = Answer(isinstance(query, Stream), emit)
         definitions = {name: catalogue.relations[name] for name in pipeline.names}
         for name in pipeline.statics:
@@ -113,8 +122,8 @@ def run_locally(
             watch(pipeline, answer)
             if restart(i):
                 saved = pipeline.snapshot()
-                threads.close()
-                pipeline = threads.enter_context(closing(Pipeline(operator, catalogue, emit)))
+                opened.close()
+                pipeline = opened.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
                 pipeline.restore(saved)
         pipeline.settle()
         if not pipeline.inputs:

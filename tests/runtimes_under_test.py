@@ -25,8 +25,14 @@ def restarted_after_every_row(query: Node, catalogue: Catalogue, inputs: Inputs)
     return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=lambda i: True)
 
 
-def in_five_buckets(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
-    return run_in_buckets(query, catalogue, inputs, buckets=5)
+def in_partitions(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    """By threads."""
+    return run_locally(query, catalogue, inputs, partitions=3, threads=True)
+
+
+def in_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+    pushes = row_by_row(inputs)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=lambda i: True)
 
 
 def in_two_buckets_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
@@ -49,9 +55,10 @@ RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
     "local": in_one_batch,
     "local_restarted": restarted_after_every_row,
-    "buckets": in_five_buckets,
+    "partitions": in_partitions,
+    "partitions_restarted": in_partitions_restarted,
     "buckets_restarted": in_two_buckets_restarted,
     "negative": by_negative_tuples(in_one_batch),
     "negative_restarted": by_negative_tuples(restarted_after_every_row),
-    "negative_buckets_restarted": by_negative_tuples(in_two_buckets_restarted),
+    "negative_partitions_restarted": by_negative_tuples(in_partitions_restarted),
 }

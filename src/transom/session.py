@@ -33,7 +33,7 @@ from transom.core.location import Within, held_path
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.program.clock import Clock
-from transom.program.declare import Bound, Late
+from transom.program.declare import Bound, ByClock, Late
 from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import Inputs, of_spark
 from transom.program.orders import Answer, OnRows, Ordering, handing
@@ -55,7 +55,7 @@ class Session(StandingQueries):
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
     `runtime="spark"` Transom starts one on this machine, with so many `cores`, when it is first needed.
 
-    Options are those of SET: tick, origin, join, batch_rows, batch_files. With `within`, queries read and write files
+    Options are those of SET: tick, origin, join, batch_rows, partitions, .. With `within`, queries read and write files
     of that folder alone. In a `with` block, the queries that it started are stopped at the end, and so is what it
     started of Spark.
 
@@ -114,6 +114,9 @@ class Session(StandingQueries):
         bound: Bound = timedelta(0),
         late: Late = "drop",
         columns: pa.Schema | None = None,
+        idle: Bound | None = None,
+        heartbeat: Bound | None = None,
+        ahead: Bound | None = None,
     ) -> None:
         """Declare a stream with its rows in order of arrival: Arrow tables or batches, a data frame, or dictionaries.
 
@@ -124,7 +127,8 @@ class Session(StandingQueries):
 
         `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
         how much older than the newest row a row may be ('2 seconds', or a timedelta), and `late` what becomes of a row
-        that is older still.
+        that is older still. After `idle` of silence the others do not wait for it any more; with a `heartbeat` the
+        clock takes its time on while there is nothing to read; rows further `ahead` of the clock are rejected.
 
         >>> session = Session()
         >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-04-30", "a": 2}], time="t", late="side")
@@ -132,7 +136,7 @@ class Session(StandingQueries):
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
         rows = self._runtime.adopt(name, data) if of_spark(data) else data
-        self._inputs.stream(name, rows, time, bound, late, columns)
+        self._inputs.stream(name, rows, time, bound, late, columns, ByClock(idle, heartbeat, ahead))
 
     def append(self, name: str, data: Any) -> None:
         """More rows for a stream or table with connector 'memory'.

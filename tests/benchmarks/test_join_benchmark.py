@@ -35,6 +35,20 @@ def test_it_also_prints_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "matches a row" in capsys.readouterr().out
 
 
+def test_partitions_run_beside_one_on_the_same_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(join, "PARTITIONED_WINDOWS", (5_000,))
+    monkeypatch.setattr(join, "LARGE_BATCH", 6_000)
+    monkeypatch.setattr(join, "QUICK_BATCHES", 5)
+    assert join.main(argparse.Namespace(json=True, quick=True, plot=None, partitions=[2, 3])) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {cell["matches_per_row"] for cell in told["cells"].values()} == {told["cells"]["1/5000"]["matches_per_row"]}
+    assert set(told["summary"]["over_one_partition"]) == {"1", "2", "3"}
+    assert join.main(argparse.Namespace(json=False, quick=True, plot=None, partitions=[2])) == 0
+    assert "processor ms" in capsys.readouterr().out
+
+
 def test_a_chart_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="cannot be written"):
         write_chart(str(tmp_path / "chart.nonsense"), "t", "x", "y", {"a": [(1, 2)]})

@@ -1,7 +1,7 @@
 """Every certified case on every runtime.
 
-Restarts after every row take longest. There the cases take turns in the usual run: one is told directly by the local
-runtime and by negative tuples in buckets, the next the other way round. At night all run every way.
+Restarts after every row take longest. There the cases take turns in the usual run: one is told by negative tuples in
+one partition and directly in several, the next the other way round, and in buckets too. At night all run every way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-IN_TURN = (("local_restarted", "negative_buckets_restarted"), ("negative_restarted", "buckets_restarted"))
+IN_TURN = (
+    ("local_restarted", "buckets_restarted", "negative_partitions_restarted"),
+    ("negative_restarted", "partitions_restarted"),
+)
 RUNS = [
     (case, runtime)
     for number, case in enumerate(CASES)

@@ -1,4 +1,4 @@
-"""Every case of an aggregate over a join by every tactic that can run it, restarted after every row and in buckets."""
+"""Every case of an aggregate over a join by every tactic that runs it, restarted after every row and in partitions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     if found is None:
         return  # what says no is looked at in tests/planner
     statement, catalogue = found
-    for runtime in ("local_restarted", "buckets"):
+    for runtime in ("local_restarted", "partitions"):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
         told = disagreement(case, statement.query.schema, answer)
         assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"

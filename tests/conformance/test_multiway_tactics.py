@@ -1,4 +1,4 @@
-"""Every case of a join, of two inputs or more, by every tactic for many, restarted after every row and in buckets."""
+"""Every case of a join, of two inputs or more, by each tactic for many, restarted after every row and in partitions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_tactic_runs_the_cases_of_many_inputs() -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = bound(case, tactic)
-    for runtime in ("local_restarted", "buckets"):
+    for runtime in ("local_restarted", "partitions"):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
         told = disagreement(case, statement.query.schema, answer)
         assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"

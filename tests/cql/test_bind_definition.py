@@ -50,6 +50,17 @@ def test_a_stream_with_all_its_options() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["STREAM", "TABLE"])
+def test_a_heartbeat_and_how_far_ahead_rows_may_be_are_declared(kind: str) -> None:
+    definition = created(
+        f"""CREATE {kind} x (id BIGINT, ts TIMESTAMP, {"PRIMARY KEY (id), " * (kind == "TABLE")}WATERMARK FOR ts AS ts)
+           WITH (connector = 'memory', heartbeat = '5 SECONDS', ahead = '1 DAY')"""
+    )
+    assert isinstance(definition, StreamDefinition | TableDefinition)
+    assert (definition.heartbeat, definition.ahead, definition.idle) == (5 * SECOND, 86_400 * SECOND, None)
+    assert definition.properties == {"connector": "memory"}
+
+
 def test_a_watermark_without_a_bound() -> None:
     definition = created("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR TS AS ts)")
     assert isinstance(definition, StreamDefinition)
@@ -183,6 +194,15 @@ def test_views_are_streams_or_relations() -> None:
         ("CREATE STREAM q (a INT, PRIMARY KEY (a))", "no primary key", "CREATE TABLE", "PRIMARY KEY (a)"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, late = 'keep')", "'late' cannot be", "'side'", "'keep'"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, idle = 'long')", "'idle' cannot be", "30 SECONDS", "'long'"),
+        (
+            "CREATE STREAM q (a INT) WITH (time = arrival, heartbeat = 'often')",
+            "'heartbeat' cannot be", "1 SECOND", "'often'",
+        ),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, ahead = '0 DAYS')", "'ahead' cannot be", "1 DAY", "'0 DAYS'"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, heartbeat = '1 S')", "no heartbeat", "leave heartbeat", "q"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, ahead = '1 DAY')", "has no ahead", "leave ahead", "q"),
+        ("CREATE TABLE q (a INT) WITH (heartbeat = '1 S')", "never changes", "leave heartbeat out", "q"),
+        ("CREATE TABLE q (a INT) WITH (ahead = '1 S')", "never changes", "leave ahead out", "q"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 'many')", "'rate' cannot be", "rate = 20", "'many'"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 0)", "'rate' cannot be", "rate = 20", "0"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, rate = 'nan')", "'rate' cannot be", "rate = 20", "'nan'"),

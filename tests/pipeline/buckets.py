@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.pipeline.queries import rows_of
@@ -55,9 +56,9 @@ class Spread:
         self.layout = layout
         self.cluster = Cluster(layout)
 
-    def batch(self, *tasks: list[Push], now: float | None = None) -> list[Row]:
+    def batch(self, *tasks: list[Push], now: float | None = None, at_end: Sequence[str] | None = None) -> list[Row]:
         """What comes out; times as seconds."""
-        told = self.cluster.batch(tasks, None if now is None else round(now * SECOND))
+        told = self.cluster.batch(tasks, None if now is None else round(now * SECOND), at_end)
         return rows_of(merged(told, self.layout.emit_name, self.layout.output_schema))
 
     def push(self, name: str, *given: Row, now: float | None = None) -> list[Row]:

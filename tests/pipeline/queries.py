@@ -50,6 +50,14 @@ class Running:
         output, self.refused = self.pipeline.advance()
         return [] if output is None else rows_of(output.rows)
 
+    def fall_idle(self, name: str) -> bool:
+        """It has been silent for the time that it declares, and the others have not."""
+        doors = self.pipeline.doors
+        idle = doors.inputs[name].definition.idle
+        assert idle is not None
+        doors.hear(name, 0, came=True)
+        return doors.leave_idle_behind(idle, [name])
+
     def end(self, *names: str) -> list[tuple[Any, ...]]:
         for name in names:
             self.pipeline.end(name)

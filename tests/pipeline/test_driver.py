@@ -57,7 +57,7 @@ def test_a_silent_stream_is_left_behind_once_and_its_old_rows_are_late_because_o
     running = Running(BOTH)
     running.push("s", (1, 1))
     running.push("t", (1, 1), (20, 1))
-    assert running.pipeline.fall_idle("s") and not running.pipeline.fall_idle("s")
+    assert running.fall_idle("s") and not running.fall_idle("s")
     assert running.pipeline.progress == 18 * SECOND
     assert running.advance() == [("+", 1.0, 1), ("-", 6.0, 1)]
     if restarted:
@@ -75,13 +75,12 @@ def test_a_silent_stream_is_left_behind_once_and_its_old_rows_are_late_because_o
 def test_silence_does_not_lead_anywhere_by_itself() -> None:
     alone = Running("SELECT k FROM s [ROWS 1]")
     alone.push("s", (5, 1))
-    assert not alone.pipeline.fall_idle("s")
+    assert not alone.fall_idle("s")
     both = Running(BOTH)
     both.push("s", (5, 1))
-    assert not both.pipeline.fall_idle("s"), "the other is behind"
+    assert not both.fall_idle("s"), "the other is behind"
     both.pipeline.end("t")
-    assert not both.pipeline.fall_idle("s"), "an ended input is no progress to be raised to"
-    assert both.pipeline.fall_idle("t") is False
+    assert not both.fall_idle("s"), "an ended input is no progress to be raised to"
 
 
 # --- arrival ---------------------------------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ def test_the_ledger_adds_up_at_every_moment(moves: Any) -> None:
         pushed[name] += len(rows)
         refused[name] += 0 if given_back is None else len(given_back.reasons)
         if then == 0:
-            running.pipeline.fall_idle(name)
+            running.fall_idle("s")
         if then < 4:
             running.advance()
             refused["r"] += len(running.refused["r"].reasons) if "r" in running.refused else 0

@@ -12,7 +12,8 @@ from transom.core.delta import NO_HOLDER, Delta, Ends, StreamDelta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.pipeline.cargo import CargoPart
-from transom.pipeline.feed import FeedState, received, received_stream, sent
+from transom.pipeline.exchange import FeedState, relation_of, stream_of
+from transom.pipeline.feed import sent, unpacked
 from transom.pipeline.layout import Port
 from transom.state.holders import HolderPool
 
@@ -53,7 +54,7 @@ class Receiver:
         for b in range(BUCKETS):
             step = Step(0, 100, 0, self.pools[b])
             mine = parts[b][::-1] if backwards else parts[b]
-            found = received(self.feeds[b], mine, SCHEMA, step, self.in_time_order)
+            found = relation_of(self.feeds[b], *unpacked(mine), SCHEMA, step, self.in_time_order)
             for holder, te in zip(*(array.tolist() for array in found.ends.arrays()), strict=True):
                 ended += [(k, te) for k in self.open[b].pop(holder)]
             keys = found.values.column(0).to_pylist()
@@ -120,7 +121,7 @@ def test_what_comes_from_many_is_in_time_order_where_the_reader_relies_on_it() -
     assert INTO_ONE.exchange.partitioning.kind == "single"
     one, other = delta([(1, 3, -1), (2, 9, -1)]), delta([(3, 1, -1), (4, 9, -1)])
     parts = [part for bucket, d in enumerate((one, other)) for _, part in sent(INTO_ONE, d, bucket, 1)]
-    found = received(FeedState(), parts, SCHEMA, Step(0, 100, 0, HolderPool()), in_time_order=True)
+    found = relation_of(FeedState(), *unpacked(parts), SCHEMA, Step(0, 100, 0, HolderPool()), in_time_order=True)
     assert found.ta.tolist() == [1, 3, 9, 9] and found.te.tolist() == [6, 8, 14, 14]
     assert found.values.column(0).to_pylist() == [3, 1, 2, 4]
 
@@ -136,9 +137,9 @@ def test_rows_of_a_stream_are_in_time_order_and_those_of_one_instant_by_value() 
     for bucket, given in enumerate([stream((1, 3), (9, 3), (5, 8)), stream(), stream((4, 3), (0, 9))]):
         parts += [part for _, part in sent(port, given, bucket, 1)]
     for order in (parts, parts[::-1]):
-        found = received_stream(order, SCHEMA, 100)
+        found = stream_of(unpacked(order)[0], SCHEMA, 100)
         assert (found.values.column(0).to_pylist(), found.t.tolist()) == ([1, 4, 9, 5, 0], [3, 3, 3, 8, 9])
-    assert len(received_stream([], SCHEMA, 100)) == 0
+    assert len(stream_of([], SCHEMA, 100)) == 0
 
 
 def test_rows_that_may_be_anywhere_stay_where_they_are() -> None:

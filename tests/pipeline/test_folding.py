@@ -36,7 +36,7 @@ def test_the_answer_is_the_same(text: str, emit: str, monkeypatch: pytest.Monkey
     options = "SET multiway = 'mjoin';"
     folded = Running(text, emit, options)
     with monkeypatch.context() as patch:
-        patch.setattr(part, "fold_projections", lambda operators, kernels: None)
+        patch.setattr(part, "fold_projections", lambda operators, kernels, given: None)
         plain = Running(text, emit, options)
     assert (kernels(folded)["Project"] == ()) == ("+ 1" not in text)
     assert isinstance(kernels(plain)["Project"][0], ProjectKernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,12 +12,16 @@ from tests.run_locally import batch_of
 from transom.core.errors import CheckpointError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
+from transom.pipeline.part import Part
+from transom.plan.algebra import Aggregate, Node
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
-from transom.planner.plan import plan
+from transom.plan.sharing import Narrow
+from transom.planner.operator import Operator
+from transom.planner.plan import Planner, plan
 from transom.planner.sharing_shape import Sharable, sharable
 
 DECLARATIONS = """
@@ -142,3 +147,37 @@ def test_columns_that_a_query_only_picks_are_picked_where_it_narrows_the_join() 
     first, second = (rows.column("h").to_pylist() for rows in answers(group))
     assert first == second and len(first) > 20
     assert group.branches[0].state.part.counters[1].rows_out == group.branches[0].state.part.counters[0].rows_out > 0
+
+
+def test_who_comes_or_goes_leaves_the_plans_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = [by_time(5 + i, ", s.g" * (i % 2)) for i in range(50)]
+    queries += [f"SELECT s.k, COUNT(*) AS n FROM s [RANGE {i} SECONDS], t WHERE s.k = t.k GROUP BY s.k" for i in (3, 4)]
+    group = GroupPipeline([member(str(i), query) for i, query in enumerate(queries[:-1])], CATALOGUE)
+    feed(group.trunk, 0, 20)
+    group.advance()
+    others = list(group.branches)
+    planned: list[type] = []
+    parts: list[Part] = []
+    plan_of, make = Planner.plan, Part.__init__
+
+    def plan_noted(self: Planner, node: Node) -> Operator:
+        planned.append(type(node))
+        return plan_of(self, node)
+
+    def make_noted(self: Part, *given: Any, **more: Any) -> None:
+        parts.append(self)
+        make(self, *given, **more)
+
+    monkeypatch.setattr(Planner, "plan", plan_noted)
+    monkeypatch.setattr(Part, "__init__", make_noted)
+    newcomer = group.add(member("newcomer", queries[-1]))
+    assert planned.count(Narrow) == 1 and planned.count(Aggregate) == 1
+    assert parts == [newcomer.part, group.trunk.part]
+    planned.clear()
+    parts.clear()
+    group.remove("7")
+    assert Narrow not in planned and parts == [group.trunk.part]
+    staying = [branch for branch in others if branch.member.name != "7"]
+    assert all(one is other for one, other in zip(group.branches, [*staying, newcomer], strict=True))
+    feed(group.trunk, 20, 30)
+    assert len(answers(group)) == len(staying) + 1

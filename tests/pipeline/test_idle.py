@@ -13,7 +13,7 @@ def test_a_silent_stream_waits_for_the_slowest_of_the_others() -> None:
     running.push("s", (1, 1))
     running.push("t", (10, 1))
     running.push("f", (8, 1), (20, 2))
-    assert running.pipeline.fall_idle("s")
+    assert running.fall_idle("s")
     assert running.pipeline.watermark("s") == running.pipeline.progress == 8 * SECOND  # t allows for 2 seconds
     assert running.push("s", (9, 1)) is None, "in time, though f is far ahead"
     running.push("t", (30, 2))

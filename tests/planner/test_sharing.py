@@ -10,7 +10,7 @@ from transom.plan.algebra import Window
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
 from transom.planner.operator import Operator
-from transom.planner.sharing import length_of, share
+from transom.planner.sharing import consumer, length_of, shared_join
 from transom.planner.sharing_shape import Sharable, sharable
 
 DECLARATIONS = """
@@ -89,12 +89,12 @@ def shared(*queries: str) -> Operator:
     found = [asked(query) for query in queries]
     asking = [one for one in found if isinstance(one, Sharable)]
     assert len(asking) == len(found)
-    plan = share(asking, catalogue, [None] * len(asking))
-    assert all(plan.trunk in root.walk() for root in plan.roots)
-    for root, one in zip(plan.roots, asking, strict=True):
-        (narrow,) = [operator.node for operator in root.walk() if isinstance(operator.node, Narrow)]
-        assert narrow.windows == one.windows
-    return plan.trunk
+    trunk = shared_join(asking, catalogue)
+    for one in asking:
+        operators = list(consumer(one, catalogue, trunk).walk())
+        (narrow,) = [operator.node for operator in operators if isinstance(operator.node, Narrow)]
+        assert narrow.windows == one.windows and trunk in operators
+    return trunk
 
 
 def test_the_join_keeps_the_widest_windows_and_the_columns_that_are_read() -> None:

@@ -42,9 +42,9 @@ NEGATIVE: tuple[Bug, ...] = (
     ),
     Bug(
         "signed_rows_split_wrongly_over_buckets",
-        "pipeline/feed.py",
-        "for departed in [int(np.searchsorted(positions, delta.departed))]",
-        "for departed in [min(len(positions), delta.departed)]",
+        "pipeline/exchange.py",
+        "return int(np.searchsorted(positions, delta.departed)) if",
+        "return min(len(positions), delta.departed) if",
         "the same, behind an exchange",
     ),
     Bug(

@@ -35,4 +35,25 @@ SPARK: Final = (
         'if f"{folder}/" in line]',
         "whoever is short of file handles is told to start with an empty checkpoint folder",
     ),
+    Bug(
+        "a_backlog_taken_for_silence",
+        "runtimes/spark/cargo_source.py",
+        "        if reach.ended:\n            batch.at_end.append(name)",
+        "        batch.at_end.append(name)",
+        "heartbeats speak while there is a backlog, and the rows of it are late",
+    ),
+    Bug(
+        "silent_who_has_not_been_listened_to",
+        "pipeline/bucket.py",
+        "self.doors.leave_idle_behind(now, at_end)",
+        "self.doors.leave_idle_behind(now)",
+        "a stream with rows that are still to be read falls idle, and they are late",
+    ),
+    Bug(
+        "who_is_ahead_is_read_on",
+        "program/alignment.py",
+        "if time is None or time <= self.watermark:\n            return 0",
+        "if time is None or time <= self.watermark:\n            return most",
+        "slow streams run ahead of the others on Spark, and their rows fill its state",
+    ),
 )

@@ -76,8 +76,8 @@ PROGRESS: Final = (
     Bug(
         "late_row_used",
         "pipeline/admission.py",
-        "codes[timed[late]] = LATE",
-        "codes[timed[late]] = FIT",
+        "codes[late if timed is None else timed[late]] = LATE",
+        "codes[late if timed is None else timed[late]] = FIT",
         "what was final is revised",
     ),
     Bug(
@@ -104,8 +104,8 @@ PROGRESS: Final = (
     Bug(
         "equal_times_turned_across_batches",
         "pipeline/admission.py",
-        'order = np.argsort(t, kind="stable")\n            t, values',
-        'order = np.argsort(-t, kind="stable")[::-1]\n            t, values',
+        'order = np.argsort(t, kind="stable")\n            values = pa',
+        'order = np.argsort(-t, kind="stable")[::-1]\n            values = pa',
         "rows of one instant from several batches lose their arrival order",
     ),
     Bug(
@@ -167,9 +167,23 @@ PROGRESS: Final = (
     Bug(
         "silent_stream_runs_ahead",
         "pipeline/doors.py",
-        "reached = min(map(self.watermark, lively or others), default=BEGINNING)",
-        "reached = max(map(self.watermark, lively or others), default=BEGINNING)",
+        "return min((marks[name] for name in goes_on), default=BEGINNING)",
+        "return max((marks[name] for name in goes_on), default=BEGINNING)",
         "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
+    ),
+    Bug(
+        "heartbeat_speaks_over_a_backlog",
+        "pipeline/doors.py",
+        "if self.source_of[name] in at_end:",
+        "if at_end is not None:",
+        "rows that came while nobody ran are late",
+    ),
+    Bug(
+        "silence_brings_nothing",
+        "pipeline/agenda.py",
+        "return min(self._due, default=FOREVER)",
+        "return FOREVER",
+        "what expires while nothing comes is not told before a row comes",
     ),
     Bug(
         "idle_row_called_late",

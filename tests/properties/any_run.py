@@ -1,4 +1,4 @@
-"""An example on the engine: any cut into batches and any restarts, here or in buckets."""
+"""An example on the engine: any cut into batches and any restarts, here in one or several partitions, or in buckets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from transom.runtimes.reference.history import History
 def locally(example: Example, random: Random) -> History:
     pushes = cut(random, example.rows)
     restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+    partitions, threads = random.choice([(1, False), (3, False), (3, True)])
 
     def punctual(pipeline: Pipeline, answer: Answer) -> None:
         example.check_so_far(pipeline.state.doors.upto, answer.history)
 
     return run_locally(
         example.query, example.catalogue, example.rows, pushes, emit=example.emit,
-        restart=restarts.__contains__, watch=punctual,
+        partitions=partitions, threads=threads, restart=restarts.__contains__, watch=punctual,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from tests.properties.streams import inputs
 from tests.run_locally import Answer, Push, Rows, batch_of
 from transom.core.time import FOREVER, UNBOUNDED, from_datetime
 from transom.cql.statements import parse_statements
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition

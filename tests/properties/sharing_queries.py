@@ -22,7 +22,7 @@ class SharedJoins(Generator):
 
     def statement(self) -> str:
         kinds = (self.joined_columns, self.joined_columns, self.group, self.aggregate, self.distinct, self.select)
-        text = self.pick(kinds)(0).text
+        text = self.by_key() if self.equal and self.chance(20) else self.pick(kinds)(0).text
         if self.chance(30):
             operator = self.pick(("ISTREAM", "DSTREAM", "RSTREAM"))
             self.noted.operators.add(operator.lower())
@@ -37,7 +37,16 @@ class SharedJoins(Generator):
             return Source(f"ISTREAM({inner.text}) {window}", inner.columns)
         return Source(f"({inner.text})", inner.columns)
 
-    def joined_columns(self, depth: int) -> Source:
+    def by_key(self) -> str:
+        """Grouped by one of the keys: rows of a group are in one bucket if it is the only key, and else in many."""
+        inner = self.joined_columns(0, key=self.pick(self.equal))
+        grouped = self.pick(
+            ("SELECT j.key, COUNT(*) AS n FROM ({}) AS j GROUP BY j.key", "SELECT DISTINCT j.key FROM ({}) AS j")
+        )
+        self.noted.operators.add("group by" if "GROUP" in grouped else "distinct")
+        return grouped.format(inner.text)
+
+    def joined_columns(self, depth: int, key: str | None = None) -> Source:
         columns = tuple(Column(*column) for column in STREAM_COLUMNS)
         sides = [(stream, self.alias()) for stream in self.streams]
         (_, left), (_, right) = sides
@@ -58,6 +67,8 @@ class SharedJoins(Generator):
         if self.equal and self.chance(25):
             conditions.append(f"{left}.x {self.pick(('<', '<>', '>='))} {right}.x")
         items, out = self.items(everything)
+        if key is not None:
+            items = f"{_of(left, key)} AS key"
         return Source(f"SELECT {items} FROM {', '.join(parts)} WHERE {' AND '.join(conditions)}", out)
 
     def shared_window(self) -> str:
@@ -77,5 +88,9 @@ class SharedJoins(Generator):
 
 
 def _equality(key: str, left: str, right: str, turned: bool) -> str:
-    sides = [key.replace("(k", f"({alias}.k") if "(" in key else f"{alias}.{key}" for alias in (left, right)]
+    sides = [_of(alias, key) for alias in (left, right)]
     return " = ".join(reversed(sides) if turned else sides)
+
+
+def _of(alias: str, key: str) -> str:
+    return key.replace("(k", f"({alias}.k") if "(" in key else f"{alias}.{key}"

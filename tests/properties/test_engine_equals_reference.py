@@ -19,24 +19,28 @@ from tests.run_locally import Answer, run_locally
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History
 
-EXAMPLES = 250 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 45
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+EXAMPLES = {1: 200 if NIGHTLY else 35, 3: 150 if NIGHTLY else 18}
+"""By the number of partitions."""
 
 
+@pytest.mark.parametrize("partitions", EXAMPLES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_local_engine_equals_the_reference(family: str) -> None:
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_the_local_engine_equals_the_reference(family: str, partitions: int) -> None:
+    @settings(max_examples=EXAMPLES[partitions], suppress_health_check=list(HealthCheck), phases=[Phase.generate])
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
-        check_example(family, seed)
+        check_example(family, seed, partitions)
 
     check()
 
 
-def check_example(family: str, seed: int) -> None:
+def check_example(family: str, seed: int, partitions: int = 1) -> None:
     random = Random(f"{family} {seed}")
     example = example_of(random, family)
     pushes = cut(random, example.rows)
     restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+    threads = random.random() < 0.5
 
     def punctual(pipeline: Pipeline, answer: Answer) -> None:
         example.check_so_far(pipeline.state.doors.upto, answer.history)
@@ -48,6 +52,8 @@ def check_example(family: str, seed: int) -> None:
             example.rows,
             pushes,
             emit=example.emit,
+            partitions=partitions,
+            threads=threads,
             restart=restarts.__contains__,
             watch=punctual,
         )

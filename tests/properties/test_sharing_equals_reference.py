@@ -26,15 +26,13 @@ from tests.run_locally import Answer, Push, Rows, batch_of
 from transom.core.time import FOREVER, from_datetime
 from transom.cql.statements import parse_statements
 from transom.pipeline import keeper
-from transom.pipeline.answer import output_schema
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Consumer, Member
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.layout import Layout
-from transom.pipeline.outlet import divided
+from transom.pipeline.merge import merged
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
-from transom.planner.outlets import together
-from transom.planner.sharing import Sides, share
+from transom.planner.sharing import Sides, shared_join
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
@@ -147,12 +145,12 @@ def within(some: Sides, sides: Sides) -> bool:
     return all(one <= other for one, other in zip(some, sides, strict=True))
 
 
-def layout_of(trial: Trial, sides: Sides, buckets: int) -> Layout:
-    """The queries that are there as one plan with an answer each."""
-    asked = [one.member.asked for one in trial.here]
-    shared = share(asked, trial.catalogue, [one.begin for one in trial.here], sides)
-    names, emits = ([getattr(one.member, what) for one in trial.here] for what in ("name", "emit"))
-    return Layout(together(shared.roots, names, emits), trial.catalogue, "changes", buckets, open=True)
+def layout_of(trial: Trial, sides: Sides, buckets: int, known: Sequence[Consumer] = ()) -> Layout:
+    """The queries that are there on one join; those that were there before are planned as they were."""
+    planned = {one.member.name: one for one in known}
+    consumers = [planned.get(one.member.name, Consumer(one.member, trial.catalogue, one.begin)) for one in trial.here]
+    trunk = shared_join([one.member.asked for one in trial.here], trial.catalogue, sides)
+    return Layout(trunk, trial.catalogue, "changes", buckets, open=True, consumers=tuple(consumers))
 
 
 def in_buckets(trial: Trial, random: Random) -> Counter[str]:
@@ -161,16 +159,15 @@ def in_buckets(trial: Trial, random: Random) -> Counter[str]:
     trial.start(random.randint(1, len(trial.waiting) // 2))
     sides = counted(random.choice([trial.here, [*trial.here, *trial.waiting]]))  # as one that has left may have wanted
     trial.waiting = [one for one in trial.waiting if within(counted([one]), sides)]
-    buckets = random.choice([1, 2, 5])
+    buckets = random.choice([1, 2, 3, 5])
     batches = cut_into_tasks(random, cut(random, trial.rows))
     batches += [[[Push(name, [], end=True)]] for name in trial.rows]
     cluster = Cluster(layout_of(trial, sides, buckets), Random(random.random()))
     for batch in batches:
-        outlets = cluster.layout.root.inputs
-        told_as = [outlet.tactic.name for outlet in outlets]
-        schemas = [output_schema(outlet.tactic.name, outlet.inputs[0].schema) for outlet in outlets]
-        for asked, rows in zip(trial.here, divided(cluster.batch(batch), told_as, schemas), strict=True):
-            asked.answer.add(rows)
+        told = cluster.answers(batch)
+        assert told.keys() <= {asked.member.name for asked in trial.here}
+        for asked, consumer in zip(trial.here, cluster.layout.consumers, strict=True):
+            asked.answer.add(merged(told.get(asked.member.name, []), consumer.emit_name, consumer.output_schema))
         comes, goes = random.random() < 0.3 and trial.waiting, random.random() < 0.15 and len(trial.here) > 1
         if (comes or goes) and cluster.upto != FOREVER:
             if goes:
@@ -181,7 +178,7 @@ def in_buckets(trial: Trial, random: Random) -> Counter[str]:
                 trial.here.append(trial.waiting.pop())
                 trial.here[-1].begin = cluster.upto
             random.shuffle(trial.here)
-            cluster = cluster.changed(layout_of(trial, sides, buckets))
+            cluster = cluster.changed(layout_of(trial, sides, buckets, cluster.layout.consumers))
             seen["came"] += bool(comes)
             seen["went"] += bool(goes)
         if random.random() < 0.15:

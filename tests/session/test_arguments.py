@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +31,11 @@ def test_a_query_is_a_text(call: Callable[..., Any], nothing: object) -> None:
         lambda session: session.stream("s", ROWS, time=3),
         lambda session: session.stream("s", ROWS, time="t", bound=3),
         lambda session: session.stream("s", ROWS, time="t", bound=None),
+        lambda session: session.stream("s", ROWS, time="t", idle="soon"),
+        lambda session: session.stream("s", ROWS, time="t", heartbeat=timedelta(0)),
+        lambda session: session.stream("s", ROWS, time="t", ahead=3),
+        lambda session: session.stream("s", ROWS, heartbeat="1 second"),
+        lambda session: session.stream("s", ROWS, ahead="1 day"),
         lambda session: session.append(None, ROWS),
         lambda session: session.start("SELECT a FROM known", checkpoint=3),
         lambda session: session.add("SELECT a FROM known", name=3),

@@ -29,6 +29,8 @@ CHANGES = {
     "late": ("late = 'drop'", "late = 'side'", "with late 'drop' for stream 'trades', and it is 'side' now"),
     "idle": ("idle = '1 HOUR'", "idle = '2 HOURS'", "with idle 1 HOUR for stream 'trades', and it is 2 HOUR now"),
     "no idle": (", idle = '1 HOUR'", "", "with idle 1 HOUR for stream 'trades', and it has none now"),
+    "heartbeat": (", idle", ", heartbeat = '1 S', idle", "with no heartbeat for stream 'trades', and it is 1 SEC"),
+    "ahead": (", idle", ", ahead = '1 DAY', idle", "with no ahead for stream 'trades', and it is 1 DAY"),
     "columns": ("k INTEGER, WATERMARK", "k BIGINT, WATERMARK", "with columns ts TIMESTAMP, k INTEGER for stream"),
     "source": ("{folder}/in'", "{folder}/other'", "with path '{folder}/in' for stream 'trades', and it is '{folder}"),
     "format": ("format = 'csv'", "format = 'jsonl'", "with format 'csv' for stream 'trades', and it is 'jsonl' now"),

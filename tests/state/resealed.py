@@ -23,6 +23,7 @@ from transom.core.errors import CheckpointError
 from transom.cql.statements import parse_statements
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.plan.options import partitions_of
 from transom.planner.plan import plan
 from transom.state import codec
 
@@ -60,6 +61,7 @@ PLANS: dict[str, str] = {
     " UNION ALL SELECT k FROM b [PARTITION BY s ROWS 2 RANGE 9 SECONDS]"
     " UNION ALL SELECT k FROM c [ROWS 6 SLIDE 2]",
     "distinct": "SELECT DISTINCT k, s FROM a [ROWS 9]",
+    "open rows in partitions": "SET partitions = 3; SELECT k, COUNT(*) AS n FROM a [ROWS 9] GROUP BY k",
     "except": "SELECT k FROM a [RANGE 9 SECONDS] EXCEPT ALL SELECT k FROM b [ROWS 5]",
     "istream": "ISTREAM(SELECT s FROM a [RANGE 6 SECONDS] INTERSECT SELECT s FROM b [RANGE 9 SECONDS])",
     "rstream": "RSTREAM(SELECT s, k FROM a [RANGE 6 SECONDS SLIDE 2 SECONDS])",
@@ -98,7 +100,7 @@ class Trial:
         self.emit = emit
 
     def pipeline(self) -> Pipeline:
-        return Pipeline(self.operator, self.catalogue, self.emit)
+        return Pipeline(self.operator, self.catalogue, self.emit, partitions=partitions_of(self.catalogue))
 
     def feed(self, pipeline: Pipeline, first: int, rounds: int, *, end: bool) -> None:
         drawn = random.Random(first)

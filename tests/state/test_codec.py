@@ -24,11 +24,13 @@ from transom.cql.statements import parse_statements
 from transom.kernels.lifetimes import Run
 from transom.kernels.row_store import FixedColumn
 from transom.kernels.slide_join.memory import SlideWork
-from transom.pipeline.branch import BranchState, Member
+from transom.pipeline.branch import BranchState
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GROUP_CLASSES, GroupPipeline
 from transom.pipeline.registry import STATE_CLASSES
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
+from transom.plan.options import partitions_of
 from transom.planner.plan import plan
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.state import codec
@@ -55,6 +57,7 @@ QUERIES = {
     f"SET multiway = 'parallel_mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
     f"SET multiway = 'parallel_tree'; SELECT a.k {PAIRS} AND a.v = b.v": "changes",
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
+    "SET partitions = 2; SELECT k, COUNT(*) FROM s [ROWS 3] GROUP BY k": "changes",
 }
 
 
@@ -63,7 +66,7 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
     catalogue = Catalogue()
     statement = parse_statements(DECLARATIONS + text, catalogue)[-1]
     assert isinstance(statement, QueryStatement)
-    pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit)
+    pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit, partitions=partitions_of(catalogue))
     random = Random(7)
     for second in range(upto):
         at = to_datetime(0) + timedelta(seconds=second)

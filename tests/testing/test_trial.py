@@ -141,6 +141,41 @@ def test_rows_can_be_stamped_by_the_clock() -> None:
         Trial(query, {"s": "10:00:07 1 \n 10:00:06 1"})
 
 
+def test_time_goes_on_with_the_clock_while_nothing_arrives() -> None:
+    trial = Trial("""
+    CREATE STREAM beats (host VARCHAR) WITH (connector = 'memory', time = 'arrival');
+    DSTREAM(SELECT DISTINCT host FROM beats [RANGE 5 SECONDS]);
+    """)
+    trial.send("beats", "10:00:00 a \n 10:00:03 b")
+    trial.advance("2 seconds")
+    trial.answer().expect("")
+    trial.advance("1 second")
+    trial.answer().expect("10:00:05 a")
+    trial.restart()
+    trial.advance("1 hour")
+    trial.answer().expect("10:00:05 a \n 10:00:08 b")
+
+
+def test_a_heartbeat_takes_time_on_and_rows_too_far_ahead_of_the_clock_do_not() -> None:
+    trial = Trial("""
+    CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+    WITH (connector = 'memory', heartbeat = '1 SECOND', ahead = '1 DAY', late = 'side');
+    DSTREAM(SELECT a FROM s [RANGE 5 SECONDS]);
+    """)
+    trial.send("s", "00:00:01 1")
+    trial.advance("8 seconds")
+    trial.answer().expect("")
+    trial.advance("1 second")
+    trial.answer().expect("00:00:06 1")
+    trial.send("s", "00:00:06 2")
+    trial.send("s", "1970-01-02T00:00:10 3")
+    assert trial.progress() == "00:00:07"
+    assert [told.partition("(")[2] for told in trial.answer().refused] == [
+        "late: came after the watermark)",
+        "the timestamp is further ahead of the clock than is allowed)",
+    ]
+
+
 ROOMS = (
     READINGS
     + """

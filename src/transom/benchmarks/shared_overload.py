@@ -22,7 +22,7 @@ from transom.benchmarks.chart import Panel
 from transom.benchmarks.process_meter import resident_bytes
 from transom.core.time import FOREVER
 from transom.cql.statements import parse_statements
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import Catalogue, QueryStatement

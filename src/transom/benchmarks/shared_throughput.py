@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.cql.statements import parse_statements
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows

@@ -7,7 +7,7 @@ from typing import Final
 BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
     "join": (
         "transom.benchmarks.join",
-        "rows a second through the window join of two streams, by the size of the window",
+        "rows a second through the window join of two streams, by the size of the window, or by --partitions N",
     ),
     "joinagg": (
         "transom.benchmarks.joinagg",

@@ -99,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
         "--part", type=_part, choices=(1, 2, 3, "a", "b", "c"), nargs="+", help="multiway, shared: these alone"
     )
     bench.add_argument("--read", metavar="FILE", nargs="+", help="multiway: show what --json wrote to these files")
+    bench.add_argument(
+        "--partitions", metavar="N", type=_count, nargs="+", help="join: one partition beside so many, in large batches"
+    )
     bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")
     bench.add_argument("--events", metavar="N", type=_count, help="nexmark: so many events (default 5,000,000)")
     bench.add_argument("--runs", metavar="N", type=_count, help="nexmark: so many runs of each query (default 3)")

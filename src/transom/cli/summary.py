@@ -18,6 +18,7 @@ def summary(statuses: Iterable[Status]) -> str:
         for one in status.inputs:
             lines.append(f"  {one.name:{width}}  {ledger(one)}")
             lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in one.reasons.items()]
+            lines += [] if one.leap is None else [f"  {'':{width}}    {one.leap}"]
         lines += [f"  {line}" for one in status.operators if one.slides is not None for line in one.slides.lines()]
         if status.latency is not None:
             lines.append(f"  {status.latency}")

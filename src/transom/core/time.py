@@ -91,6 +91,11 @@ def floor_to_tick(instant: int, tick: int) -> int:
     return instant // tick * tick
 
 
+def next_tick(instant: int, tick: int) -> int:
+    """The first multiple of the tick after an instant."""
+    return floor_to_tick(instant, tick) + tick
+
+
 def to_datetime(instant: int) -> datetime:
     return (_EPOCH + timedelta(microseconds=instant)).replace(tzinfo=None)
 

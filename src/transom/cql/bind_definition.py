@@ -79,19 +79,32 @@ class _Columns:
 def bind_input(node: syntax.CreateInput, source: QueryText) -> StreamDefinition | TableDefinition:
     columns, settings = _columns(node, source), _settings(node, source)
     late = cast("Late | None", settings.one_of("late", "drop", "side", "fail"))
-    idle = settings.take("idle", _read_idle, "a duration such as idle = '30 SECONDS'")
+    by_clock = _ByClock(
+        settings.take("idle", _read_duration, "a duration such as idle = '30 SECONDS'"),
+        settings.take("heartbeat", _read_duration, "a duration such as heartbeat = '1 SECOND'"),
+        settings.take("ahead", _read_duration, "a duration such as ahead = '1 DAY'"),
+    )
     if node.args["kind"] == "STREAM":
-        return _stream(node, columns, settings, late or "drop", idle)
-    return _table(node, columns, settings, late, idle)
+        return _stream(node, columns, settings, late or "drop", by_clock)
+    return _table(node, columns, settings, late, by_clock)
 
 
-def _read_idle(text: str) -> int | None:
+@dataclass(frozen=True)
+class _ByClock:
+    """What an input has to do with the clock on the wall."""
+
+    idle: int | None
+    heartbeat: int | None
+    ahead: int | None
+
+
+def _read_duration(text: str) -> int | None:
     micros = parse_duration(text)
     return micros if micros and micros < 1 << 62 else None
 
 
 def _stream(
-    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late, idle: int | None
+    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late, by_clock: _ByClock
 ) -> StreamDefinition:
     source, name = settings.source, node.this.name
     if columns.key_node is not None:
@@ -110,13 +123,20 @@ def _stream(
         if ARRIVAL_TIME in [column.name.lower() for column in schema]:
             remedy = "call the column something else"
             raise source.error(f"'{ARRIVAL_TIME}' is the name of the time of arrival", node.this, remedy)
+        for said, what in ((by_clock.heartbeat, "heartbeat"), (by_clock.ahead, "ahead")):
+            if said is not None:
+                remedy = f"leave {what} out: its time is that of the clock"
+                raise source.error(f"a stream that is stamped on arrival has no {what}", node.this, remedy)
         schema = Schema((*schema.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
         time, invisible = TimeColumn(ARRIVAL_TIME, 0), invisible | {ARRIVAL_TIME}
     if time is None:
         remedy = "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, or WITH (time = 'arrival')"
         raise source.error(f"the stream '{name}' has no WATERMARK", node.this, remedy)
     rate = _rate(settings)
-    return StreamDefinition(name, schema, time, late, idle, arrival, invisible, settings.properties, rate)
+    return StreamDefinition(
+        name, schema, time, late, by_clock.idle, arrival, invisible, settings.properties, rate, by_clock.heartbeat,
+        by_clock.ahead,
+    )  # fmt: skip
 
 
 def _rate(settings: _Settings) -> float | None:
@@ -138,7 +158,7 @@ def _read_rate(text: str) -> float | None:
 
 
 def _table(
-    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late | None, idle: int | None
+    node: syntax.CreateInput, columns: _Columns, settings: _Settings, late: Late | None, by_clock: _ByClock
 ) -> TableDefinition:
     source, name = settings.source, node.this.name
     if "time" in settings.left:
@@ -147,7 +167,7 @@ def _table(
     change_node = settings.place_of("changes") if "changes" in settings.left else None
     changes = settings.take("changes", lambda text: text or None, "the name of the column with + and -")
     if columns.time is None:
-        for said, what in ((change_node, "changes"), (late, "late"), (idle, "idle")):
+        for said, what in ((change_node, "changes"), (late, "late"), *((v, k) for k, v in vars(by_clock).items())):
             if said is not None:
                 remedy = f"declare WATERMARK FOR a time column, or leave {what} out"
                 raise source.error(f"the table '{name}' has no WATERMARK, so it never changes", node.this, remedy)
@@ -167,8 +187,8 @@ def _table(
         raise source.error(f"nothing says how the rows of '{name}' change", node.this, remedy)
     change_name = change_column.name if change_column is not None else None
     return TableDefinition(
-        name, columns.schema, columns.time, change_name, columns.key, late or "drop", idle, columns.invisible,
-        settings.properties,
+        name, columns.schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
+        settings.properties, by_clock.heartbeat, by_clock.ahead,
     )  # fmt: skip
 
 

@@ -1,15 +1,18 @@
 """The door of a query: which rows of an input are admitted, which wait, and how far its watermark is.
 
-Going through the source in its order, the watermark is the greatest time so far minus the declared bound. A row below
-it is late; a row whose time is missing or out of range, or whose change makes no sense, is rejected; the others wait
-until progress passes them and are then released in time order. The ledger always adds up: rows in = used + late +
-rejected + waiting.
+Going through the source in its order, the watermark is the greatest time so far minus the declared bound; with a
+heartbeat it is also the clock minus the bound, while the source has been read to its end. A row below it is late; a row
+whose time is missing, out of range or too far ahead of the clock, or whose change makes no sense, is rejected; the
+others wait until progress passes them and are then released in time order. The ledger always adds up: rows in = used +
+late + rejected + waiting.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +22,8 @@ import pyarrow.compute as pc
 from transom.core.delta import Int64s, no_int64s
 from transom.core.errors import LateRowError
 from transom.core.schema import TIMESTAMP
-from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick, format_instant, next_tick
+from transom.pipeline.leap import Leap, find_leap, least_leap
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.state.checks import need
 
@@ -27,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 
 Codes = npt.NDArray[np.uint8]
 
-FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, LATE, IDLE = range(9)
+FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, AHEAD, LATE, IDLE = range(10)
 UNFIT = (BAD_CHANGE, MISSING_KEY)
 """Of a change whose time is known: if it is late, that is what is said of it."""
 REASONS = (
@@ -38,6 +42,7 @@ REASONS = (
     "the change is neither '+' nor '-'",
     "the primary key is missing",
     "a '-' without its row",
+    "the timestamp is further ahead of the clock than is allowed",
     "late: came after the watermark",
     "idle: came after the stream had been silent and time had gone on without it",
 )
@@ -73,7 +78,8 @@ class WaitingRows:
 class InputState:
     """What an input remembers. `greatest` is the greatest time seen; an idle input stands at `raised` at least.
 
-    `last_used` is the time of the last row that the query has taken, `first` the least time of an admitted one.
+    `beat` is what the clock said when its heartbeat last spoke. `last_used` is the time of the last row that the query
+    has taken, `first` the least time of an admitted one.
     """
 
     greatest: int | None = None
@@ -83,9 +89,11 @@ class InputState:
     waiting: list[WaitingRows] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     first: int | None = None
+    beat: int | None = None
+    leap: Leap | None = None
 
     def check(self) -> None:
-        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first)))
+        need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first, self.beat)))
 
     def see(self, greatest: int | None) -> None:
         if greatest is not None:
@@ -103,13 +111,25 @@ class InputState:
 class Looked:
     """Rows in source order, their instants and codes; `greatest` is the greatest instant, of refused rows as well.
 
-    A row is LATE here if it is so by the rows of the batch alone.
+    A row is LATE here if it is so by the rows of the batch alone, or by what is known of those before. `leap` is the
+    position of a row that leaps in time, and from where to where.
     """
 
     batch: pa.RecordBatch
     times: Int64s
     codes: Codes
     greatest: int | None
+    leap: tuple[int, int, int] | None = None
+
+    def leapt(self, known: Leap | None, codes: Codes) -> Leap | None:
+        """The leap that is to be named, with the rows of these codes that are late because of it."""
+        late = np.flatnonzero(codes >= LATE)
+        if self.leap is not None and (known is None or not known.late):
+            place, before, to = self.leap
+            known, late = Leap(before, to), late[late > place]
+        if known is not None and len(late):
+            known.leave_behind(self.times[late])
+        return known
 
 
 @dataclass(frozen=True)
@@ -134,6 +154,18 @@ class Input:
         assert self.definition.time is not None
         return -floor_to_tick(-self.definition.time.bound, self.tick)
 
+    @cached_property
+    def _least_leap(self) -> int:
+        return least_leap(self._bound)
+
+    def leap_to(self, state: InputState, began: int | None, within: Sequence[int] | None) -> None:
+        """Rows follow whose times begin here, with a leap `within` them: its two instants."""
+        leap = None if within is None else Leap(within[0], within[1])
+        if leap is None and began is not None and state.greatest is not None:
+            leap = Leap(state.greatest, began) if began - state.greatest > self._least_leap else None
+        if leap is not None and (state.leap is None or not state.leap.late):
+            state.leap = leap
+
     def watermark(self, state: InputState) -> int:
         """Instants below it are complete. Forever once the source has ended."""
         if state.ended:
@@ -143,19 +175,49 @@ class Input:
     def _mark(self, state: InputState) -> tuple[int, int]:
         """The watermark by what the input has brought, and where it stands if it was left behind."""
         own = BEGINNING if state.greatest is None else max(state.greatest - self._bound, BEGINNING)
+        if state.beat is not None:
+            own = max(own, state.beat - self._bound)
         return own, own if state.raised is None else max(own, state.raised)
 
-    def look(self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True) -> Looked:
-        """What can be said of rows in source order, knowing no more of what came before than its greatest instant."""
+    def beat(self, state: InputState, now: int) -> None:
+        """The source had nothing more when the clock said `now`: once in its period the heartbeat says so."""
+        period = self.definition.heartbeat
+        if period is not None and (state.beat is None or now // period > state.beat // period):
+            state.beat = floor_to_tick(now, self.tick)
+
+    def watermark_at(self, state: InputState, now: int) -> int:
+        """Where the watermark is at the latest if nothing comes until the clock says `now`."""
+        period, mark = self.definition.heartbeat, self.watermark(state)
+        return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
+
+    def passes_at(self, due: int) -> int | None:
+        """When its heartbeat takes the watermark past an instant."""
+        period = self.definition.heartbeat
+        return None if period is None else -(-(next_tick(due, self.tick) + self._bound) // period) * period
+
+    def look(
+        self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True, now: int | None = None
+    ) -> Looked:
+        """What can be said of rows in source order, knowing no more of what came before than its greatest instant.
+
+        `now` is what the clock said when they were read, for inputs that declare `ahead`.
+        """
         times, codes = self._times(batch)
-        timed = np.flatnonzero(codes == FIT)
-        t = times[timed]
+        if self.definition.ahead is not None and now is not None:
+            codes[(times > now + self.definition.ahead) & (codes == FIT)] = AHEAD
+        timed = np.flatnonzero(codes == FIT) if codes.any() else None
+        t = times if timed is None else times[timed]
         if ordered:
             late = self._late_among(t, BEGINNING if greatest is None else greatest)
-            codes[timed[late]] = LATE
-        greatest = int(t.max()) if len(t) else None
+            codes[late if timed is None else timed[late]] = LATE
         self._check_change(batch, codes)
-        return Looked(batch, times, codes, greatest)
+        if not len(t):
+            return Looked(batch, times, codes, None)
+        top, before, leap = int(t.max()), int(t[0]) if greatest is None else greatest, None
+        if top - before > self._least_leap:
+            places = np.arange(len(t)) if timed is None else timed
+            leap = find_leap(places, t, before, self._least_leap)
+        return Looked(batch, times, codes, top, leap)
 
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
@@ -187,22 +249,34 @@ class Input:
         state.ledger.late += late
         state.ledger.rejected += len(refused) - late
         state.see(looked.greatest)
+        if looked.leap is not None or (late and state.leap is not None):
+            state.leap = looked.leapt(state.leap, codes)
+        if not len(refused):
+            self._note_first(state, looked.batch, np.arange(len(codes)), looked.times)
+            self.wait(state, looked.batch, looked.times)
+            return None
         fit = np.flatnonzero(codes == FIT)
         t = looked.times[fit]
         self._note_first(state, looked.batch, fit, t)
-        self.wait(state, looked.batch if len(fit) == len(codes) else looked.batch.take(pa.array(fit)), t)
-        if not len(refused):
-            return None
+        self.wait(state, looked.batch.take(pa.array(fit)), t)
         return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
 
     def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `upto`, in time order."""
+        due = self.release_parts(state, upto)
+        if not due:
+            return None, no_int64s()
+        if len(due) == 1:
+            return due[0].values, due[0].t
+        return pa.concat_batches([part.values for part in due]), np.concatenate([part.t for part in due])
+
+    def release_parts(self, state: InputState, upto: int) -> list[WaitingRows]:
+        """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
         if len(state.waiting) == 1 and state.waiting[0].t[-1] < upto:  # in time order, all of them
-            (part,) = state.waiting
-            state.waiting = []
-            state.ledger.used += len(part.t)
-            return part.values, part.t
-        due: list[WaitingRows] = []
+            due, state.waiting = state.waiting, []
+            state.ledger.used += len(due[0].t)
+            return due
+        due = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
             count = int(np.searchsorted(part.t, upto))
@@ -211,15 +285,13 @@ class Input:
             if count < len(part.t):
                 rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
         state.waiting = rest
-        if not due:
-            return None, no_int64s()
-        t = np.concatenate([part.t for part in due])
-        values = pa.concat_batches([part.values for part in due]) if len(due) > 1 else due[0].values
-        if (t[1:] < t[:-1]).any():
+        state.ledger.used += sum(len(part.t) for part in due)
+        if any(b.t[0] < a.t[-1] for a, b in pairwise(due)):
+            t = np.concatenate([part.t for part in due])
             order = np.argsort(t, kind="stable")
-            t, values = t[order], values.take(pa.array(order))
-        state.ledger.used += len(t)
-        return values, t
+            values = pa.concat_batches([part.values for part in due])
+            due = [WaitingRows(values.take(pa.array(order)), t[order])]
+        return due
 
     def refuse_waiting(self, state: InputState) -> Refused | None:
         """Time has not begun and never will: what waits are changes that take away rows which never were."""
@@ -291,6 +363,8 @@ class Input:
     def _late_among(self, t: Int64s, greatest: int) -> Mask:
         """A row is late when its time is below the watermark just before it."""
         bound = self._bound
+        if len(t) and t[0] >= max(greatest, BEGINNING + bound) - bound and (t[1:] >= t[:-1]).all():
+            return np.zeros(len(t), dtype=np.bool_)  # in time order, as it is most often
         before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]])) if len(t) else t
         late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late

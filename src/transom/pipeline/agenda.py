@@ -100,6 +100,12 @@ class Agenda:
                 self._want(self._readers.get(port, ()))
         return self._nothing.copy()
 
+    def due(self, state: Any) -> int:
+        """The first instant at which somebody is due by time alone; before all instants where one cannot tell."""
+        if state is not self._state:
+            return _ALWAYS if self._ask else FOREVER
+        return min(self._due, default=FOREVER)
+
     @property
     def wanted(self) -> Iterator[int]:
         """The operators that have to run, children first; what one gives decides on those after it."""

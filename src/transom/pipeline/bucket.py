@@ -3,12 +3,15 @@
 Every bucket hears what all tasks saw of all inputs, so every bucket knows by itself how far time has come, and comes
 to the same result; a step takes all buckets of all fragments from the last progress to the new one. What it gives goes
 to the buckets of the next fragments, and from the last fragment to the sink.
+
+Where the pairs of a shared join are made, the queries that share it run beside it, each as far as it can without rows
+of other buckets, and with a memory of its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,35 +19,36 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import Delta, StreamDelta, no_int64s
 from transom.core.errors import SourceError
 from transom.core.time import BEGINNING
 from transom.kernels.columns import empty_batch
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
-from transom.kernels.table import StaticTable
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
 from transom.pipeline.agenda import Brought
+from transom.pipeline.branch import Branch, picked
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
 from transom.pipeline.cargo import CargoPart, Parcel, unpack
+from transom.pipeline.consumer import PAIRS, SIDES
 from transom.pipeline.doors import Doors, came_after_the_end
-from transom.pipeline.feed import FeedState, received, received_signed, received_stream
-from transom.pipeline.layout import Layout, Port
+from transom.pipeline.exchange import FeedState, fed, static_rows
+from transom.pipeline.feed import unpacked
+from transom.pipeline.layout import SHARED, Layout, Port
 from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing, status_parcel
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
 from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.spilling import store_of
-from transom.pipeline.stage import Stage
+from transom.pipeline.stage import Advanced, Stage
 from transom.pipeline.way import pass_way
-from transom.plan.algebra import Stream
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
 from transom.planner.operator import Operator
 from transom.state import codec
-from transom.state.checks import alike
+from transom.state.checks import alike, need
 
 _JUDGED = ("rows", "unwanted", "unfit")
 
@@ -66,11 +70,24 @@ class Bucket:
         store, places = store_of(layout.catalogue, home, referred=False), layout.buckets_of(fragment)
         operators = self.fragment.operators
         self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places)
-        self.numbers = {id(operator): i for i, operator in enumerate(layout.operators)}
-        answers = any(o is layout.root for o in operators) and not layout.ports_from(fragment)
+        self.consumer = consumer = layout.consumer_of(fragment)
+        self.query = SHARED if consumer is None else consumer.member.name
+        """Whose it is."""
+        known = layout.operators if consumer is None else consumer.operators
+        self.numbers = {id(operator): i for i, operator in enumerate(known)}
+        self._sends = layout.ports_from(fragment)
+        root, emit = (layout.root, layout.emit) if consumer is None else (consumer.root, consumer.member.emit)
+        answers = any(o is root for o in operators) and not self._sends
         answers = answers or any(p.exchange.place == ANSWER for p in self.ports.values())
-        output = OutputWriter.of(layout.root, layout.emit) if answers else None
-        self._stage = Stage(self.part, output, layout.root if answers and operators else None)
+        answers = answers and (consumer is not None or not layout.consumers)
+        output = OutputWriter.of(root, emit) if answers else None
+        self._stage = Stage(self.part, output, root if answers and operators else None)
+        joins = bool(layout.consumers) and any(o is layout.root for o in operators)
+        self.beside = {
+            each.member.name: Branch(each, each.beside) for each in layout.consumers if joins and each.beside
+        }
+        self._consumers = {each.member.name: each for each in layout.consumers}
+        self._columns = {each.member.name: each.columns_in(layout.root) for each in layout.consumers}
         self.source_of: dict[str, str] = {}
         inputs: dict[str, Input] = {}
         for source, definition in layout.sources.items():
@@ -93,15 +110,20 @@ class Bucket:
             name: [] for name, port in self.ports.items() if self._is_static(port)
         }
         output = self._stage.output
-        return BucketState(self.part.start(), doors, None if output is None else output.start(), feeds, static)
+        emit = None if output is None else output.start()
+        consumers = {key: branch.start() for key, branch in self.beside.items()}
+        return BucketState(self.part.start(), doors, emit, feeds, static, consumers)
 
     def restored(self, data: bytes, classes: Iterable[type]) -> BucketState:
         """A memory that was saved; CheckpointError where it cannot be one of this bucket."""
         with codec.restoring():
             found: BucketState = codec.decode(data, classes)
             alike(self.start(), found)
-            self.part.check(found.part)
+            self.part.check(found.part, found.feeds.values())
             self.doors.check(found.doors)
+            need(found.consumers.keys() == self.beside.keys())
+            for key, branch in self.beside.items():
+                branch.part.check(found.consumers[key].part)
             return found
 
     def step(self, blobs: Iterable[bytes | pa.Buffer], decided: Sequence[Any] = ()) -> list[Parcel]:
@@ -123,7 +145,8 @@ class Bucket:
                 self._refuse(name, refused, out)
         else:
             self._advance(*found, parts, out)
-        self.part.settle()  # the state is written next
+        for part in self._parts:
+            part.settle()  # the state is written next
         return out.parcels()
 
     def status(self) -> Parcel:
@@ -132,7 +155,22 @@ class Bucket:
 
     def close(self) -> None:
         """No thread is left behind."""
-        self.part.close()
+        for part in self._parts:
+            part.close()
+
+    @property
+    def _parts(self) -> list[Part]:
+        return [self.part, *(branch.part for branch in self.beside.values())]
+
+    @property
+    def wake(self) -> int | None:
+        """When, by the clock, something comes of silence here, if the run follows its inputs (see `Doors.wake`)."""
+        self.doors.state = self.state.doors
+        due = self._stage.due(self.state)
+        for key, branch in self.beside.items():
+            branch.state = self.state.consumers[key]
+            due = min(due, branch.due)
+        return self.doors.wake(self.doors.due(due))
 
     @property
     def frontier(self) -> dict[str, int | None]:
@@ -201,6 +239,7 @@ class Bucket:
 
     def _see(self, name: str, about: dict[str, Any]) -> None:
         state = self.doors.state.inputs[name]
+        self.doors.inputs[name].leap_to(state, about["began"], about["leap"])
         state.see(about["greatest"])
         state.ended = state.ended or about["ended"]
 
@@ -260,22 +299,29 @@ class Bucket:
         return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
 
     def _note_time(self, seen: Sequence[CargoPart]) -> None:
-        """What time it was when the inputs were read."""
+        """What time it was when the inputs were read, and which of them had nothing more."""
         now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
         if now is None:
             return
+        spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
+        # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
+        at_end = {p.about["source"] for p in seen if p.about["at_end"]} - (spoke & self.layout.unordered)
+        following = [p.about["now"] for p in seen if p.about["follows"]]
+        if following:
+            self.doors.follow(max(following), at_end)
         for source in set(self.source_of.values()):
-            self.doors.hear(source, now, any(p.about["rows_in"] for p in seen if p.about["source"] == source))
-        self.doors.leave_idle_behind(now)
+            self.doors.hear(source, now, source in spoke)
+        self.doors.leave_idle_behind(now, at_end)
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]
         known = self.state.reasons.setdefault(source, {})
         for reason, count in about["reasons"].items():
             known[reason] = known.get(reason, 0) + count
-        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0])
+        totals = self.state.doors.seen.setdefault(source, [0, 0, 0, 0, 0])
         for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
             totals[i] += int(about[what])
+        totals[4] += about["leap"][2] if about["leap"] is not None else 0
 
     def _refuse(self, name: str, refused: Refused, out: Outgoing) -> None:
         if not self.ports[name].accounts:
@@ -289,6 +335,8 @@ class Bucket:
 
     def _advance(self, before: int, upto: int, origin: int, parts: Sequence[CargoPart], out: Outgoing) -> None:
         """In several steps where a batch is large: what is alive at a time stays small, and near the processor."""
+        if self.consumer is not None and self.consumer.begin is not None:
+            origin = self.consumer.begin
         for at in self._stops(before, upto):
             self._step(Step(before, at, origin, self.state.part.holders, decisions=self.decisions), parts, out)
             before = at
@@ -307,7 +355,7 @@ class Bucket:
         if self.layout.emit_name == "latest":
             return False  # told once a batch
         sources = all(port.exchange.fragment is None for port in self.ports.values())
-        return sources and not any(_sent_by(port).open_ends for port in self.layout.ports_from(self.fragment.number))
+        return sources and not any(port.exchange.sender.open_ends for port in self._sends)
 
     def _step(self, step: Step, parts: Sequence[CargoPart], out: Outgoing) -> None:
         state, upto = self.state, step.upto
@@ -318,18 +366,54 @@ class Bucket:
                 brought[name] = self._fed(name, port, parts, step)
             elif name in state.static:
                 brought[name] = self._static(name, port, step)
-        known = {id(self.layout.operators[int(number)]): last for number, last in state.slides.items()}
+        known = {key: state.slides[str(i)] for key, i in self.numbers.items() if str(i) in state.slides}
         given = self._stage.advance(state, brought, step, self._last_used(), known)
         for name, delta in released.items():
             if isinstance(self.doors.inputs[name].definition, TableDefinition):
                 refused = self.doors.settle_changes(name, delta, given.unmatched.get(name, no_int64s()))
                 if refused is not None:
                     self._refuse(name, refused, out)
-        for port in self.layout.ports_from(self.fragment.number):
-            out.send(port, given.deltas[self.part.number[id(_sent_by(port))]], self.slides())
-        if given.rows is not None and (len(given.rows) or self.layout.emit_name == "latest"):
-            out.answer(given.rows)
+        self._send(given, step, out)
         state.doors.upto = upto
+
+    def _send(self, given: Advanced, step: Step, out: Outgoing) -> None:
+        """What goes on from here, of this fragment and of the queries that run beside it."""
+        shared = self._outputs(given)
+        beside = self._step_beside(shared, step)
+        for port in self._sends:
+            sender = port.exchange.sender
+            if port.query == self.query:
+                out.send(port, given.deltas[self.part.number[id(sender)]], self.slides())
+                continue
+            output = self._consumers[port.query].input_of(sender)
+            if output is not None:
+                out.send(port, picked(shared[output], self._columns[port.query][output]), {})
+                continue
+            branch = self.beside[port.query]
+            out.send(port, beside[port.query].deltas[branch.part.number[id(sender)]], branch.slides())
+        for key, advanced in ((self.query, given), *beside.items()):
+            if advanced.rows is not None and (len(advanced.rows) or self.layout.emit_name == "latest"):
+                out.answer(key, advanced.rows)
+
+    def _outputs(self, given: Advanced) -> dict[str, Delta]:
+        """What is made here of what queries share, by name."""
+        found: dict[str, Delta] = {}
+        if self.layout.consumers and self.consumer is None:
+            outputs = zip((PAIRS, *SIDES), (self.layout.root, *self.layout.root.inputs), strict=True)
+            for name, operator in outputs:
+                if id(operator) in self.part.number:
+                    delta = given.deltas[self.part.number[id(operator)]]
+                    assert isinstance(delta, Delta)
+                    found[name] = delta
+        return found
+
+    def _step_beside(self, shared: Mapping[str, Delta], step: Step) -> dict[str, Advanced]:
+        found: dict[str, Advanced] = {}
+        for key, branch in self.beside.items():
+            branch.state = self.state.consumers[key]
+            pairs = picked(shared[PAIRS], self._columns[key][PAIRS])
+            found[key] = branch.advance(pairs, shared, step, self._last_used())
+        return found
 
     def _released(self, name: str, upto: int) -> StreamDelta:
         rows = self.doors.release(name, upto)
@@ -359,23 +443,13 @@ class Bucket:
 
     def _fed(self, name: str, port: Port, parts: Sequence[CargoPart], step: Step) -> Brought:
         mine = [part for part in parts if part.about.get("port") == name]
-        child = _sent_by(port)
-        schema = child.schema.arrow()
-        if isinstance(child.node, Stream):
-            return self._come_in(port, received_stream(mine, schema, step.upto))
-        if child.negative:
-            return received_signed(mine, schema, step.upto, in_time_order=child.ends_grow)
-        return received(self.state.feeds[name], mine, schema, step, in_time_order=child.ends_grow)
+        return fed(port, unpacked(mine), self.state.feeds, step, lambda *counted: self._count(port, *counted))
 
     def _static(self, name: str, port: Port, step: Step) -> Brought:
         parts, self.state.static[name] = self.state.static[name], []
         definition = self.layout.sources[self._source(name)]
         rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.arrow())
-        given = StreamDelta(rows, no_int64s(), step.upto)
-        if not port.exchange.into.inputs:  # the scan of the table itself
-            return given
-        whole = StaticTable().step(None, (given,), step)
-        return SignedDelta(whole.values, whole.ta, 0, step.upto) if self.layout.root.negative else whole
+        return static_rows(port, rows, step, negative=self.layout.root.negative)
 
     # --- what goes on ------------------------------------------------------------------------------------------------
 
@@ -407,11 +481,3 @@ def _place(part: CargoPart) -> tuple[int, int, str, str]:
     """Parts may come in any order; what a bucket makes of them does not depend on it."""
     about = part.about
     return about.get("sender", 0), about.get("number", 0), about.get("port", about.get("source", "")), part.kind
-
-
-def _sent_by(port: Port) -> Operator:
-    """The operator whose rows travel through a port from another fragment."""
-    exchange = port.exchange
-    if exchange.place == ANSWER:
-        return exchange.into
-    return exchange.way[0].inputs[0] if exchange.way else exchange.into.inputs[exchange.place]

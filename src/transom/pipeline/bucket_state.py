@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.pipeline.branch import BranchState
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.feed import FeedState
+from transom.pipeline.exchange import FeedState
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 
@@ -17,7 +18,8 @@ from transom.pipeline.registry import STATE_CLASSES
 class BucketState:
     """Everything a bucket remembers. `slides` is as `Part.last_of_slides`, by number, of fragments before this one.
 
-    `on_the_way` counts, for operators that belong to no fragment, the rows that came to them and that went on.
+    `on_the_way` counts, for operators that belong to no fragment, the rows that came to them and that went on. Numbers
+    are those of operators in their own query. `consumers` is what queries remember that run beside a join they share.
     """
 
     part: PartState
@@ -25,6 +27,7 @@ class BucketState:
     emit: Any
     feeds: dict[str, FeedState]
     static: dict[str, list[pa.RecordBatch]]
+    consumers: dict[str, BranchState]
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     slides: dict[str, int] = field(default_factory=dict)
     on_the_way: dict[str, list[int]] = field(default_factory=dict)
@@ -32,5 +35,5 @@ class BucketState:
     steps: int = 0
 
 
-BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BucketState, FeedState)
+BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState)
 """The closed list of what a saved bucket may hold."""

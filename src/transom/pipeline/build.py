@@ -42,8 +42,6 @@ from transom.kernels.window.range import RangeWindow
 from transom.kernels.window.rows import RowsWindow
 from transom.kernels.window.slide_range import SlideRangeWindow
 from transom.kernels.window.slide_rows import SlideRowsWindow
-from transom.pipeline.outlet import OutletKernel, OutletsKernel
-from transom.pipeline.output import OutputWriter
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -61,7 +59,6 @@ from transom.plan.catalogue import TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
-from transom.plan.outlets import Outlet, Outlets
 from transom.plan.sharing import NUMBERS, CountedWindow, Narrow, SharedJoin
 from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.operator import Operator
@@ -124,10 +121,6 @@ def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Ker
         growing = tuple(child.ends_grow for child in operator.inputs)
         graph = JoinGraph(types, node.keys, node.residual, node.last, growing)
         return (_MULTIWAY_JOINS[operator.tactic.name](graph, schema),)
-    if isinstance(node, Outlet):
-        return (OutletKernel(node.number, OutputWriter.of(operator.inputs[0], node.emit), schema),)
-    if isinstance(node, Outlets):
-        return (OutletsKernel(schema),)
     if isinstance(node, CountedWindow | SharedJoin | Narrow):
         return _shared(operator, node, tick)
     if isinstance(node, SlideJoin):

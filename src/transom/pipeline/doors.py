@@ -1,13 +1,14 @@
 """The doors of a query and its clock: how far time has come by what its inputs have brought.
 
 Progress is the least watermark of the inputs. The origin is the first admitted instant, once progress is past it.
-Streams that are stamped on arrival share one strictly increasing clock.
+Streams that are stamped on arrival share one strictly increasing clock. While nothing comes it is the clock on the wall
+that takes time on: that clock itself, heartbeats, and streams that fall idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -16,10 +17,11 @@ import pyarrow as pa
 from transom.core.delta import Int64s, StreamDelta, no_int64s
 from transom.core.errors import CheckpointError
 from transom.core.schema import TIMESTAMP
-from transom.core.time import BEGINNING, FOREVER
+from transom.core.time import BEGINNING, FOREVER, floor_to_tick, next_tick
 from transom.kernels.columns import empty_batch, fixed_array
 from transom.pipeline.admission import Input, InputState, Refused, refuse_used
-from transom.plan.catalogue import StreamDefinition
+from transom.pipeline.leap import Leap
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.state.checks import alike, need
 
 
@@ -28,7 +30,7 @@ class DoorsState:
     """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival.
 
     `spoke` is when a source last brought something, by the clock on the wall. Where rows are read by others, `seen` is
-    what was counted there of it: rows, late ones, rejected ones, and whether it has ended.
+    what was counted there of it: rows, late ones, rejected ones, whether it has ended, and those late after a leap.
     """
 
     inputs: dict[str, InputState]
@@ -92,6 +94,13 @@ class Doors:
             return self._arrived_upto
         return self.inputs[name].watermark(state)
 
+    def _watermark_at(self, name: str, now: int) -> int:
+        """Where it will be at `now`, if nothing comes and the run follows its inputs."""
+        state = self.state.inputs[name]
+        if not state.ended and self.stamped(name):
+            return max(self._arrived_upto, floor_to_tick(now, self.tick))
+        return self.inputs[name].watermark_at(state, now)
+
     @property
     def _arrived_upto(self) -> int:
         return self.state.clock + self.tick if self.state.clock > BEGINNING else BEGINNING
@@ -109,39 +118,95 @@ class Doors:
         """The input whose watermark is the progress."""
         return min(self.inputs, key=self.watermark, default=None)
 
+    def leap(self, name: str) -> Leap | None:
+        """A row of an input that leapt in time, if others were late because of it."""
+        found = self.state.inputs[name].leap if name in self.inputs else None
+        return None if found is None or not found.late else replace(found)
+
     def hear(self, source: str, now: int, came: bool) -> None:
         """Somebody has looked whether a source has more; if something `came`, its silence begins anew."""
         if came or source not in self.state.spoke:
             self.state.spoke[source] = now
+
+    def follow(self, now: int, at_end: Collection[str]) -> None:
+        """The clock said `now` just before these sources were found to have nothing more, in any of their partitions.
+
+        Only a run that follows its inputs says so. What is stamped on arrival stands at that clock from then on, and
+        heartbeats of those sources speak. Before, not after: what has come since the look is not behind the clock.
+        """
+        if self._stamped:
+            self.state.clock = max(self.state.clock, floor_to_tick(now, self.tick) - self.tick)
+        for name, entry in self.inputs.items():
+            if self.source_of[name] in at_end:
+                entry.beat(self.state.inputs[name], now)
 
     def leave_idle_behind(self, now: int, silent: Collection[str] | None = None) -> bool:
         """Streams that have been silent for their idle time do not hold back the others; whether any did before.
 
         Only `silent` sources, if they are named: nobody is silent who has not been listened to.
         """
-        idle: list[str] = []
-        for name, entry in self.inputs.items():
-            longest, source = entry.definition.idle, self.source_of[name]
-            if longest is None or (silent is not None and source not in silent):
-                continue
-            if now - self.state.spoke.get(source, now) >= longest:
-                idle.append(name)
-        moved = [self.fall_idle(name, idle) for name in idle]
-        return any(moved)
-
-    def fall_idle(self, name: str, idle: Collection[str] = ()) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached.
-
-        Those that are `idle` as well are not waited for, unless all are.
-        """
-        source = self.source_of[name]
-        others = [other for other in self.inputs if self.source_of[other] != source]
-        lively = [other for other in others if other not in idle and not self.state.inputs[other].ended]
-        reached = min(map(self.watermark, lively or others), default=BEGINNING)
-        if FOREVER > reached > self.watermark(name):
+        fell = {n: at for n, at in self._falls_idle().items() if at <= now}
+        if silent is not None:
+            fell = {name: at for name, at in fell.items() if self.source_of[name] in silent}
+        if not fell:
+            return False
+        marks = {name: self.watermark(name) for name in self.inputs}
+        reached = self._reached(marks, fell)
+        raised = [name for name in fell if marks[name] < reached]
+        for name in raised:
             self.state.inputs[name].raised = reached
-            return True
-        return False
+        return bool(raised)
+
+    def _falls_idle(self) -> dict[str, int]:
+        """When the inputs that declare it are idle, by the clock, if nothing comes of them."""
+        found = {}
+        for name in self._timed:
+            entry = self.inputs[name]
+            longest, spoke = entry.definition.idle, self.state.spoke.get(self.source_of[name])
+            if longest is not None and spoke is not None and not self.state.inputs[name].ended:
+                found[name] = spoke + longest
+        return found
+
+    def _reached(self, marks: Mapping[str, int], fell: Mapping[str, int]) -> int:
+        """How far the inputs have come that do not wait for those that fell idle, each at its time.
+
+        If all did, the last one had come so far before it did: so it does not matter how often somebody looks.
+        """
+        goes_on = [name for name in marks if name not in fell and not self.state.inputs[name].ended]
+        if not goes_on and fell:
+            goes_on = [max(fell, key=lambda name: (fell[name], marks[name]))]
+        return min((marks[name] for name in goes_on), default=BEGINNING)
+
+    def due(self, of_stage: int) -> int:
+        """The least instant that progress has to pass for something to come of it: a row that waits is taken,
+
+        or the operators behind the doors have something to do, as `Stage.due` says.
+        """
+        state = self.state
+        if state.origin is None:  # time begins with the first row
+            return min((s.first for s in state.inputs.values() if s.first is not None), default=FOREVER)
+        waiting = min((int(part.t[0]) for s in state.inputs.values() for part in s.waiting), default=FOREVER)
+        return min(waiting, max(of_stage, state.origin if state.upto is None else state.upto))
+
+    def wake(self, due: int) -> int | None:
+        """When, by the clock on the wall, progress passes an instant if nothing comes and the run follows its inputs.
+
+        0: it has passed it; None: it never will.
+        """
+        if self.progress > due:
+            return 0
+        if due >= FOREVER - 1:
+            return None
+        falls = self._falls_idle()
+        passes = [next_tick(due, self.tick)] if self._stamped else []
+        passes += [at for entry in self.inputs.values() if (at := entry.passes_at(due)) is not None]
+        for now in sorted({*passes, *falls.values()}):
+            marks = {name: self._watermark_at(name, now) for name in self.inputs}
+            fell = {name: at for name, at in falls.items() if at <= now}
+            reached = self._reached(marks, fell)
+            if all(mark > due or (name in fell and reached > due) for name, mark in marks.items()):
+                return now
+        return None
 
     def next_step(self) -> tuple[int, int, int] | None:
         """From where to where time can go, and the origin; None where it cannot go on."""
@@ -178,6 +243,17 @@ class Doors:
         if isinstance(entry.definition, StreamDefinition):
             state.use(t)
         return StreamDelta(self._no_rows[name] if values is None else values, t, upto)
+
+    def release_parts(self, name: str, upto: int) -> list[StreamDelta]:
+        """The same rows in parts, one after the other in time; none where there are none."""
+        entry, state = self.inputs[name], self.state.inputs[name]
+        if isinstance(entry.definition, TableDefinition):  # which tells its changes apart by their positions
+            whole = self.release(name, upto)
+            return [whole] if len(whole) else []
+        parts = entry.release_parts(state, upto) if state.waiting else []
+        if parts:
+            state.use(parts[-1].t)
+        return [StreamDelta(part.values, part.t, upto) for part in parts]
 
     def settle_changes(self, name: str, changes: StreamDelta, unmatched: Int64s) -> Refused | None:
         """What a table made of its released changes: they are used, but for those at the positions that met no row."""

@@ -10,8 +10,9 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,19 @@ from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused
 from transom.pipeline.doors import Doors, DoorsState
-from transom.pipeline.memory import PipelineState
+from transom.pipeline.layout import Layout
+from transom.pipeline.memory import PipelineState, StageMemory
+from transom.pipeline.merge import in_order
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Counters, Part
+from transom.pipeline.partitions import Partitions
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Stage
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint, of_another_plan
+from transom.planner.fragments import kept_together
 from transom.planner.operator import Operator, scanned
 from transom.state import codec
 from transom.state.checks import alike, need
@@ -41,10 +46,14 @@ from transom.state.holders import HolderPool
 
 @dataclass(frozen=True)
 class Output:
-    """What a step brought: rows in the columns of `emit.py`, all of instants before `upto`."""
+    """What a step brought: rows in the columns of `emit.py`, all of instants before `upto`, in one batch or several."""
 
-    rows: pa.RecordBatch
+    batches: tuple[pa.RecordBatch, ...]
     upto: int
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        return self.batches[0] if len(self.batches) == 1 else pa.concat_batches(self.batches)
 
 
 class _Brought(dict[str, StreamDelta]):
@@ -61,9 +70,20 @@ class _Brought(dict[str, StreamDelta]):
 
 
 class Pipeline:
-    """A query made of the operators of a physical plan."""
+    """A query made of the operators of a physical plan, in so many partitions.
 
-    def __init__(self, root: Operator, catalogue: Catalogue, emit: str = "changes", *, home: str | None = None) -> None:
+    In one partition all of the plan is one stage. In several there are stages for its fragments (`partitions.py`).
+    """
+
+    def __init__(
+        self,
+        root: Operator,
+        catalogue: Catalogue,
+        emit: str = "changes",
+        *,
+        home: str | None = None,
+        partitions: int = 1,
+    ) -> None:
         self.root = root
         self.taker: Callable[[pa.RecordBatch], None] | None = None
         self.clock: Callable[[], int] | None = None
@@ -72,11 +92,18 @@ class Pipeline:
         self.emit_name = output.name
         self.emit = output.emit
         self.output_schema = output.schema
-        scans = [o for o in root.walk() if isinstance(o.node, StreamScan | TableScan)]
-        ports = {(id(o), 0): scanned(o) for o in scans}
-        self.part = Part(list(root.walk()), ports, catalogue, self.tick, whole=True, store=store_of(catalogue, home))
-        self.operators = self.part.operators
-        self._stage = Stage(self.part, output, root)
+        self.operators = list(root.walk())
+        scans = [o for o in self.operators if isinstance(o.node, StreamScan | TableScan)]
+        self._spread: Partitions | None = None
+        if partitions > 1 and kept_together(root) is None:
+            self._spread = Partitions(Layout(root, catalogue, emit, partitions), catalogue)
+            self._stages = [each.stage for each in self._spread.all]
+        else:
+            ports = {(id(o), 0): scanned(o) for o in scans}
+            whole = Part(self.operators, ports, catalogue, self.tick, whole=True, store=store_of(catalogue, home))
+            self.operators = whole.operators
+            self._stages = [Stage(whole, output, root)]
+        self._parts = [stage.part for stage in self._stages]
         self.statics: dict[str, TableDefinition] = {}
         inputs: dict[str, Input] = {}
         for name in map(scanned, scans):
@@ -95,12 +122,17 @@ class Pipeline:
 
     def _start(self, doors: DoorsState) -> PipelineState:
         return PipelineState(
-            self.part.start(),
+            [StageMemory(self.part.start(), self.emit.start())] if self._spread is None else self._spread.start(),
             doors,
-            self.emit.start(),
             static={name: [] for name in self.statics},
             static_ledgers={name: Ledger() for name in self.statics},
         )
+
+    @property
+    def part(self) -> Part:
+        """All operators, where there is one partition."""
+        (part,) = self._parts
+        return part
 
     @property
     def state(self) -> PipelineState:
@@ -111,7 +143,7 @@ class Pipeline:
     def push(self, name: str, batch: pa.RecordBatch, now: int | None = None) -> Refused | None:
         """Take rows of an input in source order. Static tables are complete before the first `advance`.
 
-        `now` is the wall clock, for streams whose time is that of arrival.
+        `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
         """
         name = name.lower()
         if name in self.statics:
@@ -121,12 +153,15 @@ class Pipeline:
             ledger.used += len(batch)
             return None
         door = self.inputs[name]
+        if now is None and (self.doors.stamped(name) or door.definition.ahead is not None):
+            now = time.time_ns() // 1000
         if self.doors.stamped(name):
-            now = now if now is not None else time.time_ns() // 1000
+            assert now is not None
             first = self.doors.stamp(len(batch), now)
             t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
             return door.admit_stamped(self.state.doors.inputs[name], self.doors.with_times(name, batch, t), t)
-        return door.admit(self.state.doors.inputs[name], door.look(batch))
+        state = self.state.doors.inputs[name]
+        return door.admit(state, door.look(batch, state.greatest, now=now))
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""
@@ -139,10 +174,6 @@ class Pipeline:
         """An input has ended: it stands at forever."""
         if name.lower() in self.inputs:
             self.state.doors.inputs[name.lower()].ended = True
-
-    def fall_idle(self, name: str) -> bool:
-        """A silent stream stops holding the others back: it is raised to the progress that they have reached."""
-        return self.doors.fall_idle(name.lower())
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -163,81 +194,120 @@ class Pipeline:
     def finished(self) -> bool:
         return self.state.doors.upto == FOREVER
 
+    @property
+    def is_due(self) -> bool:
+        """Whether progress has passed something, though nothing came: else a step would give nothing."""
+        stages = zip(self._stages, self.state.stages, strict=True)
+        return self.doors.due(min(stage.due(memory) for stage, memory in stages)) < self.progress
+
     def advance(self) -> tuple[Output | None, dict[str, Refused]]:
         """Go to the present progress. Gives what came out, and the changes that tables refused."""
         found = self.doors.next_step()
         if found is None:
             return None, self.doors.refuse_unbegun()
         before, upto, origin = found
-        state = self.state
-        step = self._step(before, upto, origin)
+        stepped = self._step_whole if self._spread is None else self._step_partitions
+        rows, refused = stepped(Step(before, upto, origin, self._no_step.holders))
+        self.state.doors.upto = upto
+        for part in self._parts:
+            part.answered()
+        return Output(tuple(rows), upto), {name: some for name, some in refused.items() if some is not None}
+
+    def _step_whole(self, step: Step) -> tuple[Sequence[pa.RecordBatch], dict[str, Refused | None]]:
+        state, upto = self.state, step.upto
         brought = _Brought(self._bring, upto)
         awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
         brought.update({name: self._bring(name, upto) for name in awaited})
         last_used = self.doors.last_used if upto == FOREVER else BEGINNING  # nobody asks before the end
-        given = self._stage.advance(state, brought, step, last_used)
-        settled = {
-            name: self.doors.settle_changes(name, brought[name], given.unmatched.get(name, no_int64s()))
-            for name in self._changing
-        }
-        state.doors.upto = upto
-        self.part.answered()
+        given = self._stages[0].advance(state.whole, brought, self._with_room(step), last_used)
         assert given.rows is not None
-        return Output(given.rows, upto), {name: refused for name, refused in settled.items() if refused is not None}
+        unmatched = {name: given.unmatched.get(name, no_int64s()) for name in self._changing}
+        return [given.rows], {
+            name: self.doors.settle_changes(name, brought[name], unmatched[name]) for name in unmatched
+        }
+
+    def _step_partitions(self, step: Step) -> tuple[Sequence[pa.RecordBatch], dict[str, Refused | None]]:
+        assert self._spread is not None
+        released = {name: self.doors.release_parts(name, step.upto) for name in self.doors.waited_for}
+        for name in [name for name, rows in self.state.static.items() if rows]:
+            rows = self._static(name, step.upto)
+            released[name] = [replace(rows, t=np.zeros(rows.values.num_rows, dtype=np.int64))]
+        found = self._spread.advance(self.state.stages, released, step, self.doors.last_used)
+        for operator, came, went in found.passed:
+            counters = self.state.outside.setdefault(str(self._numbers[id(operator)]), Counters())
+            counters.rows_in += came
+            counters.rows_out += went
+        refused = {
+            name: self.doors.settle_changes(name, changes, found.unmatched.get(name, no_int64s()))
+            for name in self._changing
+            for changes in released.get(name, ())
+        }
+        return in_order(found.answers, self.emit_name, self.output_schema), refused
 
     def idle(self) -> Output | None:
         """Go on with results that were put off, while nothing comes in; None if there are none."""
         doors = self.state.doors
         if doors.upto is None or doors.origin is None or self.finished:
             return None
-        step = self._step(doors.upto, doors.upto, doors.origin)
+        if self._spread is not None:  # which puts nothing off
+            return None
+        step = self._with_room(Step(doors.upto, doors.upto, doors.origin, self._no_step.holders))
         given = self.part.idle(self.state.part, step)
         if given is None:
             return None
         rows = self.emit.write(self.state.emit, given, step)  # type: ignore[arg-type]
-        self.state.rows_out += len(rows)
-        return Output(rows, doors.upto)
+        self.state.whole.rows_out += len(rows)
+        return Output((rows,), doors.upto)
 
-    def _step(self, before: int, upto: int, origin: int) -> Step:
+    def _with_room(self, step: Step) -> Step:
+        """For the stage of a whole plan: with its holders, and with what those want that keep to a memory budget."""
+        holders = self.state.part.holders
         if self.part.spilling is None:
-            return Step(before, upto, origin, self.state.part.holders)
+            return replace(step, holders=holders)
         tell = None if self.taker is None else self._tell
         stamped = any(self.doors.stamped(name) for name in self.inputs)
-        return Step(before, upto, origin, self.state.part.holders, tell=tell, clock=self.clock if stamped else None)
+        return replace(step, holders=holders, tell=tell, clock=self.clock if stamped else None)
 
     def _tell(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""
         assert self.taker is not None
         self.part.count_told(self.state.part, len(rows))
-        self.state.rows_out += len(rows)
+        self.state.whole.rows_out += len(rows)
         self.taker(self.emit.write(self.state.emit, rows, self._no_step))  # type: ignore[arg-type]
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Wait for what a step has left to other threads; before that nobody may look at the state of an operator."""
-        self.part.settle()
+        for part in self._parts:
+            part.settle()
 
     def close(self) -> None:
         """No thread is left behind."""
-        self.part.close()
+        for part in self._parts:
+            part.close()
+        if self._spread is not None:
+            self._spread.close()
 
     def snapshot(self) -> bytes:
         """The whole memory of the query between two steps."""
         self.settle()
-        if self.part.spilling is not None:
-            self.part.spilling.save(self.state.part.operators)
+        for part, memory in self._hosted:
+            if part.spilling is not None:
+                part.spilling.save(memory.part.operators)
         return codec.encode({"plan": self.fingerprint, "state": self.state})
 
     def saved(self) -> None:
         """What `snapshot` gave is in its place: what only the one before refers to is not needed any more."""
-        if self.part.spilling is not None:
-            self.part.spilling.store.release()
+        for part in self._parts:
+            if part.spilling is not None:
+                part.spilling.store.release()
 
     def begin(self) -> None:
-        """There is no checkpoint: no file that one would refer to is needed."""
-        if self.part.spilling is not None:
-            self.part.spilling.adopt(self.state.part.operators)
+        """Files that nothing refers to are not needed: all of them where there was no checkpoint."""
+        for part, memory in self._hosted:
+            if part.spilling is not None:
+                part.spilling.adopt(memory.part.operators)
 
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken, by the same query."""
@@ -249,14 +319,16 @@ class Pipeline:
             self._check(saved["state"])
         self._state = saved["state"]
         self.doors.state = self._state.doors
-        self.part.attach(self._state.part)
-        if self.part.spilling is not None:
-            self.part.spilling.adopt(self._state.part.operators)
+        for part, memory in self._hosted:
+            part.attach(memory.part)
+        self.begin()
 
     def _check(self, saved: PipelineState) -> None:
         """Raise Unsound where a state cannot be one of this query."""
         alike(self._start(self.doors.start()), saved)
-        self.part.check(saved.part)
+        for part, memory in zip(self._parts, saved.stages, strict=True):
+            part.check(memory.part, memory.feeds.values())
+        need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
         self.doors.check(saved.doors)
         for name, batches in saved.static.items():
             need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))
@@ -264,6 +336,8 @@ class Pipeline:
     @property
     def fingerprint(self) -> str:
         """Names the plan: operators, tactics and expressions; a checkpoint of another plan is refused."""
+        if self._spread is not None:
+            return self._spread.layout.fingerprint
         return fingerprint(self.operators, self.emit_name, self.tick, self.fixed_origin)
 
     def ledger(self, name: str) -> Ledger:
@@ -274,9 +348,24 @@ class Pipeline:
     def names(self) -> Iterable[str]:
         return (*self.inputs, *self.statics)
 
+    # --- what the operators did --------------------------------------------------------------------------------------
+
     def operator_states(self) -> Iterator[tuple[Operator, Counters, list[Any]]]:
-        """The operators in the order of EXPLAIN, what each has done, and what its kernels remember."""
-        return self.part.states(self.state.part, self.root.walk())
+        """The operators in the order of EXPLAIN, what each did and what its kernels remember, in all partitions."""
+        for operator in self.root.walk():
+            hosting = [(part, memory) for part, memory in self._hosted if id(operator) in part.number]
+            states = [each for part, memory in hosting for each in part.states(memory.part, [operator])]
+            outside = self.state.outside.get(str(self._numbers[id(operator)]))
+            counted = [counters for _, counters, _ in states] + ([] if outside is None else [outside])
+            yield operator, Counters.united(counted), [one for *_, memories in states for one in memories]
+
+    @property
+    def _hosted(self) -> Iterable[tuple[Part, StageMemory]]:
+        return zip(self._parts, self.state.stages, strict=True)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(operator): i for i, operator in enumerate(self.root.walk())}
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

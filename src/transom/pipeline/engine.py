@@ -43,6 +43,10 @@ class Engine(Protocol):
         """Whether nothing waits to be done, or to be told."""
 
     @property
+    def is_due(self) -> bool:
+        """Whether progress has passed something, though nothing came: else a step would give nothing."""
+
+    @property
     def full(self) -> bool:
         """Whether no more rows are to be brought for now."""
 
@@ -94,13 +98,17 @@ class Alone:
         return True
 
     @property
+    def is_due(self) -> bool:
+        return self.trunk.is_due
+
+    @property
     def full(self) -> bool:
         return False
 
     def advance(self, tell: Tell) -> bool:
         output, self.refused = self.trunk.advance()
-        if output is not None:
-            tell(0, output.rows)
+        for rows in () if output is None else output.batches:
+            tell(0, rows)
         return output is not None
 
     def catch_up(self, tell: Tell) -> bool:

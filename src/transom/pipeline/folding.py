@@ -6,7 +6,7 @@ In plans and counters such a projection stays what it is; it passes on what it g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -23,15 +23,16 @@ class Picking(Protocol):
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> Kernel: ...
 
 
-def fold_projections(operators: Sequence[Operator], kernels: list[tuple[Kernel, ...]]) -> None:
-    """Of all operators of a plan, where nobody but the projection reads the join."""
+def fold_projections(operators: Sequence[Operator], kernels: list[tuple[Kernel, ...]], given: Collection[int]) -> None:
+    """Where nobody but the projection reads the join; those that are `given` (their ids) are read by others, too."""
     number = {id(operator): i for i, operator in enumerate(operators)}
     readers = Counter(id(child) for operator in operators for child in operator.inputs)
     for i, operator in enumerate(operators):
         if len(operator.inputs) != 1 or id(operator.inputs[0]) not in number:  # which may be elsewhere
             continue
         below = number[id(operator.inputs[0])]
-        if len(kernels[i]) != 1 or len(kernels[below]) != 1 or readers[id(operator.inputs[0])] != 1:
+        read_by_others = readers[id(operator.inputs[0])] != 1 or id(operator.inputs[0]) in given
+        if len(kernels[i]) != 1 or len(kernels[below]) != 1 or read_by_others:
             continue
         project, join = kernels[i][0], kernels[below][0]
         if isinstance(project, ProjectKernel) and project.picks is not None and isinstance(join, Picking):

@@ -16,32 +16,23 @@ import pyarrow as pa
 from transom.core.delta import Delta
 from transom.core.errors import CheckpointError
 from transom.core.time import FOREVER
-from transom.kernels.join.join import JoinState
 from transom.kernels.kernel import Step
-from transom.kernels.shared_join.carry import KeptSide, carried
 from transom.pipeline import registry
-from transom.pipeline.branch import PAIRS, SIDES, Branch, BranchState, Member
+from transom.pipeline.branch import Branch, BranchState, picked
+from transom.pipeline.consumer import PAIRS, SIDES, Consumer, Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import NOTHING_REFUSED, OperatorState, Tell
+from transom.pipeline.migration import KeptNote, kept_by, migrated
 from transom.pipeline.part import PartState, owned
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.pipeline.stage import Stage
-from transom.plan.algebra import Window
 from transom.plan.catalogue import Catalogue
-from transom.plan.sharing import CountedWindow, SharedJoin
+from transom.plan.sharing import CountedWindow
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.operator import Operator
-from transom.planner.sharing import NOT_COUNTED, Sides, length_of, share
+from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.state import codec
-
-
-@dataclass
-class KeptNote:
-    """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
-
-    places: list[int]
-    length: int | None
 
 
 @dataclass
@@ -78,7 +69,7 @@ class GroupPipeline:
 
     def __init__(self, members: Sequence[Member], catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self.branches = [Branch(member, catalogue, None) for member in members]
+        self.branches = [Branch(Consumer(member, catalogue)) for member in members]
         self._counted = NOT_COUNTED
         self._halfway = False
         self._arrange()
@@ -108,7 +99,7 @@ class GroupPipeline:
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
         given: dict[str, Delta] = {}
-        deltas = Stage(trunk.part).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
+        deltas = Stage(trunk.part).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
         for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
             delta = deltas[trunk.part.number[id(operator)]]
             assert isinstance(delta, Delta)
@@ -124,8 +115,8 @@ class GroupPipeline:
     # --- coming and going --------------------------------------------------------------------------------------------
 
     def add(self, member: Member) -> Branch:
-        """A query that sees rows from the progress on."""
-        branch = Branch(member, self._catalogue, self.trunk.state.doors.upto)
+        """A query that sees rows from the progress on. It is planned, and the join; nobody else is."""
+        branch = Branch(Consumer(member, self._catalogue, self.trunk.state.doors.upto))
         branch.state.before = _become(self.trunk.state.doors)
         self.branches.append(branch)
         self._arrange_anew()
@@ -138,13 +129,11 @@ class GroupPipeline:
 
     def _arrange(self) -> None:
         """A trunk for the branches that are there."""
-        asked = [branch.member.asked for branch in self.branches]
-        shared = share(asked, self._catalogue, [branch.state.begin for branch in self.branches], self._counted)
-        self.roots = shared.roots
-        self.trunk = Pipeline(shared.trunk, self._catalogue, "lifetimes")
-        self._counted = _counted(shared.trunk)
+        trunk = shared_join([branch.member.asked for branch in self.branches], self._catalogue, self._counted)
+        self.trunk = Pipeline(trunk, self._catalogue, "lifetimes")
+        self._counted = _counted(trunk)
         for branch in self.branches:
-            branch.read_from(shared.trunk)
+            branch.read_from(trunk)
 
     def _arrange_anew(self) -> None:
         before = self.trunk
@@ -154,19 +143,10 @@ class GroupPipeline:
         before.close()
 
     def _adopt(self, doors: DoorsState, part: PartState, kept: Sequence[KeptNote]) -> None:
-        """Go on with the memory of a trunk that kept this. Trunks of one join have the same operators in one order."""
+        """Go on with the memory of a trunk that kept this."""
         trunk = self.trunk
         trunk.state.doors = trunk.doors.state = doors
-        new = trunk.state.part
-        new.holders, new.counters = part.holders, part.counters
-        for note, window in zip(kept, trunk.root.inputs, strict=True):
-            if note.length is None:
-                place = trunk.part.number[id(window)]
-                new.operators[place] = part.operators[place]
-        (join,) = part.operators[-1]
-        assert isinstance(join, JoinState)
-        was = [KeptSide(tuple(side.places), (), side.length) for side in kept]
-        new.operators[-1] = [carried(join, was, kept_sides(trunk.root))]
+        trunk.state.whole.part = migrated(part, kept, trunk.root, trunk.part)
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -199,7 +179,7 @@ class GroupPipeline:
                 self.trunk.state.doors,
                 kept_by(self.trunk.root),
                 [branch.member.name for branch in self.branches],
-                [branch.fingerprint for branch in self.branches],
+                [branch.consumer.fingerprint for branch in self.branches],
                 [branch.state for branch in self.branches],
             )
         )
@@ -219,20 +199,20 @@ class GroupPipeline:
         if type(saved.part.operators[-1][0]) is not type(self.trunk.state.part.operators[-1][0]):
             raise of_another_plan()  # its work was put in order, or was not, or the join was another
         marks = dict(zip(saved.names, saved.fingerprints, strict=True))
-        members = [branch.member for branch in self.branches]
         self.close()
         self._counted = tuple(side.length is None for side in saved.kept)  # type: ignore[assignment]
-        self.branches = []
-        for member in members:
-            state = known.get(member.name)
-            branch = Branch(member, self._catalogue, saved.doors.upto if state is None else state.begin)
-            if state is not None:
-                if marks[member.name] != branch.fingerprint:
-                    raise of_another_plan()
-                branch.state = state
-            else:
+        for place, branch in enumerate(self.branches):
+            state = known.get(branch.member.name)
+            begin = saved.doors.upto if state is None else state.begin
+            if begin != branch.consumer.begin:
+                branch = self.branches[place] = Branch(replace(branch.consumer, begin=begin))
+            if state is None:
+                branch.state = branch.start()
                 branch.state.before = _become(saved.doors)
-            self.branches.append(branch)
+            elif marks[branch.member.name] != branch.consumer.fingerprint:
+                raise of_another_plan()
+            else:
+                branch.state = state
         self._arrange()
         saved.part.holders.check_owned(list(owned(saved.part.operators)))
         self.trunk.doors.check(saved.doors)
@@ -249,6 +229,15 @@ class GroupPipeline:
     def at_rest(self) -> bool:
         """Whether nothing waits to be done, or to be told."""
         return True
+
+    @property
+    def is_due(self) -> bool:
+        due = min([self._trunk_due, *(branch.due for branch in self.branches)])
+        return self.trunk.doors.due(due) < self.trunk.progress
+
+    @property
+    def _trunk_due(self) -> int:
+        return self.trunk.part.due(self.trunk.state.part)
 
     @property
     def full(self) -> bool:
@@ -278,10 +267,6 @@ class GroupPipeline:
         return next(branch for branch in self.branches if branch.member.name == name)
 
 
-def picked(pairs: Delta, columns: tuple[int, ...]) -> Delta:
-    return replace(pairs, values=pairs.values.select(columns))
-
-
 def _become(doors: DoorsState) -> dict[str, list[int]]:
     """What has become of the rows of each input so far."""
     ledgers = {name: state.ledger for name, state in doors.inputs.items()}
@@ -291,21 +276,3 @@ def _become(doors: DoorsState) -> dict[str, list[int]]:
 def _counted(trunk: Operator) -> Sides:
     left, right = (isinstance(child.node, CountedWindow) for child in trunk.inputs)
     return left, right
-
-
-def kept_by(trunk: Operator) -> list[KeptNote]:
-    """What a trunk keeps of each side."""
-    assert isinstance(trunk.node, SharedJoin)
-    places = list(trunk.node.places)
-    width = len(trunk.inputs[0].schema)
-    found = []
-    for mine, window in zip((places[:width], places[width:]), trunk.inputs, strict=True):
-        node = window.node
-        found.append(KeptNote(mine, length_of(node.spec) if isinstance(node, Window) else None))
-    return found
-
-
-def kept_sides(trunk: Operator) -> list[KeptSide]:
-    """The same, as its memory is carried over."""
-    sides = zip(kept_by(trunk), trunk.inputs, strict=True)
-    return [KeptSide(tuple(side.places), tuple(window.schema.types), side.length) for side, window in sides]

@@ -2,18 +2,24 @@
 
 Fragments that are fed by sources alone are on level 1, the others one level above the highest that feeds them. All
 fragments of a level run side by side. Rows come in through **ports**: port "2.0" is the first exchange of fragment 2.
+
+A plan that several queries share is laid out by itself, and then the fragments of each of these **consumers** that are
+above it. Numbers of fragments are those of one layout; what is remembered knows fragments, ports and operators by what
+they are called in their own query, whoever else is there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline.answer import output_schema
-from transom.plan.algebra import Stream, StreamScan, TableScan, Window
+from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.consumer import PAIRS, SIDES, Consumer
+from transom.plan.algebra import StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.plan.sharing import CountedWindow
@@ -27,14 +33,24 @@ from transom.planner.slide_join import check_share
 SINK: Final = 0
 """The number that stands for the end of the way, where fragments begin at 1."""
 
+SHARED: Final = ""
+"""Stands for the key of a query before what all of them share, and where there is one query."""
+
+Name = tuple[str, int]
+"""The key of a query, and the number of one of its fragments."""
+
 Definition = StreamDefinition | TableDefinition
 
 
 @dataclass(frozen=True)
 class Port:
-    """An exchange: where it leads. Of a source `columns` are sent; one port of every source `accounts` for its rows."""
+    """An exchange: where it leads. Of a source `columns` are sent; one port of every source `accounts` for its rows.
+
+    Its name is unique among those of its `query`.
+    """
 
     name: str
+    query: str
     fragment: int
     exchange: Exchange
     columns: tuple[int, ...] = ()
@@ -48,8 +64,8 @@ class Layout:
     Rows of the sources in `unordered` come in no order: they are late by what the batches before have brought, and rows
     of one instant count in the order of their values.
 
-    To an `open` one queries may come, and others leave it: how its shared join is spread, and what comes to it of the
-    sources, does not depend on the queries that are there.
+    Where there are `consumers`, the plan is a join that they share, and the answers are theirs. To an `open` one
+    queries may come, and others leave it: what comes to it of the sources does not depend on who is there.
     """
 
     root: Operator
@@ -58,6 +74,7 @@ class Layout:
     buckets: int
     unordered: frozenset[str] = frozenset()
     open: bool = False
+    consumers: tuple[Consumer, ...] = ()
 
     def __post_init__(self) -> None:
         """A memory budget is that of a machine, which may host all buckets."""
@@ -67,15 +84,51 @@ class Layout:
 
     @cached_property
     def emit_name(self) -> str:
-        return "stream" if isinstance(self.root.node, Stream) else self.emit
+        return output_form(self.root, self.emit)
 
     @cached_property
     def output_schema(self) -> pa.Schema:
         return output_schema(self.emit_name, self.root.schema)
 
     @cached_property
+    def answers(self) -> dict[str, tuple[str, pa.Schema]]:
+        """By the key of a query, the form of its answer and its columns."""
+        if not self.consumers:
+            return {SHARED: (self.emit_name, self.output_schema)}
+        return {each.member.name: (each.emit_name, each.output_schema) for each in self.consumers}
+
+    @cached_property
     def fragments(self) -> list[Fragment]:
-        return fragments(self.root, equal_rows_meet=self.emit_name == "changes", fixed=self.open)
+        found = fragments(self.root, equal_rows_meet=not self.consumers and self.emit_name == "changes")
+        made_in = self._made_in(found) if self.consumers else {}
+        for consumer in self.consumers:
+            found += _placed(consumer, len(found) + 1, made_in)
+        return found
+
+    def _made_in(self, found: list[Fragment]) -> dict[str, int]:
+        """By the name of an output of the shared plan, the number of the fragment that makes it."""
+        outputs = zip((PAIRS, *SIDES), (self.root, *self.root.inputs), strict=True)
+        return {
+            name: next(part.number for part in found if any(operator is each for each in part.operators))
+            for name, operator in outputs
+        }
+
+    @cached_property
+    def names(self) -> dict[int, Name]:
+        """By the number of a fragment, what it is called in every layout that its query is in."""
+        own = len(self.fragments) - sum(len(consumer.above) for consumer in self.consumers)
+        found = [(SHARED, number) for number in range(1, own + 1)]
+        found += [(each.member.name, part.number) for each in self.consumers for part in each.above]
+        return dict(enumerate(found, 1))
+
+    @cached_property
+    def numbers(self) -> dict[Name, int]:
+        return {name: number for number, name in self.names.items()}
+
+    def consumer_of(self, fragment: int) -> Consumer | None:
+        """The query that alone has a fragment."""
+        key, _ = self.names[fragment]
+        return next((consumer for consumer in self.consumers if consumer.member.name == key), None)
 
     @cached_property
     def tick(self) -> int:
@@ -122,13 +175,15 @@ class Layout:
         found: list[Port] = []
         accounted: set[str] = set()
         for fragment in self.fragments:
+            query, number = self.names[fragment.number]
             for i, exchange in enumerate(fragment.exchanges):
-                name = f"{fragment.number}.{i}"
+                name = f"{number}.{i}"
                 if exchange.source is None:
-                    found.append(Port(name, fragment.number, exchange))
+                    found.append(Port(name, query, fragment.number, exchange))
                     continue
                 source = exchange.source.lower()
-                found.append(Port(name, fragment.number, exchange, self._read(source), source not in accounted))
+                accounts = source not in accounted
+                found.append(Port(name, query, fragment.number, exchange, self._read(source), accounts))
                 accounted.add(source)
         return found
 
@@ -149,8 +204,10 @@ class Layout:
     @cached_property
     def fingerprint(self) -> str:
         """Names the plan and its layout; state of another one is refused."""
-        settings = (self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered))
-        return fingerprint(self.operators, *settings, *(("open",) if self.open else ()))
+        settings: list[object] = [self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered)]
+        settings += ["open"] if self.open else []
+        settings += [(each.member.name, each.fingerprint, each.begin) for each in self.consumers]
+        return fingerprint(self.operators, *settings)
 
     def by_value(self, source: str) -> bool:
         """Whether the order of rows of one instant has to be made: somebody counts them, and they have none."""
@@ -161,9 +218,37 @@ class Layout:
         counted = (isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
         return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
 
+    def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """In the columns of the relation: a table may have one beside them that tells the change."""
+        definition = self.sources[source]
+        if isinstance(definition, StreamDefinition):
+            return rows
+        names = [column.name for column in definition.columns]
+        return rows.select([names.index(column.name) for column in definition.relation_columns])
+
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where somebody may yet want to see a row."""
         definition = self.sources[source]
         if self.open or definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
             return tuple(range(len(definition.columns)))
         return tuple(columns_read(self.root, source))
+
+
+def _placed(consumer: Consumer, first: int, made_in: Mapping[str, int]) -> list[Fragment]:
+    """The fragments that a query alone has, numbered from `first` on."""
+    numbers = {part.number: first + i for i, part in enumerate(consumer.above)}
+
+    def fed_by(exchange: Exchange) -> int:
+        output = consumer.input_of(exchange.sender)
+        if output is None and exchange.fragment in numbers:
+            return numbers[exchange.fragment]
+        return made_in[output or PAIRS]  # what runs beside the join is where the pairs are made
+
+    return [
+        replace(
+            part,
+            number=numbers[part.number],
+            exchanges=tuple(replace(each, fragment=fed_by(each)) for each in part.exchanges),
+        )
+        for part in consumer.above
+    ]

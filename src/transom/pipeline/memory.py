@@ -20,7 +20,8 @@ from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.negative.window import NegativeWindowState
 from transom.pipeline.admission import Ledger
 from transom.pipeline.doors import DoorsState
-from transom.pipeline.part import PartState
+from transom.pipeline.exchange import FeedState
+from transom.pipeline.part import Counters, PartState
 from transom.state import codec
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderQueue
@@ -28,15 +29,42 @@ from transom.state.slots import SlotPool
 
 
 @dataclass
-class PipelineState:
-    """Everything that a restart needs."""
+class StageMemory:
+    """What one stage remembers; of many partitions each has one for every fragment."""
 
     part: PartState
-    doors: DoorsState
     emit: Any
+    feeds: dict[str, FeedState] = field(default_factory=dict)
+    rows_out: int = 0
+
+
+@dataclass
+class PipelineState:
+    """Everything that a restart needs. `outside` is what operators did that belong to no stage, by their numbers."""
+
+    stages: list[StageMemory]
+    doors: DoorsState
     static: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
     static_ledgers: dict[str, Ledger] = field(default_factory=dict)
-    rows_out: int = 0
+    outside: dict[str, Counters] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> StageMemory:
+        """That of the stage, where there is one for all of the plan."""
+        (whole,) = self.stages
+        return whole
+
+    @property
+    def part(self) -> PartState:
+        return self.whole.part
+
+    @property
+    def emit(self) -> Any:
+        return self.whole.emit
+
+    @property
+    def rows_out(self) -> int:
+        return sum(stage.rows_out for stage in self.stages)
 
 
 def state_rows(state: Any) -> int:

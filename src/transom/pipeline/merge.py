@@ -12,27 +12,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import Int64s
+from transom.kernels.columns import empty_batch
 from transom.kernels.keys import encode_keys
 
 _OWN_COLUMNS = {"stream": 1, "changes": 2, "latest": 0}
 
 
 def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in the columns of `emit.py`. Lifetimes have no order."""
+    """The rows in the columns of `emit.py`, as one batch."""
+    parts = in_order(told, emit_name, schema)
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """The rows in the columns of `emit.py`. Lifetimes have no order, so they stay in the batches in which they came."""
     parts = [part for part in told if len(part)]
     if not parts:
-        return pa.RecordBatch.from_pylist([], schema)
-    if len(parts) == 1:
-        return parts[0]
+        return [empty_batch(schema)]
+    if len(parts) == 1 or emit_name == "lifetimes":
+        return parts
     rows = pa.concat_batches(parts)
-    if emit_name == "lifetimes":
-        return rows
-    by: list[Int64s] = [value_ranks(rows.columns[_OWN_COLUMNS[emit_name] :], len(rows))]
-    if emit_name == "changes":
-        by.append((rows.column(0).to_numpy(zero_copy_only=False) == "+").astype(np.int64))
-    if emit_name != "latest":
-        by.append(rows.column(emit_name == "changes").cast(pa.int64()).to_numpy())
-    return rows.take(pa.array(np.lexsort(by)))
+    own = _OWN_COLUMNS[emit_name]
+    if emit_name == "latest":
+        return [rows.take(pa.array(np.argsort(value_ranks(rows.columns, len(rows)), kind="stable")))]
+    at = rows.column(own - 1).cast(pa.int64()).to_numpy()
+    entering = rows.column(0).to_numpy(zero_copy_only=False) == "+" if own > 1 else np.zeros(len(rows), dtype=np.bool_)
+    order = np.lexsort((entering, at))
+    # Values are looked at only where they decide: of rows that stand at one place in time.
+    starts = np.flatnonzero(np.diff(at[order]) | np.diff(entering[order])) + 1
+    place = np.repeat(np.arange(len(starts) + 1), np.diff([0, *starts, len(rows)]))
+    tied = np.flatnonzero(np.bincount(place)[place] > 1)
+    if len(tied):
+        some = order[tied]
+        ranks = value_ranks(rows.take(pa.array(some)).columns[own:], len(some))
+        order[tied] = some[np.lexsort((ranks, place[tied]))]
+    return [rows.take(pa.array(order))]
 
 
 def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:

@@ -24,7 +24,7 @@ class Outgoing:
         self._level = level
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._told: list[Parcel] = []
-        self._answer: list[pa.RecordBatch] = []
+        self._answers: dict[str, list[pa.RecordBatch]] = defaultdict(list)
 
     def send(self, port: Port, delta: Delta | SignedDelta | StreamDelta, slides: dict[str, int]) -> None:
         for to, part in sent(port, delta, self._bucket, self._layout.buckets_of(port.fragment)):
@@ -39,9 +39,9 @@ class Outgoing:
                 for to in range(self._layout.buckets_of(number)):
                     self._parts[number, to] += parts
 
-    def answer(self, rows: pa.RecordBatch) -> None:
-        """Rows of the answer, in the order of time."""
-        self._answer.append(rows)
+    def answer(self, query: str, rows: pa.RecordBatch) -> None:
+        """Rows of the answer to a query, in the order of time."""
+        self._answers[query].append(rows)
 
     def side(self, rows: pa.RecordBatch) -> None:
         if len(rows):
@@ -51,8 +51,8 @@ class Outgoing:
         self._told.append(Parcel(SINK, self._bucket, kind, pack([part])))
 
     def parcels(self) -> list[Parcel]:
-        if self._answer:
-            self._to_sink(OUT, CargoPart({"kind": "out"}, pa.concat_batches(self._answer)))
+        for query, rows in self._answers.items():
+            self._to_sink(OUT, CargoPart({"kind": "out", "query": query}, pa.concat_batches(rows)))
         return [*self._told, *self._packed()]
 
     def _packed(self) -> Iterator[Parcel]:

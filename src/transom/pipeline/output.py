@@ -15,7 +15,7 @@ from transom.kernels.kernel import Step
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.direct_changes import DirectChangesEmit
-from transom.pipeline.emit import Emit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
+from transom.pipeline.emit import Emit, LatestEmit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
 from transom.planner.operator import Operator
 
 AnyEmit = Emit | DirectChangesEmit
@@ -46,6 +46,10 @@ class OutputWriter:
         if isinstance(state, LifetimesState) and state.slots.in_use:
             return FOREVER - 1  # at the end of all input the rows that are open are written
         return self.emit.due(state)
+
+    def changes_at(self, state: Any) -> int:
+        """The first instant at which the answer changes though nothing comes: an unchanged snapshot is not written."""
+        return state.lifetimes.due if isinstance(self.emit, LatestEmit) else self.due(state)
 
     def write(self, state: Any, answer: Brought, step: Step) -> pa.RecordBatch:
         rows = self._nothing

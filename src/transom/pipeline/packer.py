@@ -20,6 +20,7 @@ from transom.core.delta import Int64s
 from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Input, Looked, Refused
 from transom.pipeline.cargo import CARGO, SIDE_ROWS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout, Port
+from transom.pipeline.leap import Leap
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.pipeline.way import places
 from transom.plan.catalogue import StreamDefinition
@@ -33,24 +34,35 @@ MOST_BYTES: Final = 16 << 20
 
 @dataclass
 class Stretch:
-    """What a task saw of one input."""
+    """What a task saw of one input. `at_end`: it had nothing more then.
+
+    `began` is the time of its first row: from what came before to that there may be a leap.
+    """
 
     rows_in: int = 0
     late: int = 0
     rejected: int = 0
     greatest: int | None = None
     ended: bool = False
+    at_end: bool = False
+    began: int | None = None
+    leap: Leap | None = None
     firsts: list[Int64s] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
 
 
 class Packer:
-    """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch."""
+    """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch.
 
-    def __init__(self, layout: Layout, sender: int, now: int | None = None) -> None:
+    If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
+    they go.
+    """
+
+    def __init__(self, layout: Layout, sender: int, now: int | None = None, follows: bool = False) -> None:
         self._layout = layout
         self._sender = sender
         self._now = now
+        self._follows = follows
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
@@ -61,9 +73,9 @@ class Packer:
             if definition.time is not None
         }
 
-    def hear_of(self, name: str) -> None:
-        """Tell of a source even if no row of it comes."""
-        self._stretches.setdefault(name, Stretch())
+    def hear_of(self, name: str, at_end: bool = True) -> None:
+        """Tell of a source even if no row of it comes, and whether all of it was read."""
+        self._stretches.setdefault(name, Stretch()).at_end = at_end
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Parcel]:
         """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
@@ -79,12 +91,16 @@ class Packer:
             yield from self._send(name, batch, np.arange(first, stretch.rows_in, dtype=np.int64))
             return
         door = self._doors[name]
-        looked = door.look(batch, stretch.greatest, ordered=name not in self._layout.unordered)
+        looked = door.look(batch, stretch.greatest, ordered=name not in self._layout.unordered, now=self._now)
         if looked.greatest is not None:
             stretch.greatest = (
                 max(stretch.greatest, looked.greatest) if stretch.greatest is not None else looked.greatest
             )
         codes = looked.codes
+        if stretch.began is None and looked.greatest is not None:
+            stretch.began = int(looked.times[np.isin(codes, (FIT, *UNFIT))][0])
+        if looked.leap is not None or stretch.leap is not None:
+            stretch.leap = looked.leapt(stretch.leap, codes)
         if codes.any():
             yield from self._send_unfit(name, batch, looked)
             yield from self._refuse(name, door, batch, codes, looked.times, stretch)
@@ -134,6 +150,10 @@ class Packer:
             "rejected": stretch.rejected,
             "greatest": stretch.greatest,
             "ended": stretch.ended,
+            "at_end": stretch.at_end,
+            "follows": self._follows,
+            "began": stretch.began,
+            "leap": None if stretch.leap is None else [stretch.leap.before, stretch.leap.to, stretch.leap.late],
             "reasons": stretch.reasons,
         }
         firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)
@@ -189,7 +209,9 @@ class Packer:
             rows = batch.select(list(port.columns))
             if t is not None:
                 rows = rows.append_column("", pa.array(t, pa.int64()))
-            found, wanted = places(port.exchange, self._as_scanned(name, batch), self._layout.buckets_of(port.fragment))
+            found, wanted = places(
+                port.exchange, self._layout.as_scanned(name, batch), self._layout.buckets_of(port.fragment)
+            )
             if found is None:
                 all_rows = np.arange(len(batch), dtype=np.int64) if wanted is None else wanted
                 found = np.array_split(all_rows, self._layout.buckets_of(port.fragment))
@@ -208,14 +230,6 @@ class Packer:
         (port,) = [port for port in self._layout.ports_of(name) if port.accounts]
         rows = batch.select(list(port.columns)).append_column("", pa.array(looked.times, pa.int64()))
         yield from self._add(port, 0, "unfit", rows.append_column("", pa.array(looked.codes)), positions)
-
-    def _as_scanned(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of the relation: a table may have one beside them that tells the change."""
-        definition = self._layout.sources[name]
-        if isinstance(definition, StreamDefinition):
-            return batch
-        names = [column.name for column in definition.columns]
-        return batch.select([names.index(column.name) for column in definition.relation_columns])
 
     def _add(self, port: Port, bucket: int, kind: str, rows: pa.RecordBatch, positions: Int64s) -> Iterator[Parcel]:
         if not len(positions):

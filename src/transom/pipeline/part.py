@@ -7,7 +7,7 @@ part sends. Everything inside goes by reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -28,7 +28,6 @@ from transom.pipeline.folding import fold_projections
 from transom.pipeline.spilling import Spilling, store_of
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
-from transom.plan.sharing import Narrow
 from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.describe import describe
 from transom.planner.operator import Operator
@@ -50,6 +49,13 @@ class Counters:
     ends_out: int = 0
     seconds: float = 0.0
 
+    @staticmethod
+    def united(parts: Sequence[Counters]) -> Counters:
+        """All of them together; one is itself."""
+        if len(parts) == 1:
+            return parts[0]
+        return Counters(*(sum(getattr(part, each.name) for part in parts) for each in fields(Counters)))
+
 
 @dataclass
 class PartState:
@@ -63,8 +69,8 @@ class PartState:
 class Part:
     """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
 
-    `whole`: nobody outside asks for what an operator gives, but for the last one. `store` is
-    room on disk for what does not fit into memory; without it there is some for as long as the process runs.
+    `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
+    `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
     A memory budget is divided among the `places` that the same operators run in.
     """
 
@@ -76,6 +82,7 @@ class Part:
         tick: int,
         *,
         whole: bool = False,
+        given: Collection[int] = (),
         store: SpillStore | None = None,
         places: int = 1,
     ) -> None:
@@ -89,7 +96,7 @@ class Part:
             self._kernel(i, operator, catalogue, tick, places) for i, operator in enumerate(self.operators)
         ]
         if whole:
-            fold_projections(self.operators, self._kernels)
+            fold_projections(self.operators, self._kernels, given)
         self._sources = [
             [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
             for operator in self.operators
@@ -97,22 +104,22 @@ class Part:
         self._changing = {
             i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
         }
-        self._begins = {
-            i: begin for i, operator in enumerate(self.operators) if (begin := _begin(operator)) is not None
-        }
         self._agenda = Agenda(self._kernels, self._sources)
         uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
         self.crew = Crew() if uses_crew else None
         self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
 
-    def check(self, state: PartState) -> None:
-        """Raise Unsound where a state that was read back cannot be one of these operators."""
+    def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
+        """Raise Unsound where a state that was read back cannot be one of these operators.
+
+        `feeds` are the other owners of holders here: of rows that came from elsewhere.
+        """
         alike(self.start(), state)
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):
                     kernel.check(own)
-        state.holders.check_owned(list(owned(state.operators)))
+        state.holders.check_owned(list(owned([state.operators, *feeds])))
 
     def start(self) -> PartState:
         return PartState(
@@ -142,9 +149,9 @@ class Part:
                 self._agenda.note(i, (), inputs[0])
                 self._count(state.counters[i], inputs if operator.inputs else (), inputs[0], 0.0)
                 continue
-            at = replace(step, origin=self._begins[i]) if i in self._begins else step
+            at = step
             if step.upto == FOREVER and _slides(operator):
-                at = replace(at, horizon=self._horizon(operator, state, last_used, slides))
+                at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
             try:
                 delta = self._run(i, state.operators[i], inputs, at, refused)
             except TransomError as error:
@@ -156,6 +163,10 @@ class Part:
             self._agenda.note(i, state.operators[i], delta)
             self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
         return deltas, refused
+
+    def due(self, state: PartState) -> int:
+        """The first instant at which an operator has something to do though nothing comes (see `Stage.due`)."""
+        return self._agenda.due(state)
 
     def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
         counters.seconds += seconds
@@ -281,15 +292,6 @@ def owned(state: Any) -> Iterator[Int64s]:
     elif is_dataclass(state):
         for part in fields(state):
             yield from owned(getattr(state, part.name))
-
-
-def _begin(operator: Operator) -> int | None:
-    """Where the time of a query begins that came to others; None where it begins with the time of all."""
-    while not isinstance(operator.node, Narrow):
-        if len(operator.inputs) != 1:
-            return None
-        (operator,) = operator.inputs
-    return operator.node.begin
 
 
 def _slides(operator: Operator) -> bool:

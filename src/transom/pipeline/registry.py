@@ -56,7 +56,9 @@ from transom.pipeline.admission import InputState, Ledger, WaitingRows
 from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
-from transom.pipeline.memory import PipelineState
+from transom.pipeline.exchange import FeedState
+from transom.pipeline.leap import Leap
+from transom.pipeline.memory import PipelineState, StageMemory
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool, HolderQueue
@@ -75,6 +77,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     CountedWindowState,
     Counters,
     DoorsState,
+    FeedState,
     Fifo,
     FixedColumn,
     HolderPool,
@@ -83,6 +86,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     JoinState,
     KeyIndex,
     LazySide,
+    Leap,
     Ledger,
     LifetimeSet,
     LifetimesState,
@@ -103,6 +107,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     SlideRangeWindowState,
     SlideRowsWindowState,
     SlotPool,
+    StageMemory,
     Tally,
     TextColumn,
     ToStreamState,

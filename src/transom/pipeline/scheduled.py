@@ -15,11 +15,13 @@ from transom.kernels.kernel import Step
 from transom.kernels.shared_join.arrived import ArrivedRows
 from transom.kernels.shared_join.carry import KeptSide, carried_rows
 from transom.kernels.shared_join.join import SharedJoinKernel
-from transom.pipeline.branch import Member
+from transom.pipeline.branch import picked
 from transom.pipeline.build import operator_kernel
+from transom.pipeline.consumer import Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.engine import Tell
-from transom.pipeline.group import GroupPipeline, KeptNote, kept_by, picked
+from transom.pipeline.group import GroupPipeline
+from transom.pipeline.migration import KeptNote, kept_by
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.scheduled_state import QueryAccount, ScheduledJoinState
 from transom.pipeline.scheduled_work import Measurements, ScheduledWork
@@ -74,6 +76,10 @@ class ScheduledGroup(GroupPipeline):
         return told and self.work.scheduler.next() is None
 
     @property
+    def _trunk_due(self) -> int:
+        return self._below.due(self.trunk.state.part)
+
+    @property
     def full(self) -> bool:
         return self.schedule.overload == "block" and self.work.waiting >= self.schedule.buffer
 
@@ -88,7 +94,7 @@ class ScheduledGroup(GroupPipeline):
         before, upto, origin = found
         step = Step(before, upto, origin, trunk.state.part.holders)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
-        deltas = Stage(self._below).advance(trunk.state, brought, step, trunk.doors.last_used).deltas
+        deltas = Stage(self._below).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
         came: list[Delta] = []
         for window in trunk.root.inputs:
             delta = deltas[self._below.number[id(window)]]
@@ -199,7 +205,7 @@ class ScheduledGroup(GroupPipeline):
     def _windows(self) -> dict[str, tuple[int, int]]:
         found = {}
         for branch in self.branches:
-            left, right = (length_of(window, branch.tick) for window in branch.member.asked.windows)
+            left, right = (length_of(window, self.trunk.tick) for window in branch.member.asked.windows)
             found[branch.member.name] = left, right
         return found
 

@@ -68,3 +68,11 @@ class Stage:
             state.rows_out += len(rows)
         state.part.holders.finish_step()
         return Advanced(deltas, rows, unmatched)
+
+    def due(self, state: StageState) -> int:
+        """The first instant at which an operator or the output has something to do though nothing comes.
+
+        A step up to it would give nothing. FOREVER: never; BEGINNING or less: one cannot tell, so it is at every step.
+        """
+        due = self.part.due(state.part)
+        return due if self.output is None else min(due, self.output.changes_at(state.emit))

@@ -11,15 +11,21 @@ from transom.core.delta import Int64s, StreamDelta
 from transom.kernels import scalar
 from transom.kernels.spread import spread
 from transom.plan.algebra import StreamFilter, StreamProject
+from transom.plan.expression import Expression
 from transom.planner.fragments import Exchange
 from transom.planner.operator import Operator
 
+Count = Callable[[Operator, int, int], None]
+"""Is told of every operator on the way how many rows came to it, and how many went on."""
 
-def passed(way: Sequence[Operator], values: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s | None]:
+
+def passed(
+    way: Sequence[Operator], values: pa.RecordBatch, count: Count | None = None
+) -> tuple[pa.RecordBatch, Int64s | None]:
     """The rows as they come in, and the positions of those that do; None: all of them."""
     positions: pa.Array | None = None
     for operator in way:
-        node = operator.node
+        node, came = operator.node, len(values)
         if isinstance(node, StreamFilter):
             kept = scalar.keep(node.predicate, values)
             if kept is not None:
@@ -28,23 +34,30 @@ def passed(way: Sequence[Operator], values: pa.RecordBatch) -> tuple[pa.RecordBa
         else:
             assert isinstance(node, StreamProject)
             values = scalar.project(node.expressions, operator.schema.names, values)
+        if count is not None:
+            count(operator, came, len(values))
     return values, None if positions is None else positions.to_numpy().astype("int64")
 
 
-def pass_way(way: Sequence[Operator], rows: StreamDelta, count: Callable[[Operator, int, int], None]) -> StreamDelta:
-    """The rows of a stream behind the way; `count` is told how many came to every operator, and how many went on."""
-    for operator in way:
-        values, positions = passed([operator], rows.values)
-        count(operator, len(rows), len(values))
-        rows = replace(rows, values=values, t=rows.t if positions is None else rows.t[positions])
-    return rows
+def pass_way(way: Sequence[Operator], rows: StreamDelta, count: Count | None) -> StreamDelta:
+    """The rows of a stream behind the way."""
+    if not way:
+        return rows
+    values, positions = passed(way, rows.values, count)
+    return replace(rows, values=values, t=rows.t if positions is None else rows.t[positions])
 
 
-def places(exchange: Exchange, values: pa.RecordBatch, buckets: int) -> tuple[list[Int64s] | None, Int64s | None]:
+def places(
+    exchange: Exchange, values: pa.RecordBatch, buckets: int, count: Count | None = None
+) -> tuple[list[Int64s] | None, Int64s | None]:
     """The positions of the rows that each bucket is to get, and of all that come in; None where nothing tells."""
-    inner, positions = passed(exchange.way, values)
+    inner, positions = passed(exchange.way, values, count)
     if exchange.partitioning.kind != "keys":
         return None, positions
-    keys = [scalar.evaluate(key, inner) for key in exchange.partitioning.keys]
-    found = spread(keys, len(inner), buckets)
+    found = spread_by(exchange.partitioning.keys, inner, buckets)
     return (found if positions is None else [positions[part] for part in found]), positions
+
+
+def spread_by(keys: Sequence[Expression], values: pa.RecordBatch, buckets: int) -> list[Int64s]:
+    """The positions of the rows that each bucket is to get."""
+    return spread([scalar.evaluate(key, values) for key in keys], len(values), buckets)

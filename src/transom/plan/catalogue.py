@@ -25,7 +25,8 @@ class StreamDefinition:
     """CREATE STREAM. `columns` are all declared ones; those in `invisible` are left out of `*`.
 
     `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case. On
-    `rate`, rows a second, nothing depends but the choice of a plan.
+    `rate`, rows a second, nothing depends but the choice of a plan. With a `heartbeat` the clock moves its watermark
+    while there is nothing to read; rows that are further `ahead` of the clock are rejected.
     """
 
     name: str
@@ -37,6 +38,8 @@ class StreamDefinition:
     invisible: frozenset[str] = frozenset()
     properties: dict[str, str] = field(default_factory=dict, hash=False)
     rate: float | None = None
+    heartbeat: int | None = None
+    ahead: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class TableDefinition:
     idle: int | None = None
     invisible: frozenset[str] = frozenset()
     properties: dict[str, str] = field(default_factory=dict, hash=False)
+    heartbeat: int | None = None
+    ahead: int | None = None
 
     @property
     def relation_columns(self) -> Schema:

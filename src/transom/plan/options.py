@@ -62,6 +62,14 @@ def _count(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 and int(text) > 0 else None
 
 
+MOST_PARTITIONS: Final = 1_024
+
+
+def _partitions(text: str) -> int | None:
+    count = _count(text)
+    return count if count is not None and count <= MOST_PARTITIONS else None
+
+
 OPTIONS: Final[dict[str, Option]] = {
     option.name: option
     for option in (
@@ -137,6 +145,13 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "batch_rows", 65_536, _count, "a number of rows above 0", "the most rows read from a source in one step"
         ),
+        Option(
+            "partitions",
+            1,
+            _partitions,
+            f"a number from 1 to {MOST_PARTITIONS}",
+            "in this process, in how many partitions a query runs side by side",
+        ),
         Option("batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"),
     )
 }
@@ -161,6 +176,12 @@ def time_settings(catalogue: Catalogue) -> tuple[int, int | None]:
     tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
     origin: int | None = catalogue.options.get("origin")
     return tick, None if origin is None else floor_to_tick(origin, tick)
+
+
+def partitions_of(catalogue: Catalogue) -> int:
+    """In how many partitions a query of this process is to run."""
+    wanted: int = catalogue.options.get("partitions", OPTIONS["partitions"].default)
+    return wanted
 
 
 def check_spill(catalogue: Catalogue) -> None:

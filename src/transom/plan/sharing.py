@@ -8,6 +8,7 @@ join keeps for others.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from transom.core.schema import BIGINT, Column, Schema
@@ -54,7 +55,7 @@ class SharedJoin(Relation):
     right: Relation
     kept: tuple[int, ...]
 
-    @property
+    @cached_property
     def places(self) -> tuple[int, ...]:
         """Of every column but the age, where it is in the two streams side by side."""
         found: list[int] = []
@@ -64,6 +65,12 @@ class SharedJoin(Relation):
             known = len([place for place in found if place >= 0])
             found += [*self.kept[known : known + count], *[number] * counted]
         return tuple(found)
+
+    @property
+    def side_places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The same of either side."""
+        places, width = self.places, len(self.left.schema)
+        return places[:width], places[width:]
 
     @property
     def schema(self) -> Schema:

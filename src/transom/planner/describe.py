@@ -24,7 +24,6 @@ from transom.plan.algebra import (
 from transom.plan.expression import Expression
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
-from transom.plan.outlets import Outlet, Outlets
 from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
 from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.operator import Operator, column
@@ -48,10 +47,6 @@ def describe(operator: Operator) -> str:
             return _join(operator)
         case Narrow():
             return _narrow(operator, node)
-        case Outlet():
-            return f"answer {node.number + 1}"
-        case Outlets():
-            return f"of {len(node.outlets)} queries"
         case CountedWindow():
             return "rows and their numbers, as long as a query holds them"
         case MultiwayJoin():

@@ -26,8 +26,8 @@ from typing import Final
 
 from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
-from transom.plan.outlets import Outlets
 from transom.plan.sharing import SharedJoin
+from transom.plan.slide_join import SlideJoin
 from transom.planner.key_path import keys_below, same_key
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
 
@@ -48,6 +48,13 @@ class Exchange:
     fragment: int | None = None
     way: tuple[Operator, ...] = ()
 
+    @property
+    def sender(self) -> Operator:
+        """The operator of another fragment whose rows travel here."""
+        if self.place == ANSWER:
+            return self.into
+        return self.way[0].inputs[0] if self.way else self.into.inputs[self.place]
+
 
 @dataclass(frozen=True)
 class Fragment:
@@ -63,16 +70,16 @@ ANSWER: Final = -1
 """The place of an exchange into a fragment that has no operators and tells the answer."""
 
 
-def fragments(root: Operator, equal_rows_meet: bool = False, fixed: bool = False) -> list[Fragment]:
+def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
     """The fragments of a plan, each after those that feed it; numbers begin at 1.
 
-    If it is `fixed` how a shared join is spread, that is by all its keys, whatever is above it: so nothing has to move
-    when something else comes to be above it.
+    A shared join is spread by all its keys, whatever is above it: so nothing has to move when something else comes to
+    be above it.
 
     Whoever tells the changes of an answer wants equal rows of it in one bucket: what leaves in one and enters in
     another at once is no change. If the last fragment does not see to that, one without operators follows it.
     """
-    cut = _Cut(root, fixed)
+    cut = _Cut(root)
     found = cut.fragments()
     if not equal_rows_meet or cut.equal_rows_meet(root):
         return found
@@ -83,9 +90,13 @@ def fragments(root: Operator, equal_rows_meet: bool = False, fixed: bool = False
     return [*found, Fragment(len(found) + 1, spread, (), (told,))]
 
 
-def equal_rows_meet(root: Operator) -> bool:
-    """Whether equal rows of the answer are in one bucket, however it is told."""
-    return _Cut(root).equal_rows_meet(root)
+def kept_together(root: Operator) -> str | None:
+    """Why a plan runs in one partition of a process, however many are there; None where it can be spread."""
+    if any(isinstance(operator.node, SlideJoin) for operator in root.walk()):
+        return "a join of windows that slide may put off its work, and does it in one place"
+    if all(fragment.partitioning.kind == "single" for fragment in fragments(root)):
+        return "all of its rows have to meet"
+    return None
 
 
 # Where a key has been followed to: the output of an operator in the fragment (its id), or what is brought to an input.
@@ -107,9 +118,8 @@ class _Part:
 
 
 class _Cut:
-    def __init__(self, root: Operator, fixed: bool = False) -> None:
+    def __init__(self, root: Operator) -> None:
         self.root = root
-        self._fixed = fixed
         self.part_of: dict[int, _Part] = {}
         self._followed: dict[tuple[int, Expression, tuple[int, ...]], _Slot | None] = {}
         for operator in root.walk():
@@ -122,9 +132,7 @@ class _Cut:
     def _place(self, operator: Operator) -> None:
         below = self._parts_below(operator)
         kinds = {need.kind for need in operator.needs}
-        if self._fixed and isinstance(operator.node, Outlets) and len(below) > 1:
-            self._merge(operator, [], [])  # it may not bring queries together that were apart
-        elif "single" in kinds:
+        if "single" in kinds:
             joining = [part for part in below if part.single]
             self._merge(operator, joining if self._may_merge(joining, below) else [], [], single=True)
         elif "keys" in kinds:
@@ -138,7 +146,7 @@ class _Cut:
         for joining in _subsets([part for part in below if not part.single]):
             if self._may_merge(joining, below):
                 slots = [slot for i in range(count) for slot in self._slots(operator, i, joining)]
-                for part in joining if self._fixed else ():
+                for part in joining:
                     slots = _as_before(part, slots)
                 if slots:
                     self._merge(operator, joining, slots)

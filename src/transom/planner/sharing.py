@@ -25,18 +25,8 @@ Sides = tuple[bool, bool]
 NOT_COUNTED: Final[Sides] = (False, False)
 
 
-@dataclass(frozen=True)
-class Shared:
-    """The plan of several queries: `roots[i]` is that of query i, and `trunk` the join below all of them."""
-
-    trunk: Operator
-    roots: tuple[Operator, ...]
-
-
-def share(
-    asked: Sequence[Sharable], catalogue: Catalogue, begins: Sequence[int | None], counted: Sides = NOT_COUNTED
-) -> Shared:
-    """One plan for queries on the same join, each over the rows from its beginning on.
+def shared_join(asked: Sequence[Sharable], catalogue: Catalogue, counted: Sides = NOT_COUNTED) -> Operator:
+    """The trunk of queries on the same join.
 
     Rows of a side that is `counted` are numbered whether or not a query counts them.
     """
@@ -57,11 +47,12 @@ def share(
         columns = tuple(sorted(mine)) or (0,)
         kept.append(columns)
         below.append(_window(planner, first, side, columns, windows[side]))
-    trunk = _trunk(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(asked))
-    roots = []
-    for one, begin in zip(asked, begins, strict=True):
-        roots.append(_Branch(catalogue, trunk).plan(one.since(begin)))
-    return Shared(trunk, tuple(roots))
+    return _trunk(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(asked))
+
+
+def consumer(asked: Sharable, catalogue: Catalogue, trunk: Operator, begin: int | None = None) -> Operator:
+    """What one query does with a trunk that has what it asks for, over the rows from its beginning on."""
+    return _Consumer(catalogue, trunk).plan(asked.since(begin))
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ def _trunk(
     return Operator(node, replace(tactic, keeps=told), below, keys, joins.partitioning(keys, tactic.name))
 
 
-class _Branch(Planner):
+class _Consumer(Planner):
     """The planner of one query, which finds the shared join where the query narrows it."""
 
     def __init__(self, catalogue: Catalogue, trunk: Operator) -> None:

@@ -30,8 +30,8 @@ from transom.program.run import Order
 FORMAT: Final = 2
 """The version of everything that is written into a checkpoint folder; another one is refused."""
 
-MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "step_budget"})
-"""Options on which neither an answer nor what is kept depends."""
+MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "partitions", "step_budget"})
+"""Options on which no answer depends; a query that goes on has as many partitions as it had."""
 
 Facts = dict[str, Any]
 
@@ -166,11 +166,15 @@ def _input(definition: StreamDefinition | TableDefinition) -> Facts:
         "time": None if definition.time is None else "of arrival" if stamped else repr(definition.time.column),
         "WATERMARK bound": None if definition.time is None else format_duration(definition.time.bound),
         "late": repr(definition.late),
-        "idle": None if definition.idle is None else format_duration(definition.idle),
+        **{name: None if said is None else format_duration(said) for name, said in _by_clock(definition)},
         "change column": None if table is None else table.change_column,
         "primary key": None if table is None or not table.primary_key else ", ".join(table.primary_key),
         **_properties(definition.properties),
     }
+
+
+def _by_clock(definition: StreamDefinition | TableDefinition) -> list[tuple[str, int | None]]:
+    return [("idle", definition.idle), ("heartbeat", definition.heartbeat), ("ahead", definition.ahead)]
 
 
 def _properties(properties: Mapping[str, str]) -> Facts:

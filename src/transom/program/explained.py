@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from transom.core.text import visible_lines
+from transom.plan.options import partitions_of
 from transom.planner.explain import Measured, explain_json, explain_text
+from transom.planner.fragments import kept_together
 from transom.planner.scheduling import Schedule, schedule_of
-from transom.planner.sharing import share
+from transom.planner.sharing import consumer, shared_join
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, not_put_off
@@ -39,7 +41,7 @@ class Explained(str):
 def explained(planned: Planned, measure: Measure | None, where: Where) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
     refused = not_put_off(planned, where)
-    alone = _alone(planned, measure)
+    alone = _with_partitions(_alone(planned, measure), planned, where)
     return _with_growth(alone if refused is None else _with_schedule(alone, "", refused.reason), planned)
 
 
@@ -68,7 +70,7 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
     group = sharing.group_of(place)
     refused = not_put_off(one, where)
     if not group:
-        alone = _alone(one, None)
+        alone = _with_partitions(_alone(one, None), one, where)
         joins = any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"])
         if joins:
             reason = sharing.refused[place]
@@ -79,14 +81,15 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
         if joins and one.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
-    shared = share([sharing.asked[i] for i in group], one.catalogue, [None] * len(group))
-    root = shared.roots[group.index(place)]
-    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is shared.trunk)
+    trunk = shared_join([sharing.asked[i] for i in group], one.catalogue)
+    root = consumer(sharing.asked[place], one.catalogue, trunk)
+    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is trunk)
     others = [i for i in group if i != place]
     told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
     told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
     together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+    together = _with_partitions(together, one, where, shared="queries that share a join run in one place")
     schedule = schedule_of(sharing.asked[place], one.catalogue) if refused is None else refused.reason
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
@@ -95,6 +98,18 @@ def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Expla
     """With a line about the order of the work, or why it has none."""
     told = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
     return Explained.of(f"{found}\n{of}{told}", [{**plan, "schedule": told} for plan in found.plans])
+
+
+def _with_partitions(found: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
+    """With a line about the partitions, where a query of this process asks for several."""
+    wanted = partitions_of(planned.catalogue)
+    if wanted == 1 or where().buckets > 1:
+        return found
+    assert planned.root is not None
+    reason = shared or kept_together(planned.root)
+    told = f"{wanted} partitions" if reason is None else f"one partition, not {wanted}: {reason}"
+    number = wanted if reason is None else 1
+    return Explained.of(f"{found}\n{told}", [{**plan, "partitions": number} for plan in found.plans])
 
 
 def _with_growth(found: Explained, planned: Planned) -> Explained:

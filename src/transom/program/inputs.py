@@ -17,7 +17,7 @@ from transom.core.errors import QueryError, SourceError
 from transom.pipeline.side import SIDE, SIDE_TABLE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.program.arguments import require_text
-from transom.program.declare import Bound, Late, declared_stream, declared_table
+from transom.program.declare import Bound, ByClock, Late, declared_stream, declared_table
 from transom.program.sample import peeked
 
 Definition = StreamDefinition | TableDefinition
@@ -61,26 +61,33 @@ class Inputs:
         self._declare(declared_table(name, columns_of(schema, name)), batches)
 
     def stream(
-        self, name: str, data: Any, time: str | None, bound: Bound, late: Late, columns: pa.Schema | None
+        self,
+        name: str,
+        data: Any,
+        time: str | None,
+        bound: Bound,
+        late: Late,
+        columns: pa.Schema | None,
+        by_clock: ByClock,
     ) -> None:
         require_text(name, "the name of a stream")
         if isinstance(data, Frame):
             self._refuse_known(name)
             declared = columns_of(data.columns if columns is None else columns, name)
-            self._catalogue.relations[name.lower()] = declared_stream(name, declared, time, bound, late)
+            self._catalogue.relations[name.lower()] = declared_stream(name, declared, time, bound, late, by_clock)
             self.frames[name.lower()] = data.frame
             return
         if is_lazy(data):
             self._refuse_known(name)
             supply = Supply(name, data, columns)
-            definition = declared_stream(name, columns_of(supply.columns, name), time, bound, late)
+            definition = declared_stream(name, columns_of(supply.columns, name), time, bound, late, by_clock)
             self._catalogue.relations[name.lower()] = definition
             self._supplies[name.lower()] = supply
             return
         told = None if columns is None else columns_of(columns, name)
         schema, batches = batches_of(data, told)
         declared = columns_of(schema, name) if told is None else told
-        self._declare(declared_stream(name, declared, time, bound, late), batches)
+        self._declare(declared_stream(name, declared, time, bound, late, by_clock), batches)
 
     def append(self, name: str, data: Any) -> None:
         require_text(name, "the name of a stream or table")

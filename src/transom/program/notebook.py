@@ -49,6 +49,7 @@ def status_html(status: Status) -> str:
     state = "finished" if status.finished else f"up to {format_instant(status.progress)}"
     if status.held_back_by is not None:
         state += f", waits for {status.held_back_by}"
+    state += "".join(f"; {one.name}: {one.leap}" for one in status.inputs if one.leap is not None)
     if status.latency is not None:
         state += f"; {status.latency}"
     if status.overload is not None:

@@ -18,7 +18,7 @@ from transom.kernels.crew import measured_handover, processors
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import Expression, columns_of, remap
 from transom.plan.multiway import MultiwayJoin
-from transom.plan.options import time_settings
+from transom.plan.options import partitions_of, time_settings
 from transom.planner.statistics import (
     PASSING,
     RATE,
@@ -56,7 +56,9 @@ class SampledStatistics:
 
     @property
     def machine(self) -> Machine:
-        return self._where()
+        """As one partition has it: the cores are busy with the others."""
+        machine = self._where()
+        return replace(machine, cores=max(1, machine.cores // partitions_of(self._catalogue)))
 
     def join(self, node: MultiwayJoin) -> JoinStatistics:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transom.pipeline.exhausted import Kept
+from transom.pipeline.leap import Leap
 from transom.planner.explain import title
 from transom.program.latency import Latency
 from transom.program.notebook import status_html
@@ -16,7 +17,7 @@ from transom.program.slides import SlideStatus
 class InputStatus:
     """Where the rows of an input went: rows_in = used + late + rejected + waiting, and why the refused ones were.
 
-    The watermark of a static table is None.
+    The watermark of a static table is None. `leap` is there if a row leapt in time and others were late because of it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class InputStatus:
     watermark: int | None
     ended: bool
     reasons: dict[str, int]
+    leap: Leap | None = None
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,15 @@ class FedQuery:
             self.pipeline.end(name)
         self.go_on()
 
+    def look(self) -> None:
+        """The clock has gone on, and all that has arrived has been read."""
+        self.pipeline.doors.follow(self._clock.now(), list(self.pipeline.inputs))
+        self.go_on()
+
     def go_on(self) -> None:
         if self.missing:
             return
-        while self.pipeline.doors.leave_idle_behind(self._clock.now()):
-            pass
+        self.pipeline.doors.leave_idle_behind(self._clock.now())
         output, refused = self.pipeline.advance()
         for name, rows in refused.items():
             self._note(name, rows)

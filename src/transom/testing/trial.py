@@ -23,8 +23,8 @@ class Trial:
     """The queries of a text or a file, over rows that the test sends in place of what the inputs declare.
 
     `inputs` are sent at once, tables that never change before the others. Times such as 10:00 are of `day`, and the
-    clock begins there. The clock is for what depends on the wall clock: idle streams, and streams with
-    time = 'arrival'.
+    clock begins there. The clock is for what depends on the wall clock: streams with time = 'arrival', `idle`,
+    `heartbeat` and `ahead`.
 
     >>> trial = Trial('''
     ...     CREATE STREAM a (ts TIMESTAMP, x INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'a/');
@@ -75,13 +75,15 @@ class Trial:
         self.arrive(name, self.read(name, text))
 
     def advance(self, duration: str) -> None:
-        """The clock goes on; streams that have been silent for their idle time are left behind."""
+        """The clock goes on, and nothing comes: what expires in that time is told.
+
+        It takes streams with time = 'arrival' and those with a heartbeat on; those that have been silent for their idle
+        time are left behind.
+        """
         micros = parse_duration(duration)
         if micros is None:
             raise OptionError(f"'{duration}' is no duration", remedy="write a number and a unit, such as '30 seconds'")
-        self._clock.sleep(micros)
-        for query in self._queries.values():
-            query.go_on()
+        self._sleep(micros)
 
     def restart(self) -> None:
         """Everything is saved, forgotten, and read back, as after a crash."""
@@ -150,8 +152,14 @@ class Trial:
                     f" {self._times.show(now)} already",
                     remedy="write rows in the order of their arrival",
                 )
-            self._clock.sleep(row.at - now)
+            self._sleep(row.at - now)
             self._push(definition, [row])
+
+    def _sleep(self, micros: int) -> None:
+        if micros:
+            self._clock.sleep(micros)
+            for query in self._queries.values():
+                query.look()
 
     def _push(self, definition: Definition, rows: Sequence[Given]) -> None:
         batch = batch_of(definition.columns, rows)

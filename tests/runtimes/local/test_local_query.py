@@ -78,6 +78,25 @@ def test_a_query_restarted_after_every_step_writes_what_an_unbroken_one_does(
     assert (after.inputs, after.steps, after.rows_out) == (before.inputs, before.steps, before.rows_out)
 
 
+def test_a_query_that_goes_on_has_as_many_partitions_as_it_had(tmp_path: Path) -> None:
+    write_inputs(tmp_path, "csv")
+    text = declarations(tmp_path, "csv") + "SET partitions = {0};" + QUERY
+    one = only_query(text.format(1))
+    one.run()
+    query, turns = only_query(text.format(3)), 0
+    while query.step():
+        saved = query.snapshot()
+        query = only_query(text.format(turns % 4 + 1))
+        query.restore(saved)
+        turns += 1
+    query.close()
+    assert len(query.pipeline.state.stages) == len(only_query(text.format(3)).pipeline.state.stages) > 3 and turns > 10
+    of_one, of_three = (each.status() for each in (one, query))
+    assert of_three.inputs == of_one.inputs and of_three.rows_out == of_one.rows_out > 20
+    counted = [[(o.rows_in, o.rows_out, o.ends) for o in status.operators] for status in (of_one, of_three)]
+    assert counted[0] == counted[1]
+
+
 def test_the_input_that_is_furthest_behind_is_read_next(tmp_path: Path) -> None:
     write_inputs(tmp_path, "csv")
     query = only_query(declarations(tmp_path, "csv") + QUERY)

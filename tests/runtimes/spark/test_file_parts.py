@@ -15,7 +15,7 @@ from transom.connectors.sink_folder import MARK
 from transom.core.errors import OptionError, SinkError
 from transom.core.location import Within
 from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
-from transom.runtimes.spark.file_parts import BatchFiles, PartFiles
+from transom.runtimes.spark.file_parts import BatchFiles, PartFiles, written
 
 SCHEMA = pa.schema([("n", pa.int32())])
 
@@ -48,12 +48,18 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
     travelled: PartFiles = pickle.loads(pickle.dumps(out.parts))
     status = Parcel(0, 1, STATUS, pack([CargoPart({"kind": "status"})]))
-    told = [Parcel(0, 1, OUT, pack([CargoPart({"kind": "out"}, rows(*each))])) for each in ((1, 2), (3,))]
-    first, second = travelled.written([*told, status])
-    assert (first.kind, first.bucket, second) == (FILES, 1, status)
-    assert travelled.written([status]) == [status]
+    mine, nothing, other = (
+        Parcel(0, 1, OUT, pack([CargoPart({"kind": "out", "query": query}, rows(*each))]))
+        for query, each in (("q", (1, 2, 3)), ("q", ()), ("r", (4,)))
+    )
+    first, *rest = written({"q": travelled}, [mine, nothing, other, status])
+    assert (first.kind, first.bucket, rest) == (FILES, 1, [other, status]), "whose query has no files is left alone"
     (about,) = [part.about for part in unpack(first.blob)]
-    assert about["rows"] == 3 and hidden(tmp_path / "out") == [about["name"]] and numbers(tmp_path / "out") == []
+    assert (
+        (about["query"], about["rows"]) == ("q", 3)
+        and hidden(tmp_path / "out") == [about["name"]]
+        and numbers(tmp_path / "out") == []
+    )
     out.show(7, [(about["bucket"], about["name"])])
     assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0001.csv"]
     assert numbers(tmp_path / "out") == [1, 2, 3]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from transom import CheckpointError, Session
 from transom.core.time import from_datetime
 from transom.program.run import Run
+from transom.program.status import OperatorStatus
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.run import SparkRun
 
@@ -34,6 +35,12 @@ def session_of(spark: SparkSession | None, sharing: str = "on", **options: Any) 
     return session
 
 
+def shape(operator: OperatorStatus) -> tuple[Any, ...]:
+    """What is told of an operator; pairs are those of the one join, wherever it runs."""
+    pairs = operator.rows_out if operator.operator in ("SharedJoin", "Narrow") else None
+    return operator.number, operator.operator, operator.tactic, pairs
+
+
 def in_order(answer: list[Any]) -> list[str]:
     return sorted(map(str, answer))
 
@@ -46,6 +53,12 @@ def test_they_have_the_answers_of_queries_that_run_alone(spark: SparkSession) ->
     assert isinstance(group, SparkGroup) and [query.name for query in run.queries] == ["query-1", "query-2", "query-3"]
     run.run()
     alone = session_of(None, sharing="off").sql(";".join(QUERIES))
+    locally = session_of(None)
+    together = locally.assemble(locally.prepare(";".join(QUERIES)))
+    together.run()
+    for here, there in zip(together.status(), run.status(), strict=True):
+        assert [shape(operator) for operator in there.operators] == [shape(operator) for operator in here.operators]
+        assert there.rows_out == here.rows_out
     for query, expected in zip(run.queries, alone, strict=True):
         assert in_order(query.table().to_pylist()) == in_order(expected.to_pylist())
         status = query.status()

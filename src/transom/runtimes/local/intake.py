@@ -13,6 +13,7 @@ from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
+from transom.program.alignment import holding_back
 from transom.program.clock import Clock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
@@ -64,6 +65,7 @@ class Intake:
         self._ending = ending
         self._clock = clock
         self._look_again: dict[str, int] = {}
+        self._looked_at = clock.now()
 
     @property
     def complete(self) -> bool:
@@ -86,20 +88,21 @@ class Intake:
             if self._is_static(name) and not reading.complete:
                 return name
         now = self._clock.now()
-        open_ones = [
-            name
+        open_ones = {
+            name: pipeline.watermark(name)
             for name, reading in self.readings.items()
             if not reading.complete and self._look_again.get(name, now) <= now
-        ]
-        return min(open_ones, key=lambda name: (pipeline.watermark(name), self.readings[name].reads), default=None)
+        }
+        return min(holding_back(open_ones), key=lambda name: self.readings[name].reads, default=None)
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
+        self._looked_at = self._clock.now()
         return self._sources[name].read(self.readings[name].position, self._rows, growing=self._growing(name))
 
     def take(self, name: str, batch: SourceBatch, pipeline: Pipeline, stopwatch: Stopwatch | None) -> bool:
         """Whether there was something, or the input was seen to have ended."""
-        reading = self.readings[name]
+        reading, now = self.readings[name], self._clock.now()
         reading.position = batch.position
         reading.reads += 1
         if len(batch.rejected):
@@ -109,23 +112,30 @@ class Intake:
         if stopwatch is not None and not self._is_static(name):
             stopwatch.arrive(len(batch.rows))
         if len(batch.rows):
-            self.note(name, pipeline.push(name, batch.rows, self._clock.now()))
+            self.note(name, pipeline.push(name, batch.rows, now))
         came = bool(len(batch.rows) or len(batch.rejected))
         if not self._is_static(name):
-            pipeline.doors.hear(name, self._clock.now(), came)
+            pipeline.doors.hear(name, now, came)
         if not batch.ended:
             return True
         if self._may_grow(name) and not batch.over:
-            self._look_again[name] = self._clock.now() + POLL if self._ending == "stopped" else FOREVER
+            self._look_again[name] = FOREVER
+            if self._ending == "stopped":
+                self._look_again[name] = now + POLL
+                pipeline.doors.follow(self._looked_at, [name])
             return came
         reading.complete, reading.over = True, batch.over
         pipeline.end(name)
         return True
 
-    def leave_idle_behind(self, pipeline: Pipeline) -> None:
-        """Of the streams that have been read to their present end, those that are silent for their idle time."""
+    def leave_idle_behind(self, pipeline: Pipeline) -> bool:
+        """Of the streams that have been read to their present end, those that are silent for their idle time.
+
+        Whether time goes on by that.
+        """
         now = self._clock.now()
-        pipeline.doors.leave_idle_behind(now, [name for name, again in self._look_again.items() if again > now])
+        silent = [name for name, again in self._look_again.items() if again > now]
+        return pipeline.doors.leave_idle_behind(now, silent)
 
     def note(self, name: str, refused: Refused | None) -> None:
         """Rows that the pipeline did not take."""

@@ -17,14 +17,14 @@ import pyarrow as pa
 from transom.connectors.source import Source
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.answer import output_form, output_schema
-from transom.pipeline.branch import Member
+from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import Alone, Engine
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.plan.options import OPTIONS
+from transom.plan.options import MOST_PARTITIONS, OPTIONS, partitions_of
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.scheduling import Schedule, schedule_of
@@ -41,7 +41,7 @@ from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import LocalQuery
 from transom.state import codec
-from transom.state.checks import alike
+from transom.state.checks import alike, need
 
 OpenSource = Callable[[Definition], Source]
 
@@ -70,6 +70,7 @@ class LocalJob:
         self.planned = orders[0].planned
         self._emit = orders[0].emit
         catalogue = self.planned.catalogue
+        self._partitions = partitions_of(catalogue)
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self.engine: Engine
         if asked:
@@ -86,6 +87,7 @@ class LocalJob:
         self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
         self.queries = [self._query(order) for order in orders]
         self._steps = 0
+        self._changed = False
         self._stepping = threading.RLock()
         self._written_upto = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
@@ -94,8 +96,8 @@ class LocalJob:
 
     def _alone(self, planned: Planned) -> Alone:
         assert planned.root is not None
-        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home)
-        pipeline.taker = lambda rows: self.queries[0].output.write(rows)
+        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home, partitions=self._partitions)
+        pipeline.taker = lambda rows: self.queries[0].output.sink.write(rows)
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
@@ -143,21 +145,25 @@ class LocalJob:
             batch = self._intake.read(name)
             with self._stepping:
                 read = self._intake.take(name, batch, self.engine.trunk, self._stopwatch)
-        went_on = self._intake.tables_read and self._advance()
+        went_on = self._intake.tables_read and self._advance(read)
         went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
         return read or went_on
 
-    def _advance(self) -> bool:
+    def _advance(self, read: bool) -> bool:
+        """Whether there is something to make sure of: not where silence has only let things be forgotten."""
         with self._stepping:
-            self._intake.leave_idle_behind(self.engine.trunk)
+            came = self._intake.leave_idle_behind(self.engine.trunk) or read or not self.engine.at_rest
+            if not came and not self.engine.is_due:
+                return False
+            self._changed = False
             went_on = self.engine.advance(self._write)
             for name, rows in self.engine.refused.items():
                 self._intake.note(name, rows)
         snapshots = all(query.output.snapshots for query in self.queries)  # which leave when they are shown
         if went_on and self._stopwatch is not None and self.engine.at_rest and not snapshots:
             self._stopwatch.leave()
-        return went_on
+        return went_on and (self._changed or came)
 
     def _catch_up(self) -> bool:
         with self._stepping:
@@ -167,7 +173,7 @@ class LocalJob:
         """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
-            self.queries[place].output.write(rows)
+            self._changed = self.queries[place].output.write(rows) or self._changed
         finally:
             self._stepping.acquire()
 
@@ -251,6 +257,7 @@ class LocalJob:
             watermark=trunk.watermark(name) if name in trunk.inputs else None,
             ended=reading.complete,
             reasons=dict(reading.reasons),
+            leap=trunk.doors.leap(name),
         )
 
     def _operator_states(self, query: LocalQuery) -> list[OperatorStatus]:
@@ -281,6 +288,7 @@ class LocalJob:
             "latest": {query.name: query.output.latest for query in self.queries},
             "steps": self._steps,
             "decisions": "" if self.join is not None else written(self.planned.decisions),
+            "partitions": self._partitions,
         }
         return codec.encode(saved)
 
@@ -304,7 +312,7 @@ class LocalJob:
         if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
             raise of_another_plan()
         with codec.restoring():
-            self._plan_as(saved["decisions"])
+            self._plan_as(saved["decisions"], int(saved["partitions"]))
             self.engine.restore(saved["engine"].tobytes())
             alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
             self._intake.go_on(saved["readings"])
@@ -312,10 +320,11 @@ class LocalJob:
             for query in self.queries:
                 query.output.go_on(saved["parts"].get(query.name), saved["latest"].get(query.name))
 
-    def _plan_as(self, decisions: str) -> None:
+    def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
         planned = self.planned.decided(read_decisions(decisions)) if decisions else self.planned
-        if planned is not self.planned:
+        need(1 <= partitions <= MOST_PARTITIONS)
+        if self.join is None and (planned is not self.planned or partitions != self._partitions):
             self.engine.close()
-            self.planned = planned
+            self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)

@@ -45,11 +45,14 @@ class QueryOutput:
             self._side = None if open_side is None else open_side(SIDE, self._parts[1])
         return [self._sink] if self._side is None else [self._sink, self._side]
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch) -> bool:
+        """Whether the answer is another one now."""
         if self.snapshots:
-            self.latest, self._latest_is_new = rows, True
-        else:
-            self.sink.write(rows)
+            changed = self.latest is None or not rows.equals(self.latest)
+            self.latest, self._latest_is_new = rows, self._latest_is_new or changed
+            return changed
+        self.sink.write(rows)
+        return len(rows) > 0
 
     def prepare(self) -> list[int]:
         return [sink.prepare() for sink in self.open()]

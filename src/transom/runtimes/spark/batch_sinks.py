@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -30,6 +31,18 @@ class BatchSink(Protocol):
     def abandon(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Sinks:
+    """Where the answers go, by the keys of the queries, and where refused rows go."""
+
+    answers: dict[str, BatchSink]
+    sides: list[BatchSink]
+
+    @property
+    def all(self) -> list[BatchSink]:
+        return [*self.answers.values(), *self.sides]
 
 
 class InDriver:

@@ -7,11 +7,12 @@ Spark logs, so a batch that is run again reads the very same records, whatever h
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -22,16 +23,35 @@ from transom.connectors.open import open_piecewise
 from transom.connectors.pieces import Piece, PiecewiseSource, split
 from transom.connectors.source import rejected_batch
 from transom.connectors.spool import SpoolSource
+from transom.core.time import SECOND
 from transom.pipeline.cargo import Parcel
-from transom.pipeline.layout import Layout
+from transom.pipeline.layout import Definition, Layout
 from transom.plan.catalogue import StreamDefinition
+from transom.program.alignment import Pace, read_by_need
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
+if TYPE_CHECKING:
+    from transom.pipeline.packer import Packer
+
 LEAST_ROWS: Final = 1 << 16
 """A task that reads less than so many rows is not worth its start."""
+
+_LOOK: Final = 0.1
+_SELDOM: Final = 0.3
+"""Seconds between two looks at the inputs of a query that follows them: at first, and after a long silence."""
+
+_PATIENCE: Final = 1.0
+"""For so many seconds the source looks by itself before Spark has to ask again."""
+
+OF_FRAMES: Final = -1
+"""Who tells of DataFrames by the clock: none of the tasks that read their rows."""
+
+MOST_WAITING: Final = 8
+"""While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +68,8 @@ class Reading:
     growing: frozenset[str] = frozenset()
     """Inputs whose present end is not their end."""
     follow: bool = False
-    """Whether the run waits for more; then the clock goes on though nothing comes."""
+    """Whether the run waits for more; then the clock goes on though nothing comes, and batches are made when it is due.
+    """
     tells_time_from: int | None = None
     """Of a run that ends with all there is now: when it began. One batch at least says what time it is, so that streams
     that have been silent since an earlier run are left behind though nothing comes."""
@@ -56,6 +77,8 @@ class Reading:
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
     """Where paths begin: that of the program, which need not be that of its workers."""
+    feedback: str | None = None
+    """The folder in which the driver leaves what it knows of the batches that are done."""
     begin: dict[str, Any] | None = None
     """Where another streaming query has read to; None: the inputs are read from their beginning."""
 
@@ -63,10 +86,15 @@ class Reading:
         definition = self.layout.sources[name]
         if name not in self.spools:
             return open_piecewise(definition, self.layout.catalogue.within)
-        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+        stamped = _stamped(definition)
         time_column = None if definition.time is None else definition.time.column
         times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
         return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
+
+    def aligned(self, name: str) -> bool:
+        """Whether an input is read by need. One that is stamped on arrival is read when it comes, and a table whole."""
+        definition = self.layout.sources[name]
+        return definition.time is not None and not _stamped(definition)
 
     def enter(self) -> None:
         """Go where paths begin. On a machine that has no such folder only whole paths can be read."""
@@ -74,12 +102,46 @@ class Reading:
             os.chdir(self.folder or ".")
 
     @property
+    def frames(self) -> list[str]:
+        """The inputs that Spark reads."""
+        return [name for name in self.layout.sources if name not in self.names]
+
+    @property
+    def alone(self) -> bool:
+        """Whether a batch is made when this source has something, and at no other time."""
+        return self.follow and not self.frames
+
+    def is_time(self, now: int, start: dict[str, Any], known: Feedback | None) -> bool:
+        """Whether a batch is to be made by the clock though nothing came. `start` is where the last one ended."""
+        if not self.follow:
+            return self.tells_time_from is not None and (start.get("now") or 0) < self.tells_time_from
+        if known is None or (not known.paces and start["batch"]):
+            return True  # nobody tells when something is due
+        last = start.get("now") or 0
+        # If a batch at that time has not taken it on, the next one hardly will.
+        return known.wake is not None and known.wake <= now and (last < known.wake or now - last >= SECOND)
+
+    @property
     def wants_time(self) -> bool:
         """Whether the clock on the wall matters to any input."""
         return any(
-            d.idle is not None or (isinstance(d, StreamDefinition) and d.arrival_time)
-            for d in self.layout.sources.values()
+            definition.idle is not None
+            or definition.heartbeat is not None
+            or definition.ahead is not None
+            or _stamped(definition)
+            for definition in self.layout.sources.values()
         )
+
+
+def _heard_of(packer: Packer, frames: Iterable[str]) -> Iterator[Parcel]:
+    """Whether a DataFrame is at its end is known where its rows are: if none of it came with the batch, it is."""
+    for name in frames:
+        packer.hear_of(name)
+    yield from packer.finish()
+
+
+def _stamped(definition: Definition) -> bool:
+    return isinstance(definition, StreamDefinition) and definition.arrival_time
 
 
 def cargo_source(name: str, reading: Reading) -> type[DataSource]:
@@ -104,18 +166,37 @@ class _CargoSource(DataSource):
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads: pieces of inputs in order, and the inputs that end with this batch."""
+    """What one task reads: pieces of inputs in order, and the inputs that end with this batch.
+
+    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs.
+    """
 
     sender: int
     now: int | None
+    at_end: tuple[str, ...]
+    follows: bool
     pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
     ended: tuple[str, ...]
+
+
+@dataclass
+class _Batch:
+    """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read.
+
+    The inputs `at_end` have nothing more now.
+    """
+
+    at: dict[str, Any]
+    ended: list[str]
+    at_end: list[str] = field(default_factory=list)
+    pieces: dict[str, list[Any]] = field(default_factory=dict)
 
 
 class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._opened: dict[str, PiecewiseSource] = {}
+        self._pause = _LOOK
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
@@ -133,32 +214,71 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._latest(start)
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does."""
         reading = self._reading
         reading.enter()
-        at, ended, pieces = dict(start["at"]), list(start["ended"]), {}
-        for name in reading.names:
-            if name in ended:
-                continue
-            static, growing = reading.layout.sources[name].time is None, name in reading.growing
-            reach = self._source(name).reach(
-                at.get(name, {}),
-                max_rows=None if static else reading.max_rows,
-                max_files=None if static else reading.max_files,
-                growing=growing and (reading.follow or "later"),
-            )
-            at[name] = reach.position
-            if reach.pieces:
-                pieces[name] = [piece.packed() for piece in reach.pieces]
-            if reach.over or (reach.ended and not growing):
-                ended.append(name)
-        ended += [name for name in reading.ending if name not in ended]
-        ticks = reading.follow and reading.wants_time
-        if reading.tells_time_from is not None and len(ended) < len(reading.layout.sources):
-            ticks = ticks or (start.get("now") or 0) < reading.tells_time_from
-        if not pieces and ended == start["ended"] and not ticks:
-            return start
+        patience = time.monotonic() + (_PATIENCE if reading.alone else 0.0)
+        while True:
+            known = None if reading.feedback is None else Feedback.read(reading.feedback)
+            found = self._plan(start, known)
+            if found is not None:
+                self._pause = _LOOK
+                return found
+            if time.monotonic() >= patience or (known is not None and known.stopping):
+                return start
+            wake = 0.0 if known is None or known.wake is None else known.wake / 1e6 - time.time()
+            time.sleep(min(self._pause, wake) if wake > 0 else self._pause)
+            self._pause = min(1.1 * self._pause, _SELDOM)
+
+    def _plan(self, start: dict[str, Any], known: Feedback | None) -> dict[str, Any] | None:
+        """The next batch; None if there is nothing to be done now."""
+        reading = self._reading
+        # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
-        return {"batch": start["batch"] + 1, "at": at, "ended": ended, "pieces": pieces, "now": now}
+        batch = self._read_by_need(start, {} if known is None else known.paces)
+        ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
+        if not batch.pieces and ended == start["ended"]:
+            goes_on = len(ended) < len(reading.layout.sources)
+            if now is None or not goes_on or not reading.is_time(now, start, known):
+                return None
+        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
+        return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "pieces": batch.pieces, **told}
+
+    def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace]) -> _Batch:
+        reading = self._reading
+        batch = _Batch(dict(start["at"]), list(start["ended"]))
+        left = [name for name in reading.names if name not in batch.ended]
+        aligned = [name for name in left if reading.aligned(name)]
+        for name in left:
+            if name not in aligned:
+                self._read(name, reading.max_rows, batch)
+        most = reading.max_rows or sys.maxsize
+        read_by_need(
+            {name: paces.get(name, Pace()) for name in aligned},
+            most,
+            lambda name, rows: self._read(name, rows, batch),
+            MOST_WAITING * most if reading.follow else None,
+        )
+        return batch
+
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
+        """Plan to read so many rows of an input in the batch; how many there are."""
+        reading = self._reading
+        static, growing = reading.layout.sources[name].time is None, name in reading.growing
+        reach = self._source(name).reach(
+            batch.at.get(name, {}),
+            max_rows=None if static else rows,
+            max_files=None if static else reading.max_files,
+            growing=growing and (reading.follow or "later"),
+        )
+        batch.at[name] = reach.position
+        if reach.pieces:
+            batch.pieces[name] = [piece.packed() for piece in reach.pieces]
+        if reach.ended:
+            batch.at_end.append(name)
+        if reach.over or (reach.ended and not growing):
+            batch.ended.append(name)
+        return reach.rows
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading
@@ -172,10 +292,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        now = end.get("now")
-        found = [Stretch(i, now, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
+        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows"))
+        found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
-        return [*found, Stretch(len(found), now, last, ended)]
+        return [*found, Stretch(len(found), *clock, last, ended)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
@@ -189,10 +309,13 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from transom.pipeline.packer import Packer
 
         self._reading.enter()
-        packer = Packer(self._reading.layout, stretch.sender, stretch.now)
+        reading, clock = self._reading, (stretch.now, stretch.follows)
+        packer = Packer(reading.layout, stretch.sender, *clock)
         if stretch.now is not None and not stretch.sender:
-            for name in self._reading.names:  # of those that bring nothing it is told, too: they are silent
-                packer.hear_of(name)
+            for name in reading.names:  # of those that bring nothing it is told, too: they are silent
+                packer.hear_of(name, name in stretch.at_end)
+            if reading.frames:
+                yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
         for name, pieces in stretch.pieces:
             source = self._source(name)
             for piece in pieces:

@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,16 +51,18 @@ class PartFiles:
                 raise
         return name
 
-    def written(self, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """The parcels of a bucket; in the place of rows of the answer the name of the file that has them."""
-        told = [parcel for parcel in parcels if parcel.kind == OUT]
-        rows = [part.rows for parcel in told for part in unpack(parcel.blob) if part.rows is not None]
-        count = sum(map(len, rows))
-        others = [parcel for parcel in parcels if parcel.kind != OUT]
-        if not count:
-            return others
-        about = {"kind": "file", "name": self.write(rows), "bucket": told[0].bucket, "rows": count}
-        return [Parcel(told[0].fragment, told[0].bucket, FILES, pack([CargoPart(about)])), *others]
+
+def written(files: Mapping[str, PartFiles], parcels: Sequence[Parcel]) -> Iterator[Parcel]:
+    """The parcels of a bucket; in the place of the answer to a query that has files the name of the one that has it."""
+    for parcel in parcels:
+        (answer,) = unpack(parcel.blob) if parcel.kind == OUT else (None,)  # which is told in one parcel
+        if answer is None or answer.about["query"] not in files:
+            yield parcel
+        elif answer.rows is not None and len(answer.rows):
+            query, rows = answer.about["query"], answer.rows
+            name = files[query].write([rows])
+            about = {"kind": "file", "query": query, "name": name, "bucket": parcel.bucket, "rows": len(rows)}
+            yield Parcel(parcel.fragment, parcel.bucket, FILES, pack([CargoPart(about)]))
 
 
 class BatchFiles:

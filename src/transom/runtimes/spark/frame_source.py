@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -31,8 +32,11 @@ from transom.runtimes.spark.types import declared_columns, reference
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 
-def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot) -> DataFrame:
-    """The rows of stream `name`, packed for the buckets."""
+def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot, wants_time: bool) -> DataFrame:
+    """The rows of stream `name`, packed for the buckets.
+
+    The clock of a batch, where it matters, is the one that Spark logs with it: whoever runs it again finds the same.
+    """
     definition = layout.sources[name]
     if definition.time is None or not frame.isStreaming:
         raise SourceError(
@@ -54,6 +58,8 @@ def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot) -> DataFra
             column = F.when(wanted | shown, column)
         chosen.append(column.alias(str(i)))
     chosen.append((F.lit(True) if wanted is None else wanted | shown).alias("wanted"))
+    if wants_time:
+        chosen.append(F.unix_micros(F.current_timestamp()).alias("now"))
     time_column = definition.time.column
     columns = definition.columns
     filtered = wanted is not None  # a Column cannot go to a worker
@@ -62,14 +68,15 @@ def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot) -> DataFra
         context = TaskContext.get()
         assert context is not None
         labels = Labels(layout)
-        packer = Packer(layout, context.partitionId())
-        packer.hear_of(name)
         with told_to_the_driver():
-            for batch in batches:
-                if not len(batch):
-                    continue
+            whole = (batch for batch in batches if len(batch))
+            first = next(whole, None)
+            now = first.column("now")[0].as_py() if wants_time and first is not None else None
+            packer = Packer(layout, context.partitionId(), now)
+            packer.hear_of(name, at_end=False)
+            for batch in chain([] if first is None else [first], whole):
                 source = MemorySource(columns, time_column=time_column)
-                source.append(pa.RecordBatch.from_arrays(batch.columns[:-1], names))
+                source.append(pa.RecordBatch.from_arrays(batch.columns[: len(names)], names))
                 found = source.read({}, len(batch))
                 if len(found.rejected):
                     yield cargo_batch(packer.reject(name, found.rejected), labels, 1, depot)

@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from transom.connectors.source import Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
-from transom.planner.outlets import together
-from transom.planner.sharing import NOT_COUNTED, Sides, share
+from transom.pipeline.consumer import Consumer
+from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Terms
-from transom.program.status import Status
-from transom.runtimes.spark.batch_sinks import BatchSink, PlainSink
+from transom.program.status import OperatorStatus, Status
+from transom.runtimes.spark.batch_sinks import BatchSink, PlainSink, Sinks
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.handover import Stop, hand_over
-from transom.runtimes.spark.member import DividedSink, SparkMember
+from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import Definition, Heritage, SparkQuery
 
 
@@ -54,16 +54,14 @@ class SparkGroup(SparkQuery):
         heritage: Heritage | None = None,
     ) -> None:
         first = members[0].order
-        shared = share([one.asked for one in members], first.planned.catalogue, [one.begin for one in members], sides)
-        orders = [member.order for member in members]
-        root = together(shared.roots, [member.key for member in members], [order.emit for order in orders])
+        trunk = shared_join([member.asked for member in members], first.planned.catalogue, sides)
         self.members = list(members)
         self.sides = counted([member.asked for member in members], sides)
         self._where = place
         self._known: Status | None = None
         """How all was doing where this group goes on from another one."""
         super().__init__(
-            replace(first.planned, root=root, decisions=()),
+            replace(first.planned, root=trunk, decisions=()),
             place.spark,
             place.open_source,
             first.open_sink,
@@ -73,26 +71,31 @@ class SparkGroup(SparkQuery):
             name=f"shared-{first.name}",
             on_batch=place.terms.on_batch,
             open=place.open,
+            consumers=tuple(member.consumer for member in members),
             heritage=heritage,
         )
-        for member, outlet in zip(self.members, root.inputs, strict=True):
-            member.join(self, outlet)
+        for member in self.members:
+            member.join(self)
 
     def open(self, member: SparkMember) -> tuple[BatchSink, BatchSink | None]:
         return member.open(self._reached(), self._where.terms)
 
-    def _sinks(self) -> list[BatchSink]:
+    def status_of(self, consumer: Consumer) -> tuple[Status, list[OperatorStatus], int]:
+        """How all are doing, the operators that one of the queries has for itself, and how many rows left it."""
+        with self._lock:
+            return self._statuses.status(), *self._statuses.of_consumer(consumer)
+
+    def _sinks(self) -> Sinks:
         """Where the answers go, and refused rows if they are wanted; to a side that several queries have, once."""
-        if not self._opened:
-            answers: list[BatchSink] = []
+        if self._opened is None:
+            answers: dict[str, BatchSink] = {}
             sides: list[BatchSink] = []
             for member in self.members:
-                answer, side = self.open(member)
-                answers.append(answer)
+                answers[member.key], side = self.open(member)
                 known = [other.sink for other in sides if isinstance(other, PlainSink)]
                 if side is not None and not (isinstance(side, PlainSink) and any(side.sink is one for one in known)):
                     sides.append(side)
-            self._opened = [DividedSink(self.members, answers), *sides]
+            self._opened = Sinks(answers, sides)
         return self._opened
 
     def _take(self, cargo: pa.Table, number: int) -> None:
@@ -118,7 +121,7 @@ class SparkGroup(SparkQuery):
         """One of several queries goes when all is over."""
         member = next(each for each in self.members if each.name == name)
         self.members.remove(member)
-        self._opened = []
+        self._opened = None
         member.leave()
 
     def _changed(self, come: Sequence[SparkMember], go: Sequence[str]) -> SparkGroup | None:

@@ -3,7 +3,7 @@
 Spark fixes the stages and the state of a streaming query by its checkpoint. So when queries come or go the streaming
 query is stopped between two batches, and another one begins, with a checkpoint of its own: its source begins where the
 first one has read to, and its buckets begin with memories that are read out of the state of the first one, by tasks,
-and carried over to the new plan (`pipeline/carry_over.py`).
+and migrated to the new layout (`pipeline/migration.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from transom.core.errors import SparkError
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BucketState
-from transom.pipeline.carry_over import CarryOver, Place
 from transom.pipeline.layout import Layout
+from transom.pipeline.migration import Place, begun_buckets, migrated_bucket
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 from transom.state import codec
@@ -69,7 +69,7 @@ def hand_over(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> N
 
     def carry(log: pa.Table) -> pa.Table:
         with told_to_the_driver():
-            _carry(CarryOver(stop.layout, layout), TableLog(log), stop.folder, folder)
+            _migrate(stop, layout, TableLog(log), folder)
         return pa.table({"done": pa.array([True])})
 
     entries = [_entries(spark, QueryCheckpoint(stop.folder).uri, stage) for stage in range(stop.layout.levels)]
@@ -93,17 +93,17 @@ def _entries(spark: SparkSession, checkpoint: str, stage: int) -> DataFrame:
     )
 
 
-def _carry(carry_over: CarryOver, log: TableLog, known: str, folder: str) -> None:
+def _migrate(stop: Stop, layout: Layout, log: TableLog, folder: str) -> None:
     header = keeper.Header.of(log.header())
-    bucket = Bucket(carry_over.old, header.fragment, header.bucket)
-    first = known if os.path.isdir(os.path.join(known, _MEMORIES)) else None
+    bucket = Bucket(stop.layout, header.fragment, header.bucket)
+    first = stop.folder if os.path.isdir(os.path.join(stop.folder, _MEMORIES)) else None
     bucket.state = keeper.recalled(bucket, log, lambda: memory_at(first, header.fragment, header.bucket))
-    carried = carry_over.carried(bucket)
-    if carried is not None:
-        _write(folder, *carried)
-    if (header.fragment, header.bucket) == (carry_over.old.accountant, 0):
-        for place in carry_over.fresh:
-            _write(folder, place, carry_over.begun(place, bucket))
+    migrated = migrated_bucket(bucket, layout)
+    if migrated is not None:
+        _write(folder, *migrated)
+    if (header.fragment, header.bucket) == (stop.layout.accountant, 0):
+        for place, state in begun_buckets(stop.layout, layout, bucket).items():
+            _write(folder, place, state)
 
 
 def _write(folder: str, place: Place, state: BucketState) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -19,7 +20,7 @@ from transom.pipeline.exhausted import told_when_exhausted
 from transom.pipeline.layout import SINK, Layout
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
 from transom.runtimes.spark.depot import Depot
-from transom.runtimes.spark.file_parts import PartFiles
+from transom.runtimes.spark.file_parts import PartFiles, written
 from transom.runtimes.spark.handover import HEADER, LOG, memory_at
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
@@ -35,8 +36,8 @@ MOST_BUCKETS: Final = 64
 class Host(StatefulProcessor):
     """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    With `files` the rows of the answer are written here, and only the names of the files go on. In the folder
-    `memories` is what buckets begin with.
+    Rows of answers that have `files` are written here, and only the names of the files go on. In the folder `memories`
+    is what buckets begin with.
     """
 
     def __init__(
@@ -45,14 +46,14 @@ class Host(StatefulProcessor):
         level: int,
         run: str,
         depot: Depot,
-        files: PartFiles | None = None,
+        files: Mapping[str, PartFiles] = MappingProxyType({}),
         memories: str | None = None,
     ) -> None:
         self._layout = layout
         self._level = level
         self._run = run
         self._depot = depot
-        self._files = files
+        self._files = dict(files)
         self._memories = memories
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -79,7 +80,7 @@ class Host(StatefulProcessor):
             finally:
                 bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
-            parcels = kept.parcels if self._files is None else self._files.written(kept.parcels)
+            parcels = list(written(self._files, kept.parcels))
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
         yield self._frame([*parcels, told])

@@ -6,8 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,7 +20,8 @@ from transom.connectors.sink import Sink
 from transom.connectors.source import Source
 from transom.core.errors import SparkError, TransomError
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
-from transom.pipeline.layout import Layout
+from transom.pipeline.consumer import Consumer
+from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import StreamDefinition, TableDefinition
@@ -29,10 +31,11 @@ from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch, OpenSink
 from transom.program.status import Status
 from transom.program.unread import refuse_grown
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
+from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, Sinks, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
@@ -49,7 +52,7 @@ BATCH_ROWS: Final = 1 << 17
 """The most rows of an input a batch takes, unless an option tells; a batch costs a tenth of a second and more."""
 
 FOLLOW_EVERY: Final = "100 milliseconds"
-"""How often a query that follows its inputs looks for more."""
+"""How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
 _LOOK: Final = 0.05
 
@@ -89,6 +92,7 @@ class SparkQuery:
         on_batch: OnBatch | None = None,
         watch: Callable[[SparkQuery], None] = lambda query: None,
         open: bool = False,
+        consumers: tuple[Consumer, ...] = (),
         heritage: Heritage | None = None,
     ) -> None:
         # A query that goes on is planned as it was, whatever speaks for another plan by now.
@@ -104,17 +108,18 @@ class SparkQuery:
         buckets = known or self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
-        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open)
+        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open, consumers)
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
-        self._opened: list[BatchSink] = []
+        self._opened: Sinks | None = None
         self._max_rows: int = planned.catalogue.options.get("batch_rows", BATCH_ROWS)
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
         self._statuses = Statuses(self.layout, name)
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
+            self._statuses.go_on(Feedback.read(checkpoint))
         self._watch = watch
         self._stop = None if heritage is None else heritage.stop
         self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
@@ -137,19 +142,22 @@ class SparkQuery:
         checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
         if not self._closing:
             self._refuse_grown(checkpoint)
-        answer, *_ = self._sinks()
+        answers = self._sinks().answers
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
-        writer = self.cargo(self._depot, answer.parts).writeStream.foreachBatch(self.guard.around(self._batch))
+        files = {key: sink.parts for key, sink in answers.items() if sink.parts is not None}
+        replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
+        cargo = self.cargo(self._depot, files, self._folder())
         writer = (
-            writer.queryName(free_name(self.spark, self.name))
+            cargo.writeStream.foreachBatch(self.guard.around(self._batch))
+            .queryName(free_name(self.spark, self.name))
             .option("checkpointLocation", checkpoint.uri)
             .outputMode("append")
         )
         trigger: dict[str, Any] = {"availableNow": True}
         if self.ending == "stopped":
-            trigger = {"processingTime": FOLLOW_EVERY}
+            trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
             self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
@@ -219,6 +227,7 @@ class SparkQuery:
     def finish(self) -> None:
         """Stop after the batch that is under way."""
         self.guard.ask()
+        self._let_the_source_go()
         while self.active and not self.guard.holding and (self.guard.busy or self._triggered):
             time.sleep(_LOOK)
         self.stop()
@@ -232,18 +241,26 @@ class SparkQuery:
 
     def stop(self) -> None:
         if self._started is not None:
+            self._let_the_source_go()
             self._started.stop()
+
+    def _let_the_source_go(self) -> None:
+        """Spark does not stop while the source is waiting for more."""
+        if self.ending == "stopped" and self.active:
+            with self._lock:
+                self._statuses.stopping = True
+                replace(Feedback.read(self._folder()), stopping=True).write(self._folder())
 
     def close(self) -> None:
         """Everything that was written is seen."""
         self.stop()
-        for sink in self._sinks():
+        for sink in self._sinks().all:
             sink.close()
         self._tidy()
 
     def abandon(self) -> None:
         self.stop()
-        for sink in self._opened:
+        for sink in [] if self._opened is None else self._opened.all:
             sink.abandon()
         self._tidy()
 
@@ -257,7 +274,7 @@ class SparkQuery:
 
     @property
     def sink(self) -> Sink | BatchSink:
-        answer, *_ = self._sinks()
+        (answer,) = self._sinks().answers.values()
         return answer.sink if isinstance(answer, PlainSink) else answer
 
     def table(self) -> pa.Table:
@@ -286,13 +303,17 @@ class SparkQuery:
         return [*self._earlier, *([] if self._started is None else self._started.recentProgress)]
 
     def batch_seconds(self, number: int) -> float | None:
-        """How long a batch took, by Spark's own account; None as long as it has none."""
+        """How long a batch took, by Spark's own account; None as long as it has none. To wait for rows is no work."""
         last = None if self._started is None else self._started.lastProgress
         if last is None or last["batchId"] < number:
             return None
         known = [last] if last["batchId"] == number else self.progress
         told = next((each for each in known if each["batchId"] == number), None)
-        return None if told is None else float(told["durationMs"].get("triggerExecution", 0)) / 1000
+        if told is None:
+            return None
+        spent: dict[str, float] = told["durationMs"]
+        waited = spent.get("latestOffset", 0) if self.ending == "stopped" else 0
+        return (spent.get("triggerExecution", 0) - waited) / 1000
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
@@ -300,12 +321,17 @@ class SparkQuery:
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(self, depot: Depot, files: PartFiles | None = None) -> DataFrame:
-        """What reaches the sink, packed; with `files` the rows of the answer are written there on the way."""
-        cargo = from_sources(self.spark, self._reading(depot), self._frames)
+    def cargo(
+        self, depot: Depot, files: Mapping[str, PartFiles] = MappingProxyType({}), feedback: str | None = None
+    ) -> DataFrame:
+        """What reaches the sink, packed; the rows of answers that have `files` are written there on the way.
+
+        In the folder `feedback` the source finds how the batches went, if they are ours.
+        """
+        cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
         return through_levels(cargo, self.layout, depot, files, None if self._stop is None else self._folder())
 
-    def _reading(self, depot: Depot) -> Reading:
+    def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
         for name in own:
             definition = self.layout.sources[name]
@@ -331,6 +357,7 @@ class SparkQuery:
             tells_time_from=time.time_ns() // 1000 if now else None,
             ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
+            feedback=feedback,
             begin=None if self._stop is None else self._stop.offset,
         )
 
@@ -358,34 +385,39 @@ class SparkQuery:
         brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
         for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
-        answer, *side = self._sinks()
-        told = [part.rows for part in brought[OUT]]
-        if answer.parts is not None:
-            answer.show(number, ((part.about["bucket"], part.about["name"]) for part in brought[FILES]))
-        elif self.layout.emit_name == "latest":
-            answer.replace(number, merged(told, "latest", self.schema))
-        else:
-            answer.write(number, merged(told, self.layout.emit_name, self.schema))
-        for each in side:
+        sinks = self._sinks()
+        for key, answer in sinks.answers.items():
+            emit, schema = self.layout.answers[key]
+            told = [part.rows for part in brought[OUT] if part.about["query"] == key]
+            files = [part.about for part in brought[FILES] if part.about["query"] == key]
+            if answer.parts is not None:
+                answer.show(number, ((about["bucket"], about["name"]) for about in files))
+            elif emit == "latest":
+                answer.replace(number, merged(told, emit, schema))
+            else:
+                answer.write(number, merged(told, emit, schema))
+        for each in sinks.sides:
             refused = [part.rows for part in brought[SIDE_ROWS]]
             each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
+            self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _sinks(self) -> list[BatchSink]:
+    def _sinks(self) -> Sinks:
         """Where the answer goes, and refused rows if they are wanted."""
-        if not self._opened:
+        if self._opened is None:
             reached, snapshots = self._reached(), self.layout.emit_name == "latest"
+            answer: BatchSink
             if self._on_batch is not None:
-                self._opened = [FunctionSink(self._on_batch)]
+                answer = FunctionSink(self._on_batch)
             else:
-                self._opened = [open_batch_sink(self._open_sink, self.schema, reached, snapshots)]
-            if self._open_side is not None:
-                self._opened.append(open_batch_sink(self._open_side, SIDE, reached))
+                answer = open_batch_sink(self._open_sink, self.schema, reached, snapshots)
+            side = [] if self._open_side is None else [open_batch_sink(self._open_side, SIDE, reached)]
+            self._opened = Sinks({SHARED: answer}, side)
         return self._opened
 
     def _reached(self) -> Reached:

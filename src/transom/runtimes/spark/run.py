@@ -27,6 +27,9 @@ from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.shared import aside
 
 _LOOK: Final = 0.05
+_SELDOM: Final = 0.5
+"""Seconds between two looks at queries that follow their inputs, while nothing comes: to ask Spark costs something."""
+
 _SECONDS_OF_SILENCE: Final = 0.5
 
 
@@ -51,8 +54,10 @@ class SparkRun:
         self._names = list(names)
         self.listeners: list[Listener] = []
         self._folder = folder
-        self._stop = threading.Event()
-        self._batches = [_Batches(unit) for unit in self.units]
+        self._stopped = False
+        self._look = threading.Event()
+        """Something has happened that is worth a look at the queries."""
+        self._batches = [_Batches(unit, self._look.set) for unit in self.units]
 
     @property
     def queries(self) -> list[SparkQuery | SparkMember]:
@@ -84,10 +89,12 @@ class SparkRun:
                     unit.start()
                 waited = float("-inf")
                 self._going, self._running = list(self.units), True
-                while self._going and not interrupt.asked and not self._stop.wait(_LOOK):
+                pause = _LOOK
+                while self._going and not interrupt.asked and not self._told_to_stop(pause):
                     self._asked.do()
                     self._going = [query for query in self._going if not query.ended()]
-                    waited += _LOOK
+                    waited += pause
+                    pause = min(2 * pause, _SELDOM) if self._is_quiet else _LOOK
                     if self._hear() or waited >= _SECONDS_OF_SILENCE:
                         waited = 0.0
                         watch(self)
@@ -99,6 +106,18 @@ class SparkRun:
             self.abandon()
             raise
         interrupt.tell()
+
+    def _told_to_stop(self, seconds: float) -> bool:
+        """After so many seconds, or when something has happened."""
+        self._look.wait(seconds)
+        self._look.clear()
+        return self._stopped
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing is known to be about to happen."""
+        follow = all(query.ending == "stopped" for query in self._going)
+        return follow and not any(batches.written for batches in self._batches)
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
@@ -137,7 +156,9 @@ class SparkRun:
 
     def ask(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two looks at the queries, by the thread that runs them."""
-        return self._asked.ask(work)
+        asked = self._asked.ask(work)
+        self._look.set()
+        return asked
 
     def refuse_asked(self) -> None:
         """The run is over: what was asked for is not done any more."""
@@ -154,7 +175,7 @@ class SparkRun:
         self._going = [unit for unit in self._going if unit is not old]
         if new is None:
             return
-        batches = _Batches(new, 0 if before is None else before.rows)
+        batches = _Batches(new, self._look.set, 0 if before is None else before.rows)
         try:
             if goes_on:
                 new.start()
@@ -174,7 +195,8 @@ class SparkRun:
 
     def stop(self) -> None:
         """Let `run` end after the batches that are under way; from another thread."""
-        self._stop.set()
+        self._stopped = True
+        self._look.set()
 
     def close(self) -> None:
         for unit in self.units:
@@ -208,25 +230,34 @@ def _queries(unit: SparkQuery) -> Sequence[SparkQuery | SparkMember]:
 
 
 class _Batches:
-    """The batches of a query as they are done, by what Spark tells of them and what our ledgers say."""
+    """The batches of a query as they are done, by what Spark tells of them and what our ledgers say.
 
-    def __init__(self, query: SparkQuery, rows: int = 0) -> None:
+    `tell` is called when one is written.
+    """
+
+    def __init__(self, query: SparkQuery, tell: Callable[[], None], rows: int = 0) -> None:
         self.query = query
         self.rows = rows
         """That were read before the next batch."""
         self.last: Progress | None = None
-        self._written: deque[tuple[int, float, Status]] = deque()
-        query.guard.after = lambda number, seconds: self._written.append((number, seconds, query.status()))
+        self.written: deque[tuple[int, float, Status]] = deque()
+        """Those that Spark is not quite through with."""
+
+        def after(number: int, seconds: float) -> None:
+            self.written.append((number, seconds, query.status()))
+            tell()
+
+        query.guard.after = after
 
     def hear(self, to_the_end: bool) -> list[Progress]:
         """Those that Spark is quite through with, and tells how long they took; at the end all that were written."""
         found = []
-        while self._written:
-            number, seconds, status = self._written[0]
+        while self.written:
+            number, seconds, status = self.written[0]
             told = self.query.batch_seconds(number)
             if told is None and not to_the_end:
                 break
-            self._written.popleft()
+            self.written.popleft()
             number += self.query.batches_before
             self.last = progress_of(status, number, self.rows, seconds if told is None else told)
             self.rows = read_rows(status)

@@ -27,14 +27,14 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
     cargo = spark.readStream.format(called).load()
     for name in reading.layout.sources:
         if name in frames:
-            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot))
+            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot, reading.wants_time))
     return cargo
 
 
 def through_levels(
-    cargo: DataFrame, layout: Layout, depot: Depot, files: PartFiles | None, memories: str | None
+    cargo: DataFrame, layout: Layout, depot: Depot, files: Mapping[str, PartFiles], memories: str | None
 ) -> DataFrame:
-    """What reaches the sink, packed; with `files` the rows of the answer are written there on the way.
+    """What reaches the sink, packed; the rows of answers that have `files` are written there on the way.
 
     Where there are `memories`, buckets begin with them.
     """

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.cargo import CargoPart
+from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import Layout
-from transom.planner.operator import scanned
+from transom.pipeline.leap import Leap
+from transom.planner.operator import Operator, scanned
+from transom.program.alignment import Pace
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.runtimes.spark.feedback import Feedback
 
 MOST_HISTORY: Final = 1000
 
@@ -41,6 +45,8 @@ class Statuses:
         self.history: list[BatchCost] = []
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
+        self._paces: dict[str, Pace] = {}
+        self.stopping = False
 
     def take(self, parts: Iterable[CargoPart]) -> None:
         """What the buckets told in a batch."""
@@ -53,7 +59,12 @@ class Statuses:
             else:
                 told = json.loads(part.about["status"])
                 self._buckets[told["fragment"], told["bucket"]] = told
-        rows = sum(self._input(name).rows_in for name in self._layout.sources)
+        inputs = {name: self._input(name) for name in self._layout.sources}
+        for name, one in inputs.items():
+            if one.watermark is not None:
+                known = self._paces.get(name, Pace())
+                self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
+        rows = sum(one.rows_in for one in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
         del self.history[:-MOST_HISTORY]
@@ -78,6 +89,23 @@ class Statuses:
                 f"'{path}' is damaged, which says how far the query had come: {error or type(error).__name__}",
                 remedy="restore it from a copy, or delete this file alone: only the counts of earlier runs are lost",
             ) from None
+
+    @property
+    def feedback(self) -> Feedback:
+        """What the source is to know for the next batch."""
+        wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
+        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping)
+
+    def go_on(self, known: Feedback) -> None:
+        """From what an earlier run left for the source."""
+        self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
+
+    def _start(self, name: str) -> int | None:
+        """Where the watermark of an input was when its first row came."""
+        time = self._layout.sources[name].time
+        firsts = [told.get("firsts", {}).get(name) for told in self._buckets.values()]
+        known = [first for first in firsts if first is not None]
+        return min(known) - time.bound if known and time is not None else None
 
     @property
     def upto(self) -> int | None:
@@ -105,16 +133,33 @@ class Statuses:
             finished=ended and progress == FOREVER,
         )
 
+    def of_consumer(self, consumer: Consumer) -> tuple[list[OperatorStatus], int]:
+        """How the operators are doing that one of several queries has for itself, and how many rows left it."""
+        told = [
+            found for each in self._buckets.values() if (found := each.get("queries", {}).get(consumer.member.name))
+        ]
+        operators = [
+            _operator_status(i, operator, [each["operators"].get(str(i), ()) for each in told])
+            for i, operator in enumerate(consumer.operators)
+        ]
+        return operators, sum(each["rows_out"] for each in told)
+
     def _input(self, name: str) -> InputStatus:
         definition = self._layout.sources[name]
         rows_in, late, rejected, ended = 0, 0, 0, False
         used = 0
         reasons: dict[str, int] = {}
+        leap: Leap | None = None
+        after_leap = 0
         watermark = BEGINNING
         for told in self._buckets.values():
             seen = told["seen"].get(name)
             if seen is not None:
                 rows_in, late, rejected, ended = rows_in + seen[0], late + seen[1], rejected + seen[2], bool(seen[3])
+                after_leap += seen[4]
+            if name in told["leaps"]:
+                leap = Leap(*told["leaps"][name])
+                after_leap += leap.late
             mine = told["inputs"].get(name, [0, 0, 0])
             used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
             for reason, count in told["reasons"].get(name, {}).items():
@@ -133,26 +178,33 @@ class Statuses:
             watermark=None if static else watermark,
             ended=ended,
             reasons=reasons,
+            leap=replace(leap, late=after_leap) if leap is not None and after_leap else None,
         )
 
     def _operator(self, i: int) -> OperatorStatus:
         operator = self._layout.operators[i]
-        totals = [0, 0, 0, 0.0, 0, 0]
-        for told in self._buckets.values():
-            for place, value in enumerate(told["operators"].get(str(i), ())):
-                totals[place] += value
-        rows_in, rows_out, ends, seconds, kept, rows_kept = totals
-        if not operator.inputs:
-            rows_out = max(rows_out, self._input(scanned(operator)).used)  # where a scan belongs to no fragment
-        return OperatorStatus(
-            number=i + 1,
-            operator=operator.kind,
-            tactic=operator.tactic.name,
-            rows_in=int(rows_in),
-            rows_out=int(rows_out),
-            ends=int(ends),
-            state_bytes=int(kept),
-            seconds=seconds,
-            state_rows=int(rows_kept),
-            slides=slides_in([told.get("slides", {}).get(str(i)) for told in self._buckets.values()]),
-        )
+        buckets = self._buckets.values()
+        found = _operator_status(i, operator, [told["operators"].get(str(i), ()) for told in buckets])
+        if not operator.inputs:  # where a scan belongs to no fragment
+            found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
+        return replace(found, slides=slides_in([told.get("slides", {}).get(str(i)) for told in buckets]))
+
+
+def _operator_status(i: int, operator: Operator, told: Iterable[Sequence[float]]) -> OperatorStatus:
+    """What all buckets told of an operator, added up."""
+    totals = [0, 0, 0, 0.0, 0, 0]
+    for done in told:
+        for place, value in enumerate(done):
+            totals[place] += value
+    rows_in, rows_out, ends, seconds, kept, rows_kept = totals
+    return OperatorStatus(
+        number=i + 1,
+        operator=operator.kind,
+        tactic=operator.tactic.name,
+        rows_in=int(rows_in),
+        rows_out=int(rows_out),
+        ends=int(ends),
+        state_bytes=int(kept),
+        seconds=seconds,
+        state_rows=int(rows_kept),
+    )

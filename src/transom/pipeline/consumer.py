@@ -1,0 +1,110 @@
+"""A query on a shared join, from its `Narrow` on: planned alone and once, whoever else is on the join.
+
+What it reads are outputs of the shared sub-plan, by name: the pairs, and the sides whose rows it counts. Its own plan
+has a stand-in for them, the join as this query alone would have it; which columns of the real one it reads is known as
+soon as that one is (`columns_in`).
+
+As far as rows need not move, its operators run **beside** the join, in every partition that makes pairs and with what
+these hand over by reference. What needs rows elsewhere, equal groups together or all of them in one place, is made of
+fragments **above**, as of any plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from transom.pipeline.answer import output_form, output_schema
+from transom.plan.catalogue import Catalogue
+from transom.plan.options import time_settings
+from transom.plan.sharing import SharedJoin
+from transom.planner.fingerprint import fingerprint
+from transom.planner.fragments import Fragment, fragments
+from transom.planner.operator import Operator
+from transom.planner.sharing import consumer, shared_join
+from transom.planner.sharing_shape import Sharable
+
+PAIRS: Final = "pairs"
+SIDES: Final = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query of a group: what it is called, what it asks of the join, and the form of its answer."""
+
+    name: str
+    asked: Sharable
+    emit: str
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """`begin`: its time begins there, and it sees rows from there on; None: from the first row on, all of them."""
+
+    member: Member
+    catalogue: Catalogue
+    begin: int | None = None
+
+    @cached_property
+    def trunk(self) -> Operator:
+        """Stands for the join."""
+        return shared_join([self.member.asked], self.catalogue)
+
+    @cached_property
+    def root(self) -> Operator:
+        return consumer(self.member.asked, self.catalogue, self.trunk, self.begin)
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """Its own, a chain that begins with what narrows the pairs."""
+        below = {id(operator) for operator in self.trunk.walk()}
+        return [operator for operator in self.root.walk() if id(operator) not in below]
+
+    @cached_property
+    def emit_name(self) -> str:
+        return output_form(self.root, self.member.emit)
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        return output_schema(self.emit_name, self.root.schema)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the query, whatever others there are and whenever it came."""
+        root = self.root if self.begin is None else consumer(self.member.asked, self.catalogue, self.trunk)
+        return fingerprint(list(root.walk()), self.emit_name, *time_settings(self.catalogue))
+
+    # --- where it runs -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _fragments(self) -> list[Fragment]:
+        return fragments(self.root, equal_rows_meet=self.emit_name == "changes")
+
+    @cached_property
+    def beside(self) -> list[Operator]:
+        """The operators that run where the pairs are made; all of them if there is nothing `above`."""
+        (here,) = [part for part in self._fragments if any(operator is self.trunk for operator in part.operators)]
+        return [operator for operator in self.operators if any(operator is other for other in here.operators)]
+
+    @cached_property
+    def above(self) -> list[Fragment]:
+        """Where rows have to move to; their numbers are those that they would have if the query were alone."""
+        below = {id(operator) for operator in self.trunk.walk()}
+        return [part for part in self._fragments if not any(id(operator) in below for operator in part.operators)]
+
+    def input_of(self, operator: Operator) -> str | None:
+        """The output of the shared sub-plan that an operator of the plan stands for; None: it is one of its own."""
+        outputs = zip((PAIRS, *SIDES), (self.trunk, *self.trunk.inputs), strict=True)
+        return next((name for name, output in outputs if output is operator), None)
+
+    def columns_in(self, trunk: Operator) -> dict[str, tuple[int, ...]]:
+        """Which columns it reads of every output of a shared sub-plan, in the order in which it expects them."""
+        mine, node = self.trunk.node, trunk.node
+        assert isinstance(mine, SharedJoin) and isinstance(node, SharedJoin)
+        found = {PAIRS: (*(node.places.index(place) for place in mine.places), len(node.places))}
+        for name, own, known in zip(SIDES, mine.side_places, node.side_places, strict=True):
+            found[name] = tuple(known.index(place) for place in own)
+        return found

@@ -1,0 +1,246 @@
+"""Rows that move from the partitions of one fragment to those of another: who gets which, and how they come together.
+
+A holder is known in one partition only. Across an exchange a row travels once, with the number that its holder has
+where it comes from; later only that number and the end follow. The receiving partition gives every such row a holder of
+its own, under which it is known from there on. Negative tuples travel twice, whole, and need no numbers.
+
+Inside a process what moves are references: the delta of the sender and the positions of the rows that each receiver is
+to get, who gathers them. What moves between processes is packed (`feed.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.kernels.columns import empty_batch
+from transom.kernels.kernel import Step
+from transom.kernels.table import StaticTable
+from transom.pipeline.agenda import Brought
+from transom.pipeline.layout import Port
+from transom.pipeline.merge import value_ranks
+from transom.pipeline.way import Count, pass_way, places
+from transom.plan.algebra import Stream
+from transom.state.checks import need
+from transom.state.slots import grown
+
+
+@dataclass
+class FeedState:
+    """`known[p][h]` is our holder for holder h of partition p, -1 where there is none."""
+
+    known: dict[str, Int64s] = field(default_factory=dict)
+
+    def check(self) -> None:
+        for ours in self.known.values():
+            need(isinstance(ours, np.ndarray) and ours.dtype == np.int64 and ours.ndim == 1)
+            need(bool((ours >= -1).all()))
+
+    def owned(self) -> list[Int64s]:
+        return [ours[ours >= 0] for ours in self.known.values()]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows from one partition, and for each of them its time, or (ta, te, holder); of negative tuples some departed."""
+
+    sender: int
+    values: pa.RecordBatch
+    times: tuple[Int64s, ...]
+    departed: int = 0
+
+
+@dataclass(frozen=True)
+class SentEnds:
+    """Ends under the holders of one partition: of all its rows, wherever they went."""
+
+    sender: int
+    holder: Int64s
+    te: Int64s
+
+
+Received = tuple[Sequence[Rows], Sequence[SentEnds]]
+"""What came to a partition through a port, in any order."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a partition gave, and the positions of the rows that each partition behind a port is to get."""
+
+    sender: int
+    delta: Brought
+    positions: Sequence[Int64s]
+
+    def rows(self, to: int) -> list[Rows]:
+        """Those for one partition, gathered; none if there are none."""
+        positions, delta = self.positions[to], self.delta
+        if not len(positions):
+            return []
+        times = times_of(delta)
+        values = delta.values
+        if len(positions) < len(delta):
+            values, times = values.take(pa.array(positions)), tuple(each[positions] for each in times)
+        return [Rows(self.sender, values, times, departed_of(delta, positions))]
+
+    @property
+    def ends(self) -> list[SentEnds]:
+        """The same for everybody: whose rows they are, each finds by what it knows."""
+        return ends_of(self.sender, self.delta)
+
+
+def times_of(delta: Brought) -> tuple[Int64s, ...]:
+    return (delta.ta, delta.te, delta.holder) if isinstance(delta, Delta) else (delta.t,)
+
+
+def departed_of(delta: Brought, positions: Int64s) -> int:
+    """How many of the rows at these positions departed."""
+    return int(np.searchsorted(positions, delta.departed)) if isinstance(delta, SignedDelta) else 0
+
+
+def ends_of(sender: int, delta: Brought) -> list[SentEnds]:
+    if not isinstance(delta, Delta) or not delta.ends.chunks:
+        return []
+    holder, te = delta.ends.arrays()
+    if len(delta.ends.chunks) > 1:  # both inputs of a union may be the same: it brings their ends twice
+        holder, first = np.unique(holder, return_index=True)
+        te = te[first]
+    return [SentEnds(sender, holder, te)] if len(holder) else []
+
+
+def spread_rows(
+    port: Port, values: pa.RecordBatch, sender: int, partitions: int, count: Count | None = None
+) -> list[Int64s]:
+    """The positions of the rows that each partition behind a port is to get."""
+    found, wanted = places(port.exchange, values, partitions, count)
+    if found is not None:
+        return found
+    to = sender % partitions  # wherever it is: it may as well stay
+    all_rows = np.arange(len(values), dtype=np.int64) if wanted is None else wanted
+    return [all_rows if p == to else no_int64s() for p in range(partitions)]
+
+
+def fed(port: Port, came: Received, feeds: dict[str, FeedState], step: Step, count: Count | None) -> Brought:
+    """What came from another fragment, as its operator would have brought it."""
+    child = port.exchange.sender
+    schema = child.schema.arrow()
+    rows, ends = came
+    if isinstance(child.node, Stream):
+        return pass_way(port.exchange.way, stream_of(rows, schema, step.upto), count)
+    if child.negative:
+        return signed_of(rows, schema, step.upto, in_time_order=child.ends_grow)
+    return relation_of(feeds[port.name], rows, ends, schema, step, in_time_order=child.ends_grow)
+
+
+def stream_of(rows: Sequence[Rows], schema: pa.Schema, upto: int) -> StreamDelta:
+    """The rows that all partitions sent, in time order; those of one instant in the order of their values."""
+    if not rows:
+        return StreamDelta(empty_batch(schema), no_int64s(), upto)
+    (t,), values = _together(rows), _values(rows, schema)
+    if len(rows) > 1:
+        order = np.lexsort((value_ranks(values.columns, len(values)), t))
+        t, values = t[order], values.take(pa.array(order))
+    return StreamDelta(values, t, upto)
+
+
+def signed_of(rows: Sequence[Rows], schema: pa.Schema, upto: int, in_time_order: bool) -> SignedDelta:
+    """What departed and what arrived, as all partitions sent it: nobody has to know a row by a number."""
+    if not rows:
+        return SignedDelta(empty_batch(schema), no_int64s(), 0, upto)
+    senders = sorted(rows, key=_sender)
+    pieces = [_sliced(one, slice(0, one.departed)) for one in senders]
+    pieces += [_sliced(one, slice(one.departed, None)) for one in senders]
+    departed = sum(one.departed for one in senders)
+    (t,), values = _together(pieces), _values(pieces, schema)
+    if in_time_order and len(senders) > 1:
+        order = np.lexsort((t, np.arange(len(t)) >= departed))
+        t, values = t[order], values.take(pa.array(order))
+    return SignedDelta(values, t, departed, upto)
+
+
+def relation_of(
+    state: FeedState,
+    rows: Sequence[Rows],
+    ends: Sequence[SentEnds],
+    schema: pa.Schema,
+    step: Step,
+    in_time_order: bool,
+) -> Delta:
+    """What all partitions sent, under holders of our own."""
+    closed = Ends()
+    # Ends first: a holder that was closed may be in use again for a row of this very step.
+    for one in sorted(ends, key=_sender):
+        closed += _closed(state, str(one.sender), one.holder, one.te, step)
+    if not rows:
+        return Delta(empty_batch(schema), no_int64s(), no_int64s(), no_int64s(), step.upto, closed)
+    senders = sorted(rows, key=_sender)
+    holder = _joined([_opened(state, str(one.sender), one.times[2], step) for one in senders])
+    ta, te, _ = _together(senders)
+    values = _values(senders, schema)
+    if in_time_order and (ta[1:] < ta[:-1]).any():
+        order = np.argsort(ta, kind="stable")
+        values, ta, te, holder = values.take(pa.array(order)), ta[order], te[order], holder[order]
+    return Delta(values, ta, te, holder, step.upto, closed)
+
+
+def static_rows(port: Port, values: pa.RecordBatch, step: Step, negative: bool) -> Brought:
+    """Rows of a static table that belong to a partition."""
+    given = StreamDelta(values, no_int64s(), step.upto)
+    if not port.exchange.into.inputs:  # the scan of the table itself
+        return given
+    whole = StaticTable().step(None, (given,), step)
+    return SignedDelta(whole.values, whole.ta, 0, step.upto) if negative else whole
+
+
+def _sender(one: Rows | SentEnds) -> int:
+    return one.sender
+
+
+def _sliced(rows: Rows, part: slice) -> Rows:
+    start, stop, _ = part.indices(len(rows.values))
+    return Rows(rows.sender, rows.values.slice(start, stop - start), tuple(each[part] for each in rows.times))
+
+
+def _together(rows: Sequence[Rows]) -> list[Int64s]:
+    return [_joined(parts) for parts in zip(*(one.times for one in rows), strict=True)]
+
+
+def _joined(parts: Sequence[Int64s]) -> Int64s:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _values(rows: Iterable[Rows], schema: pa.Schema) -> pa.RecordBatch:
+    batches = [pa.RecordBatch.from_arrays(one.values.columns[: len(schema)], schema=schema) for one in rows]
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _opened(state: FeedState, sender: str, theirs: Int64s, step: Step) -> Int64s:
+    ours = np.full(len(theirs), NO_HOLDER, dtype=np.int64)
+    rows = np.flatnonzero(theirs != NO_HOLDER)
+    if not len(rows):
+        return ours
+    known = state.known.get(sender, no_int64s())
+    top = int(theirs[rows].max()) + 1
+    if top > len(known):
+        known = grown(known, top, -1)
+    distinct = np.unique(theirs[rows])
+    fresh = distinct[known[distinct] < 0]
+    if len(fresh):
+        known[fresh] = step.holders.take(len(fresh))
+    state.known[sender] = known
+    ours[rows] = known[theirs[rows]]
+    return ours
+
+
+def _closed(state: FeedState, sender: str, theirs: Int64s, te: Int64s, step: Step) -> Ends:
+    """Ends of rows that came here; of the others nothing is known."""
+    known = state.known.get(sender, no_int64s())
+    here = theirs < len(known)
+    theirs, te = theirs[here], te[here]
+    ours = known[theirs]
+    mine = ours >= 0
+    known[theirs[mine]] = -1
+    return step.holders.close(ours[mine], te[mine])

@@ -1,0 +1,101 @@
+"""What queries on one join remember, migrated when queries come or go between two steps.
+
+Queries that stay keep what they have, byte for byte: nothing in it says who else is there. The join alone is another
+one then, with the columns and the widest windows of those that are there; `migrated` takes its memory along. A query
+that comes begins with nothing but the time that has been reached.
+
+In partitions nothing moves from one to another: the join is spread by all its keys whoever is there, and a fragment of
+a query is the same partitions in every layout, known by the key of the query and its number there (`Layout.names`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from transom.kernels.join.join import JoinState
+from transom.kernels.shared_join.carry import KeptSide, carried
+from transom.pipeline.admission import Ledger
+from transom.pipeline.bucket import Bucket
+from transom.pipeline.bucket_state import BucketState
+from transom.pipeline.layout import SHARED, Layout
+from transom.pipeline.part import Part, PartState
+from transom.plan.algebra import Window
+from transom.plan.sharing import SharedJoin
+from transom.planner.operator import Operator
+from transom.planner.sharing import length_of
+
+Place = tuple[int, int]
+"""A fragment and a bucket of it."""
+
+
+@dataclass
+class KeptNote:
+    """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
+
+    places: list[int]
+    length: int | None
+
+
+def kept_by(trunk: Operator) -> list[KeptNote]:
+    """What a join keeps of each side."""
+    assert isinstance(trunk.node, SharedJoin)
+    found = []
+    for places, window in zip(trunk.node.side_places, trunk.inputs, strict=True):
+        node = window.node
+        found.append(KeptNote(list(places), length_of(node.spec) if isinstance(node, Window) else None))
+    return found
+
+
+def migrated(was: PartState, kept: Sequence[KeptNote], trunk: Operator, part: Part) -> PartState:
+    """The memory of operators of a join that kept this, for the same operators, `part`, of the join that there is now.
+
+    Joins that queries share have the same operators in one order, whoever is there. Of these the join itself remembers
+    rows, and a window that counts them; one by time remembers nothing.
+    """
+    new = part.start().operators
+    for i, operator in enumerate(part.operators):
+        if operator is trunk:
+            (join,) = was.operators[i]
+            assert isinstance(join, JoinState)
+            before = [KeptSide(tuple(side.places), (), side.length) for side in kept]
+            after = [
+                KeptSide(tuple(side.places), tuple(window.schema.types), side.length)
+                for side, window in zip(kept_by(trunk), trunk.inputs, strict=True)
+            ]
+            new[i] = [carried(join, before, after)]
+        for note, window in zip(kept, trunk.inputs, strict=True):
+            if operator is window and note.length is None:
+                new[i] = was.operators[i]
+    return PartState(new, was.counters, was.holders)
+
+
+def migrated_bucket(old: Bucket, layout: Layout) -> tuple[Place, BucketState] | None:
+    """Where a bucket goes on, and with what; None where its query has left."""
+    name = old.layout.names[old.fragment.number]
+    number = layout.numbers.get(name)
+    if number is None:
+        return None
+    state = old.state
+    if name[0] == SHARED:
+        new = Bucket(layout, number, old.bucket)
+        assert new.source_of == old.source_of, "the same rows come to it as before"
+        part = migrated(state.part, kept_by(old.layout.root), layout.root, new.part)
+        consumers = {key: state.consumers.get(key, fresh) for key, fresh in new.state.consumers.items()}
+        state = replace(state, part=part, consumers=consumers)
+    return (number, old.bucket), state
+
+
+def begun_buckets(old: Layout, new: Layout, like: Bucket) -> dict[Place, BucketState]:
+    """The memories of buckets that were not there before: they know how far time has come, as every old one does."""
+    doors = like.state.doors
+    known = {source: doors.inputs[name] for name, source in like.source_of.items()}
+    found: dict[Place, BucketState] = {}
+    for name, number in new.numbers.items():
+        for bucket in range(0 if name in old.numbers else new.buckets_of(number)):
+            fresh = Bucket(new, number, bucket)
+            inputs = {
+                port: replace(known[source], waiting=[], ledger=Ledger()) for port, source in fresh.source_of.items()
+            }
+            found[number, bucket] = replace(fresh.state, doors=replace(doors, inputs=inputs, seen={}))
+    return found

@@ -1,0 +1,55 @@
+"""What the source of a streaming query learns of the batches that are done.
+
+It lives in a process of its own, which Spark starts, so the driver leaves it a file. What it plans by it is in the
+offset that Spark logs; so a file that is lost or spoilt costs time, and changes no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from transom.program.alignment import Pace
+
+_NAME: Final = "feedback.json"
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """How far the inputs have come, by their names, and when something is due though nothing comes.
+
+    `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
+    """
+
+    paces: dict[str, Pace] = field(default_factory=dict)
+    wake: int | None = None
+    stopping: bool = False
+
+    def write(self, folder: str) -> None:
+        path = os.path.join(folder, _NAME)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(asdict(self), file)
+        os.replace(path + ".new", path)
+
+    @classmethod
+    def read(cls, folder: str) -> Feedback:
+        try:
+            with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
+                found = json.load(file)
+            wake = found["wake"]
+            if not isinstance(wake, int | None):
+                return cls()
+            paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
+            return cls(paces, wake, bool(found["stopping"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+
+
+def _pace(watermark: int, rows: int, waiting: int, density: float | None) -> Pace:
+    if not all(isinstance(number, int) for number in (watermark, rows, waiting)):
+        raise ValueError
+    if density is not None and not density > 0:
+        raise ValueError
+    return Pace(watermark, rows, waiting, density)

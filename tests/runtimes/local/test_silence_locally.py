@@ -1,0 +1,208 @@
+"""Time that goes on while nothing comes, in this process: what expires is told, and nothing is done in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtimes.local.readings import at
+from transom.core.time import SECOND, from_datetime
+from transom.program.checkpoint_folder import STATE
+from transom.program.clock import HeldClock
+from transom.runtimes.local.intake import POLL
+from transom.runtimes.local.query import LocalQuery
+from transom.runtimes.local.run import LocalRun
+from transom.session import Session
+
+BEATS = "CREATE STREAM beats (host VARCHAR) WITH (connector = 'memory', time = 'arrival');"
+DEAD = "DSTREAM(SELECT DISTINCT host FROM beats [RANGE 5 SECONDS])"
+ORDERS = """
+    SET batch_rows = 2;
+    CREATE STREAM orders (ts TIMESTAMP, id INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+    CREATE STREAM refunds (ts TIMESTAMP, id INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+        WITH (connector = 'memory', {0}, late = 'side');
+"""
+KEPT = "ISTREAM(SELECT id FROM orders [NOW] EXCEPT SELECT id FROM refunds [RANGE 1 HOUR])"
+BY_THE_CLOCK = ["heartbeat = '1 SECOND'", "idle = '10 SECONDS'"]
+
+
+class Followed:
+    """A run that follows its inputs by a clock that the test holds; `restart` goes on from its checkpoint."""
+
+    def __init__(self, declared: str, text: str, folder: Path | None = None, **terms: Any) -> None:
+        self.session, self.clock = Session(), HeldClock(from_datetime(at(0)))
+        self.session.sql(declared)
+        self._again: Callable[[], Any] = lambda: self.session.assemble(
+            self.session.prepare(text),
+            follow=True,
+            clock=self.clock,
+            checkpoint=None if folder is None else str(folder / "kept"),
+            **terms,
+        )
+        self.run: Any = self._again()
+
+    @property
+    def query(self) -> LocalQuery:
+        (query,) = self.run.queries
+        assert isinstance(query, LocalQuery)
+        return query
+
+    def steps(self) -> int:
+        """Until there is nothing to do for now."""
+        count = 0
+        while self.run.step():
+            count += 1
+        return count
+
+    def sleep(self, seconds: float) -> int:
+        self.clock.sleep(round(seconds * SECOND))
+        return self.steps()
+
+    def send(self, name: str, *rows: dict[str, Any]) -> None:
+        self.session.append(name, list(rows))
+        self.sleep(POLL / SECOND)
+
+    def restart(self) -> None:
+        self.run.close()
+        self.run = self._again()
+        self.steps()
+
+    def answer(self) -> list[Any]:
+        return [tuple(row.values())[1] for query in self.run.queries for row in query.table().to_pylist()]
+
+    def late(self, name: str) -> int:
+        return {one.name: one.late for one in self.query.status().inputs}[name]
+
+
+# --- arrival ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_falls_silent_is_told_though_nothing_comes() -> None:
+    followed = Followed(BEATS, DEAD)
+    followed.send("beats", {"host": "a"}, {"host": "b"})
+    followed.sleep(4)
+    assert followed.answer() == []
+    followed.sleep(1.1)
+    assert sorted(followed.answer()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("emit", ["changes", "latest"])
+def test_nothing_is_done_while_nothing_is_due(emit: Any, tmp_path: Path) -> None:
+    followed = Followed(BEATS, "SELECT DISTINCT host FROM beats [RANGE 5 SECONDS]", tmp_path, emit=emit)
+    followed.send("beats", {"host": "a"})
+    followed.run.settle()
+    (tmp_path / "kept" / STATE).unlink()
+    before = followed.query.status()
+    assert [followed.sleep(0.5) for _ in range(8)] == [0] * 8
+    after = followed.query.status()
+    assert after.steps == before.steps and not (tmp_path / "kept" / STATE).exists(), "nor is anything saved"
+    assert after.progress >= before.progress + 4 * SECOND - POLL, "but time goes on"
+    assert followed.sleep(2) == 1
+    assert [followed.sleep(0.5) for _ in range(8)] == [0] * 8
+
+
+def test_a_restart_tells_what_expired_meanwhile_and_tells_it_once(tmp_path: Path) -> None:
+    followed = Followed(BEATS, DEAD, tmp_path)
+    followed.send("beats", {"host": "a"})
+    followed.sleep(3)
+    followed.restart()
+    assert followed.answer() == []
+    followed.clock.sleep(3600 * SECOND)
+    followed.restart()
+    assert followed.answer() == ["a"]
+    followed.restart()
+    assert followed.answer() == []
+
+
+def test_a_run_that_does_not_follow_its_input_stands_where_its_rows_ended(tmp_path: Path) -> None:
+    session, clock = Session(), HeldClock(from_datetime(at(0)))
+    session.sql(BEATS)
+    session.append("beats", [{"host": "a"}])
+    planned = session.prepare("SELECT host FROM beats [RANGE 5 SECONDS]")
+    run = session.assemble(planned, clock=clock, end=False, checkpoint=str(tmp_path))
+    assert isinstance(run, LocalRun)
+    run.step()
+    clock.sleep(60 * SECOND)
+    run.step()
+    assert run.status()[0].progress == from_datetime(at(0)) + 1
+
+
+def test_queries_that_share_a_join_are_told_of_silence() -> None:
+    declared = "".join(f"CREATE STREAM {n} (k INTEGER) WITH (connector = 'memory', time = 'arrival');" for n in "ab")
+    text = "".join(
+        f"DSTREAM(SELECT a.k FROM a [RANGE {n} SECONDS], b [RANGE {n} SECONDS] WHERE a.k = b.k);" for n in (5, 9)
+    )
+    followed = Followed(declared, text)
+    assert len(followed.run.jobs) == 1
+    followed.send("a", {"k": 1})
+    followed.send("b", {"k": 1})
+    assert [followed.sleep(0.5) for _ in range(8)] == [0] * 8 and followed.answer() == []
+    followed.sleep(2)
+    assert followed.answer() == [1]
+    followed.sleep(9)
+    assert followed.answer() == [1, 1]
+
+
+# --- one of two inputs is silent -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", BY_THE_CLOCK)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_orders_go_on_though_no_refund_comes_for_an_hour(declared: str, restarted: bool, tmp_path: Path) -> None:
+    followed = Followed(ORDERS.format(declared), KEPT, tmp_path)
+    followed.send("orders", {"ts": at(1), "id": 1})
+    followed.send("refunds", {"ts": at(1), "id": 1})
+    told: list[int] = []
+    for minute in range(1, 60):
+        followed.clock.sleep(60 * SECOND)
+        if restarted and minute % 20 == 0:
+            told += followed.answer()
+            followed.restart()
+        followed.send("orders", {"ts": at(60 * minute), "id": minute + 1})
+    told += followed.answer()
+    assert told == list(range(2, 60)), "the last one waits for what else may happen at its time"
+    # What the clock said is not taken back, so a refund of then is late.
+    followed.sleep(60)
+    followed.send("refunds", {"ts": at(60), "id": 2})
+    assert followed.late("refunds") == 1
+    reason = "late" if "heartbeat" in declared else "idle"
+    (only,) = followed.session.side_table.to_pylist()
+    assert only["reason"].startswith(reason)
+
+
+def test_without_them_they_wait() -> None:
+    followed = Followed(ORDERS.format("rate = 1"), KEPT)
+    followed.send("refunds", {"ts": at(1), "id": 1})
+    followed.send("orders", {"ts": at(60), "id": 2})
+    followed.sleep(3600)
+    assert followed.answer() == [] and followed.query.status().held_back_by == "refunds"
+
+
+@pytest.mark.parametrize("declared", BY_THE_CLOCK)
+def test_what_came_while_nobody_ran_is_not_late(declared: str, tmp_path: Path) -> None:
+    followed = Followed(ORDERS.format(declared), KEPT, tmp_path)
+    followed.send("orders", {"ts": at(1), "id": 1})
+    followed.send("refunds", {"ts": at(1), "id": 1})
+    followed.sleep(1)
+    followed.run.close()
+    minutes = range(1, 30)
+    for name in ("orders", "refunds"):
+        followed.session.append(name, [{"ts": at(60 * n), "id": n if name == "orders" else n + 50} for n in minutes])
+    followed.clock.sleep(3600 * SECOND)
+    followed.restart()
+    assert (followed.late("orders"), followed.late("refunds")) == (0, 0)
+    followed.sleep(30)
+    assert followed.answer() == [*minutes][1:-1], "the first was refunded, the last waits for what else is of its time"
+
+
+def test_streams_that_are_all_silent_are_left_behind_as_well() -> None:
+    declared = ORDERS.format("idle = '10 SECONDS'").replace("'memory')", "'memory', idle = '10 SECONDS')")
+    followed = Followed(declared, KEPT)
+    followed.send("refunds", {"ts": at(1), "id": 1})
+    followed.send("orders", {"ts": at(1), "id": 1}, {"ts": at(60), "id": 2})
+    assert followed.answer() == []
+    followed.sleep(10)
+    assert followed.answer() == [] and followed.query.status().progress == from_datetime(at(60))

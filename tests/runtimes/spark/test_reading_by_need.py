@@ -1,0 +1,115 @@
+"""How far a batch goes on Spark: by what the batches before it told."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom.connectors.memory import MemorySink
+from transom.connectors.open import open_source
+from transom.pipeline.layout import Layout
+from transom.plan.catalogue import Catalogue
+from transom.program.alignment import Pace
+from transom.program.planned import read_program
+from transom.runtimes.spark import cargo_source
+from transom.runtimes.spark.cargo_source import CargoReader, Reading
+from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.feedback import Feedback
+from transom.runtimes.spark.query import SparkQuery
+
+FAST_AND_SLOW = """
+SET batch_rows = 200;
+CREATE STREAM fast (k INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts)
+    WITH (connector = 'generator', rate = '1000', rows = '2000');
+CREATE STREAM slow (k INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts)
+    WITH (connector = 'generator', rate = '200', rows = '400');
+ISTREAM(SELECT f.k FROM fast [NOW] AS f, slow [NOW] AS s WHERE f.ts = s.ts)
+"""
+
+
+def test_a_slow_stream_does_not_run_ahead_of_the_others(spark: SparkSession) -> None:
+    peak: list[int] = []
+
+    def watch(query: SparkQuery) -> None:
+        peak.append(max(one.waiting for one in query.status().inputs))
+
+    (one,) = [one for one in read_program(FAST_AND_SLOW, Catalogue()) if one.standing]
+    query = SparkQuery(one, spark, open_source, lambda schema, parts: MemorySink(schema), watch=watch)
+    query.run()
+    assert query.table().num_rows == 400
+    assert max(peak) <= 200, "where each was read as fast as it could be, 320 waited"
+    assert len(peak) <= 12
+
+
+ORDERS_AND_REFUNDS = """
+CREATE STREAM orders (id INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts)
+    WITH (connector = 'generator', rate = '10', rows = '7');
+CREATE STREAM refunds (id INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts)
+    WITH (connector = 'generator', rate = '1', rows = '{refunds}', heartbeat = '1 SECOND');
+SELECT o.id FROM orders [NOW] AS o, refunds [NOW] AS r WHERE o.id = r.id
+"""
+
+
+def reader(folder: Path, refunds: int = 0) -> CargoReader:
+    """The source of a query that follows its inputs, as Spark has it in a process of its own."""
+    text = ORDERS_AND_REFUNDS.format(refunds=refunds)
+    (one,) = [one for one in read_program(text, Catalogue()) if one.standing]
+    assert one.root is not None
+    layout = Layout(one.root, one.catalogue, "changes", 2)
+    names = ("orders", "refunds")
+    reading = Reading(layout, names, {}, 2, 5, None, Depot(), frozenset(names), follow=True, feedback=str(folder))
+    return CargoReader(reading)
+
+
+def plan(source: CargoReader, start: dict[str, Any]) -> dict[str, Any]:
+    return source.latestOffset(start, source.getDefaultReadLimit())
+
+
+def test_a_batch_is_made_when_something_is_due_and_says_who_had_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
+    source = reader(tmp_path, refunds=100)
+    first = plan(source, source.initialOffset())
+    assert first["at_end"] == [] and first["follows"] and first["now"] > 0
+    paces = {"orders": Pace(10, 5, 0, 0.5), "refunds": Pace(20, 5, 5, 0.5)}
+    Feedback(paces).write(str(tmp_path))
+    second = plan(source, first)
+    assert second["at_end"] == second["ended"] == ["orders"], "which holds time back, and now it has ended"
+    assert list(second["pieces"]) == ["orders"], "refunds are ahead, and may have more: their heartbeat is silent"
+
+
+def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
+    source = reader(tmp_path)
+    monkeypatch.setattr(source, "_read", lambda name, rows, batch: batch.at_end.append(name) or 0)  # both are silent
+    paces = {name: Pace(10, 5, 0, 0.5) for name in ("orders", "refunds")}
+    begun = {"batch": 3, "at": {}, "ended": [], "now": 1_000}
+    assert plan(source, begun)["batch"] == 4, "nobody tells when something is due"
+    Feedback(paces).write(str(tmp_path))
+    assert plan(source, begun) is begun
+    Feedback(paces, wake=(time.time_ns() // 1000) + 3_600_000_000).write(str(tmp_path))
+    assert plan(source, begun) is begun
+    Feedback(paces, wake=2_000).write(str(tmp_path))
+    due = plan(source, begun)
+    assert due["batch"] == 4 and due["at_end"] == ["orders", "refunds"] and not due["pieces"]
+    assert plan(source, due) is due, "it has not helped"
+    monkeypatch.setattr(cargo_source, "_PATIENCE", 60.0)
+    Feedback(paces, stopping=True).write(str(tmp_path))
+    assert plan(source, due) is due, "who is to stop does not wait"
+
+
+def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
+    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True)
+    told.write(str(tmp_path))
+    assert Feedback.read(str(tmp_path)) == told
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"paces": {"a": 1}}', '{"paces": {"a": {"rows": "x"}}}', "\udc80"])
+def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "feedback.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert Feedback.read(str(tmp_path)) == Feedback()
