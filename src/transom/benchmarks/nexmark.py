@@ -28,7 +28,7 @@ from transom.benchmarks.nexmark_data import SIDE, STREAMS, Size, write_events
 from transom.benchmarks.nexmark_queries import QUERIES, Query
 from transom.benchmarks.nexmark_report import FLINK, LOCAL, LOCAL_2, ON_SPARK, OWN, Outcome, bars, report, table
 from transom.core.errors import OptionError
-from transom.plan.options import OPTIONS, read_option
+from transom.plan.options import read_option
 from transom.state.scratch import Scratch
 
 EVENTS, FEW_EVENTS, RUNS = 5_000_000, 200_000, 3
@@ -57,11 +57,12 @@ def contestants(emit: str, settings: Mapping[str, str], flink: str | None) -> li
     """`emit` and `settings` are those of Transom, but for those of Spark, which are for both that run on it."""
     of_spark = {name: value for name, value in settings.items() if name.startswith("spark.")}
     ours = {"emit": emit} | {name: value for name, value in settings.items() if name not in of_spark}
-    some = [Contestant(LOCAL, kinds.LOCAL, ours)]
-    if "partitions" in OPTIONS:
-        some = [Contestant(LOCAL, kinds.LOCAL, {"partitions": "1", **ours})]
-        some.append(Contestant(LOCAL_2, kinds.LOCAL, {**ours, "partitions": "2"}))
-    some += [Contestant(ON_SPARK, kinds.SPARK, ours | of_spark), Contestant(OWN, kinds.OWN, of_spark)]
+    some = [
+        Contestant(LOCAL, kinds.LOCAL, ours | {"partitions": "1"}),
+        Contestant(LOCAL_2, kinds.LOCAL, ours | {"partitions": "2"}),
+        Contestant(ON_SPARK, kinds.SPARK, ours | of_spark),
+        Contestant(OWN, kinds.OWN, of_spark),
+    ]
     return [*some, Contestant(FLINK, kinds.FLINK)] if flink else some
 
 
