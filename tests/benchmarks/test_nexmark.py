@@ -200,7 +200,7 @@ def test_all_ends_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.Captur
 def test_spark_answers_alike(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Spark's own streaming, with a window and a table; all queries and Transom on Spark at night."""
     names = ["spark_own", "transom_spark"] if NIGHTLY else ["spark_own"]
-    queries = None if NIGHTLY else ["q4", "q12", "q17"]
+    queries = list(QUERIES) if NIGHTLY else ["q4", "q12", "q17"]
     assert nexmark.main(ask(query=queries, contestant=names)) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["summary"]["right"]

@@ -26,7 +26,18 @@ from transom.benchmarks.nexmark_answers import Arbiter
 from transom.benchmarks.nexmark_contestant import Measured, Running, running
 from transom.benchmarks.nexmark_data import SIDE, STREAMS, Size, write_events
 from transom.benchmarks.nexmark_queries import QUERIES, Query
-from transom.benchmarks.nexmark_report import FLINK, LOCAL, LOCAL_2, ON_SPARK, OWN, Outcome, bars, report, table
+from transom.benchmarks.nexmark_report import (
+    BESIDE_FLINK,
+    FLINK,
+    LOCAL,
+    LOCAL_2,
+    ON_SPARK,
+    OWN,
+    Outcome,
+    bars,
+    report,
+    table,
+)
 from transom.core.errors import OptionError
 from transom.plan.options import read_option
 from transom.state.scratch import Scratch
@@ -179,7 +190,8 @@ def main(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments.set)
     all_of_them = {one.name: one for one in contestants(arguments.updates, settings, arguments.flink)}
     names = _chosen(arguments.contestant, list(all_of_them), "contestant")
-    queries = [QUERIES[name] for name in _chosen(arguments.query, list(QUERIES), "query")]
+    wanted = arguments.query or (BESIDE_FLINK if quick else None)
+    queries = [QUERIES[name] for name in _chosen(wanted, list(QUERIES), "query")]
     outcomes: list[Outcome] = []
     with Scratch("bench") as scratch:
         contest = Contest(few, many, runs, Path(scratch.path), arguments.flink)
