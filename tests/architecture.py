@@ -48,6 +48,7 @@ OWNERS: Final[dict[str, str]] = {
 
 EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
 UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
+CONNECTOR_PROTOCOLS: Final = ("Source", "Sink", "TaskWriter", "Connector", "OpenSink")
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
 
 
@@ -215,6 +216,71 @@ def _unsafe_call(node: ast.Call) -> Iterator[str]:
         never = isinstance(keyword.value, ast.Constant) and not keyword.value.value
         if keyword.arg in ("shell", "allow_pickle") and not never:
             yield f"{keyword.arg}={ast.unparse(keyword.value)}"
+
+
+def questioned_connectors(modules: Mapping[str, Module]) -> list[str]:
+    """Code outside of their room that asks what class a connector is, or which methods it has: it says itself what it
+    can do."""
+    classes, members = _connector_classes(modules)
+    wrong = []
+    for module in modules.values():
+        if module.room != "connectors":
+            known = _imported_from(module, "transom.connectors")
+            for node in ast.walk(module.tree):
+                wrong += [f"{module.name}:{line}: {what}" for line, what in _questions(node, known, classes, members)]
+    return wrong
+
+
+def _connector_classes(modules: Mapping[str, Module]) -> tuple[set[str], set[str]]:
+    """The protocols of connectors and all classes that keep them, by name; and what the protocols have."""
+    found, members = set(CONNECTOR_PROTOCOLS), set()
+    defined = [
+        node
+        for module in modules.values()
+        if module.room == "connectors"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    while more := {each.name for each in defined if _bases(each) & found} - found:
+        found |= more
+    for each in defined:
+        if each.name in CONNECTOR_PROTOCOLS[:3]:
+            members |= {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
+            members |= {ast.unparse(part.target) for part in each.body if isinstance(part, ast.AnnAssign)}
+    return found, {name for name in members if not name.startswith("_")}
+
+
+def _bases(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(base).split(".")[-1] for base in node.bases}
+
+
+def _imported_from(module: Module, package: str) -> set[str]:
+    """The names that a module has from a package."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}.")
+        for alias in node.names
+    }
+
+
+def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
+    """`known` are the names that come from the room of the connectors: classes, or modules that have them."""
+
+    def asked(inside: ast.AST) -> Iterator[str]:
+        for each in ast.walk(inside):
+            words = ast.unparse(each).split(".") if isinstance(each, ast.Name | ast.Attribute) else []
+            if words and words[0] in known and words[-1] in classes:
+                yield words[-1]
+
+    if isinstance(node, ast.Call) and len(node.args) > 1:
+        called, what = ast.unparse(node.func), node.args[1]
+        if called in ("isinstance", "issubclass"):
+            yield from ((node.lineno, f"{called} of {name}") for name in asked(what))
+        if called in ("hasattr", "getattr") and isinstance(what, ast.Constant) and what.value in members:
+            yield node.lineno, f"{called} of {what.value}"
+    if isinstance(node, ast.MatchClass):
+        yield from ((node.lineno, f"case {name}") for name in asked(node.cls))
 
 
 def unexplained_kernels(modules: Mapping[str, Module]) -> list[str]:

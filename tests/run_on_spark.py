@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.run_locally import Answer, Rows, batch_of
+from transom.connectors.connector import OpenSink
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.core.time import FOREVER
 from transom.plan.algebra import Node, Stream
@@ -39,7 +40,7 @@ def run_on_spark(
         return source
 
     planned = Planned(statement or QueryStatement("", None, query), known, plan(query, known))  # type: ignore[arg-type]
-    running = SparkQuery(planned, spark, open_source, lambda schema, parts: MemorySink(schema), emit=emit)
+    running = SparkQuery(planned, spark, open_source, OpenSink(lambda opening: MemorySink(opening.schema)), emit=emit)
     running.run()
     answer = Answer(isinstance(query, Stream), emit)
     for batch in running.table().to_batches():

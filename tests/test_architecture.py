@@ -16,6 +16,7 @@ RULES: list[Callable[[Mapping[str, Module]], list[str]]] = [
     architecture.wrong_arrows,
     architecture.cycles,
     architecture.unsafe_code,
+    architecture.questioned_connectors,
     architecture.unexplained_kernels,
 ]
 
@@ -183,6 +184,49 @@ def test_unsafe_code_is_caught(tmp_path: Path, text: str) -> None:
 def test_safe_code_passes(tmp_path: Path) -> None:
     text = "connection.eval('x')\nsubprocess.run(['ls'], shell=False)\nre.compile('x')"
     assert architecture.unsafe_code(tree(tmp_path, {"state/codec.py": text})) == []
+
+
+CONNECTORS = {
+    "connectors/connector.py": "class Source(ABC):\n    distributed: bool = False\n    def plan(self): ...\n"
+    "class Sink(ABC):\n    def prepare(self): ...\n",
+    "connectors/files.py": "class FileSource(Source): ...\nclass Rejected: ...",
+    "connectors/tape.py": "from transom.connectors import files\nclass TapeSource(files.FileSource): ...",
+}
+
+
+FROM_CONNECTORS = """
+from transom.connectors import Sink, files
+from transom.connectors.connector import Source
+from transom.connectors.files import FileSource
+from transom.connectors.tape import TapeSource
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(source, Source)",
+        "isinstance(source, FileSource)",
+        "isinstance(source, list | files.FileSource)",
+        "isinstance(source, (int, TapeSource))",
+        "issubclass(kind, Sink)",
+        "hasattr(source, 'plan')",
+        "getattr(source, 'distributed', False)",
+        "match source:\n    case TapeSource():\n        pass",
+    ],
+)
+def test_whoever_asks_a_connector_what_it_is_is_caught(tmp_path: Path, text: str) -> None:
+    text = f"{FROM_CONNECTORS}\n{text}"
+    files = CONNECTORS | {"connectors/open.py": text, "runtimes/local/run.py": text}
+    (wrong,) = architecture.questioned_connectors(tree(tmp_path, files))
+    assert wrong.startswith("transom.runtimes.local.run:")
+
+
+def test_other_questions_pass(tmp_path: Path) -> None:
+    text = "from transom.cql.parse import Source\nisinstance(text, Source)\nisinstance(x, syntax.Sink)\n"
+    text += "from transom.connectors.files import Rejected\nisinstance(row, Rejected)\n"
+    text += "hasattr(kernel, 'check')\nif source.distributed: source.plan()"
+    assert architecture.questioned_connectors(tree(tmp_path, CONNECTORS | {"session.py": text})) == []
 
 
 KERNEL = "class Ring:\n    def start(self): ...\n    def step(self, state, inputs, step): ...\n"

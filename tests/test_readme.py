@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from transom.cli.main import main
-from transom.connectors.open import open_sink, open_source
+from transom.connectors.connector import Opening, SinkDeclaration
+from transom.connectors.open import open_sink_of, open_source
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, CreateStatement, InsertStatement, SinkDefinition, StreamDefinition
 
@@ -29,7 +30,8 @@ def test_its_query_can_be_bound_and_its_files_opened(tmp_path: Path, monkeypatch
     folder.mkdir()
     (folder / "monday.csv").write_text("symbol,price,ts\nA,1.5,2024-05-01 10:00:00\n", encoding="utf-8")
     assert open_source(stream.definition).read({}, 10).rows.to_pylist()[0]["price"] == 1.5
-    open_sink(sink.definition, insert.query.schema.arrow()).close()
+    declared = SinkDeclaration(sink.definition.name, sink.definition.properties)
+    open_sink_of(sink.definition, declared)(Opening(insert.query.schema.arrow())).close()
     assert (tmp_path / "averages.csv").read_text(encoding="utf-8") == "symbol,average\n"
 
 

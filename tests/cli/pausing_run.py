@@ -43,9 +43,9 @@ def plant(moment: str, marker: Path, runtime: str) -> None:
 
         CheckpointFolder.write = pausing(marker, CheckpointFolder.write, second, moment == "known")  # type: ignore[method-assign]
     else:
-        from transom.runtimes.spark.file_parts import BatchFiles
+        from transom.connectors.batch_files import BatchFiles
 
-        BatchFiles.show = pausing(marker, BatchFiles.show, lambda *given: True, moment == "known")  # type: ignore[method-assign]
+        BatchFiles.commit = pausing(marker, BatchFiles.commit, lambda *given: True, moment == "known")  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from transom.connectors.source import Position, Source
+from transom.connectors.connector import Source
+from transom.connectors.source import Position
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.connectors.epochs import commit
 from tests.connectors.reading import read_all
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
@@ -56,9 +57,9 @@ def test_a_folder_gets_a_part_a_commit_and_shows_no_half_files(tmp_path: Path, f
     out.write(numbers(1))
     out.write(numbers(2, None))
     assert seen(tmp_path / "out") == []
-    assert out.commit() == 1
+    assert commit(out) == 1
     assert seen(tmp_path / "out") == [f"part-000000.{file_format}"]
-    assert out.commit() == 1  # nothing written, no part
+    assert commit(out) == 1  # nothing written, no part
     out.write(numbers())
     out.write(numbers(4))
     assert ints(tmp_path / "out") == [1, 2, None]
@@ -74,7 +75,7 @@ def test_one_file_is_shown_at_the_end_with_all_parts(tmp_path: Path, file_format
     out = sink(path)
     for number in range(3):
         out.write(numbers(number))
-        out.commit()
+        commit(out)
         assert seen(tmp_path / "deep") == []
     out.close()
     assert os.listdir(tmp_path / "deep") == [path.name]
@@ -103,7 +104,7 @@ def test_a_restart_overwrites_what_was_not_committed(
     out = sink(path, format=file_format)
     for number in range(crash):
         out.write(numbers(number, number))
-        out.commit()
+        commit(out)
     out.write(numbers(99))
     assert out._writer is not None
     out._writer.abandon()  # as when the process dies: nothing is tidied up
@@ -111,7 +112,7 @@ def test_a_restart_overwrites_what_was_not_committed(
     again = sink(path, parts=known, format=file_format)
     for number in range(known, 4):
         again.write(numbers(number, number))
-        again.commit()
+        commit(again)
     again.close()
     assert ints(path) == [0, 0, 1, 1, 2, 2, 3, 3]
 
@@ -138,7 +139,7 @@ def test_a_new_run_replaces_the_old_answer_and_nothing_else(tmp_path: Path) -> N
         out = sink(folder, format="csv")
         for number in range(count):
             out.write(numbers(number))
-            out.commit()
+            commit(out)
         (folder / "notes.txt").write_text("mine")
         (folder / "part-one.csv").write_text("mine")
     assert seen(folder) == ["notes.txt", "part-000000.csv", "part-one.csv"]
@@ -173,8 +174,8 @@ def test_an_abandoned_part_leaves_nothing(tmp_path: Path) -> None:
     for file_format in FORMATS:
         out = sink(tmp_path / file_format, format=file_format)
         out.write(numbers(1))
-        out.abandon()
-        out.abandon()
+        out.abort(0)
+        out.abort(0)
         assert os.listdir(tmp_path / file_format) == [".transom"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.connectors.epochs import commit, prepare
 from transom.connectors.files_sink import FileSink
 from transom.connectors.open import check_sink
 from transom.core.errors import OptionError
@@ -34,7 +35,7 @@ def test_what_was_prepared_is_shown_by_the_next_run_that_counts_it(tmp_path: Pat
     path = tmp_path / name
     out = sink(path)
     write(out, 1)
-    assert (out.prepare(), out.prepare(), out.parts) == (1, 1, 0)  # the process dies here
+    assert (prepare(out), prepare(out), out.parts) == (1, 1, 0)  # the process dies here
     again = sink(path, parts=1)
     write(again, 2)
     again.close()
@@ -46,7 +47,7 @@ def test_what_was_prepared_is_forgotten_by_one_that_does_not(tmp_path: Path, nam
     path = tmp_path / name
     out = sink(path)
     write(out, 1)
-    out.prepare()
+    prepare(out)
     again = sink(path)
     write(again, 2)
     again.close()
@@ -56,18 +57,18 @@ def test_what_was_prepared_is_forgotten_by_one_that_does_not(tmp_path: Path, nam
 def test_what_is_written_after_prepare_is_another_part(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
     write(out, 1)
-    out.prepare()
+    prepare(out)
     write(out, 2)
-    assert out.prepare() == 2
-    assert out.commit() == 2
+    assert prepare(out) == 2
+    assert commit(out) == 2
     assert sorted(os.listdir(tmp_path / "out")) == [".transom", "part-000000.csv", "part-000001.csv"]
 
 
 def test_abandon_keeps_what_was_prepared(tmp_path: Path) -> None:
     out = sink(tmp_path / "out.csv")
     write(out, 1)
-    out.prepare()
-    out.abandon()
+    prepare(out)
+    out.abort(0)
     sink(tmp_path / "out.csv", parts=1).close()
     assert numbers(tmp_path / "out.csv") == [1]
 
@@ -79,12 +80,12 @@ def test_a_closed_file_is_gone_on_with_even_if_that_dies_too(tmp_path: Path) -> 
     first.close()
     second = sink(path, parts=1)
     write(second, 2)
-    assert second.commit() == 2
+    assert commit(second) == 2
     write(second, 3)
-    second.prepare()  # dies
+    prepare(second)  # dies
     third = sink(path, parts=1)  # the second run is forgotten
     write(third, 20)
-    third.prepare()  # dies
+    prepare(third)  # dies
     fourth = sink(path, parts=2)
     fourth.close()
     assert numbers(path) == [1, 20]
@@ -109,9 +110,9 @@ def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, mo
     first.close()
     out = sink(path, parts=1)
     write(out, 2)
-    out.commit()
+    commit(out)
     write(out, 3)
-    assert out.commit() == 3
+    assert commit(out) == 3
     with monkeypatch.context() as patch:
         if moment == "renamed":
             patch.setattr("transom.connectors.file_target.show_file", gone)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.connectors.reading import read_all
+from transom.connectors.connector import Limits
 from transom.connectors.files import FileSource
 from transom.connectors.source import Position
 from transom.core.errors import CheckpointError, SourceError
@@ -222,7 +223,7 @@ def test_a_column_to_be_stamped_is_null_and_in_its_place(tmp_path: Path) -> None
 def test_a_csv_file_whose_lines_end_with_returns_alone_is_refused(tmp_path: Path, text: bytes, growing: bool) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(text)
-    for read in (source(path).read, lambda at, rows, growing: source(path).reach(at, max_rows=rows, growing=growing)):
+    for read in (source(path).read, lambda at, rows, growing: source(path).plan(at, Limits(rows), growing=growing)):
         with pytest.raises(SourceError, match="end with carriage returns alone") as error:
             read({}, 10, growing=growing)
         assert "tr '\\r' '\\n'" in str(error.value)
@@ -270,7 +271,7 @@ def test_a_text_that_has_been_replaced(tmp_path: Path, other: str, reach: bool) 
                 continue  # nothing that has been read is another
             for again in (reading, source(path)):
                 with pytest.raises(SourceError, match=r"'.*a.csv' has been replaced"):
-                    again.reach(position, max_rows=1) if reach else again.read(position, 1)
+                    again.plan(position, Limits(1)) if reach else again.read(position, 1)
 
 
 def test_a_long_text_is_known_by_its_beginning_and_by_what_was_read_last(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_parquet_file_that_has_been_replaced(tmp_path: Path, reach: bool) -> N
         position = source(path).read({}, rows).position
         pq.write_table(pa.table({"id": [4, 5, 6]}), path)
         with pytest.raises(SourceError, match=r"'.*a.parquet' has been replaced"):
-            source(path).reach(position, max_rows=1) if reach else source(path).read(position, 1)
+            source(path).plan(position, Limits(1)) if reach else source(path).read(position, 1)
 
 
 def test_links_to_folders_that_form_a_ring(tmp_path: Path) -> None:

@@ -8,16 +8,21 @@ import pyarrow as pa
 import pytest
 
 from tests.connectors.reading import read_all
+from transom.connectors.connector import Opening, Sink, SinkDeclaration
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.open import open_sink, open_source
+from transom.connectors.open import check_sink, open_sink_of, open_source
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import INTEGER, TIMESTAMP, Schema
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition, TimeColumn
 
 COLUMNS = Schema.of(("n", INTEGER), ("ts", TIMESTAMP))
 ANSWER = pa.schema([("n", pa.int32())])
+
+
+def open_sink(definition: SinkDefinition) -> Sink:
+    return open_sink_of(definition, SinkDeclaration(definition.name, definition.properties))(Opening(ANSWER))
 
 
 def stream(**properties: str) -> StreamDefinition:
@@ -27,16 +32,16 @@ def stream(**properties: str) -> StreamDefinition:
 def test_the_connector_is_chosen_by_its_name(tmp_path: Path) -> None:
     assert isinstance(open_source(stream(connector="files", path=str(tmp_path))), FileSource)
     assert isinstance(open_source(stream(connector="memory")), MemorySource)
-    assert isinstance(open_sink(SinkDefinition("o", properties={"connector": "Memory"}), ANSWER), MemorySink)
+    assert isinstance(open_sink(SinkDefinition("o", properties={"connector": "Memory"})), MemorySink)
     files = SinkDefinition("o", properties={"connector": "files", "path": str(tmp_path / "o.csv")})
-    assert isinstance(open_sink(files, ANSWER), FileSink)
+    assert isinstance(open_sink(files), FileSink)
 
 
 @pytest.mark.parametrize(
     ("properties", "what", "remedy"),
     [
         ({}, "does not say where it is", "connector = 'files'"),
-        ({"connector": "kafka"}, "no connector 'kafka'", "'files', 'generator' and 'memory'"),
+        ({"connector": "kafka"}, "no connector 'kafka'", "connectors are 'files', 'generator',"),
         ({"connector": "files"}, "needs a path", "path = '..'"),
         ({"connector": "files", "path": ""}, "needs a path", "path = '..'"),
         ({"connector": "files", "path": "a\0b"}, "zero character", "path of a file"),
@@ -73,7 +78,7 @@ def test_wrong_properties_of_a_sink(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError) as error:
-        open_sink(SinkDefinition("o", properties=properties), ANSWER)
+        check_sink(SinkDefinition("o", properties=properties))
     assert what in error.value.what
     assert error.value.remedy
     assert list(tmp_path.iterdir()) == []
@@ -124,7 +129,7 @@ def test_a_memory_sink_collects() -> None:
     sink = MemorySink(ANSWER)
     for value in (1, 2):
         sink.write(pa.record_batch([pa.array([value], pa.int32())], schema=ANSWER))
-        sink.commit()
+        sink.commit(value, sink.prepare(value))
     assert sink.table().to_pylist() == [{"n": 1}, {"n": 2}]
     sink.replace(pa.record_batch([pa.array([7], pa.int32())], schema=ANSWER))
     sink.close()

@@ -11,6 +11,7 @@ import pytest
 from tests.connectors.reading import read_all
 from transom.connectors import parquet_rows
 from transom.connectors.conform import Declared
+from transom.connectors.connector import Limits
 from transom.connectors.files import FileSource
 from transom.connectors.listing import Listed
 from transom.core.errors import SourceError
@@ -163,6 +164,6 @@ def test_a_column_name_that_is_not_utf8(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "café": [1]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace("café".encode(), b"caf\xff\xfe"))
     source = FileSource(Schema.of(("id", INTEGER)), {"path": str(path)}, time_column=None)
-    for read in (lambda: source.read({}, 10), lambda: source.reach({}, max_rows=10)):
+    for read in (lambda: source.read({}, 10), lambda: source.plan({}, Limits(10))):
         with pytest.raises(SourceError, match=r"name is not valid UTF-8: 'caf\\xff\\xfe'"):
             read()

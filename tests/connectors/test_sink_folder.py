@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.connectors.epochs import commit, prepare
 from transom import Session
 from transom.connectors.files_sink import FileSink
 from transom.core.errors import SinkError
@@ -25,9 +26,9 @@ def write(out: FileSink, *numbers: int) -> None:
     out.write(pa.record_batch([pa.array(numbers, pa.int32())], schema=SCHEMA))
 
 
-def commit(out: FileSink, *numbers: int) -> None:
+def put(out: FileSink, *numbers: int) -> None:
     write(out, *numbers)
-    out.commit()
+    commit(out)
 
 
 def numbers(folder: Path) -> list[int]:
@@ -72,7 +73,7 @@ def test_a_snapshot_of_somebody_else_is_theirs_too(tmp_path: Path) -> None:
 def test_a_folder_without_parts_is_anybodys(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("to be filled")
     out = sink(tmp_path)
-    commit(out, 1)
+    put(out, 1)
     out.close()
     assert sorted(os.listdir(tmp_path)) == [".transom", "part-000000.csv", "readme.txt"]
 
@@ -80,37 +81,37 @@ def test_a_folder_without_parts_is_anybodys(tmp_path: Path) -> None:
 def test_the_parts_of_an_earlier_run_go_with_the_first_commit(tmp_path: Path) -> None:
     old = sink(tmp_path)
     for number in range(3):
-        commit(old, number)
+        put(old, number)
     sink(tmp_path).close()  # writes nothing
     failed = sink(tmp_path)
     write(failed, 7)
-    failed.abandon()
+    failed.abort(0)
     assert numbers(tmp_path) == [0, 1, 2]
     fresh = sink(tmp_path)
     write(fresh, 8)
-    fresh.prepare()
+    prepare(fresh)
     assert numbers(tmp_path) == [0, 1, 2]
-    fresh.commit()
+    commit(fresh)
     assert numbers(tmp_path) == [8]
-    commit(fresh, 9)
+    put(fresh, 9)
     assert numbers(tmp_path) == [8, 9]
 
 
 def test_snapshots_and_parts_take_the_place_of_each_other(tmp_path: Path) -> None:
-    commit(sink(tmp_path), 1)
+    put(sink(tmp_path), 1)
     latest = sink(tmp_path)
     latest.replace(pa.record_batch([pa.array([2], pa.int32())], schema=SCHEMA))
     latest.close()
     assert numbers(tmp_path) == [2]
-    commit(sink(tmp_path), 3)
+    put(sink(tmp_path), 3)
     assert numbers(tmp_path) == [3]
 
 
 def test_a_run_that_goes_on_knows_its_own_folder(tmp_path: Path) -> None:
     out = sink(tmp_path, run="one")
-    commit(out, 1)
+    put(out, 1)
     again = sink(tmp_path, parts=1, run="one")
-    commit(again, 2)
+    put(again, 2)
     again.close()
     assert (numbers(tmp_path), owner(tmp_path)) == ([1, 2], "one")
 
@@ -118,8 +119,8 @@ def test_a_run_that_goes_on_knows_its_own_folder(tmp_path: Path) -> None:
 def test_what_a_log_does_not_count_goes_on_its_word(tmp_path: Path) -> None:
     out = sink(tmp_path, run="one")
     for number in range(3):
-        commit(out, number)
-    sink(tmp_path, parts=1, run="one").abandon()  # the checkpoint was put back from a copy
+        put(out, number)
+    sink(tmp_path, parts=1, run="one").abort(0)  # the checkpoint was put back from a copy
     assert numbers(tmp_path) == [0, 1, 2]
     sink(tmp_path, parts=1, run="one").close()
     assert numbers(tmp_path) == [0]
@@ -129,7 +130,7 @@ def test_what_a_log_does_not_count_goes_on_its_word(tmp_path: Path) -> None:
 def test_parts_whose_log_is_lost_are_not_removed(tmp_path: Path, name: str) -> None:
     """The checkpoint is there, and its log is not: it lies in another file system, or somebody has removed it."""
     out = sink(tmp_path / name, run="one")
-    commit(out, 1)
+    put(out, 1)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(SinkError, match="there is no log of it any more") as raised:
         sink(tmp_path / name, run="one")
@@ -138,11 +139,11 @@ def test_parts_whose_log_is_lost_are_not_removed(tmp_path: Path, name: str) -> N
 
 
 def test_a_run_whose_folder_another_one_has_taken_does_not_go_on(tmp_path: Path) -> None:
-    commit(sink(tmp_path, run="one"), 1)
+    put(sink(tmp_path, run="one"), 1)
     waiting = sink(tmp_path, run="two")
-    commit(again := sink(tmp_path, parts=1, run="one"), 2)
+    put(again := sink(tmp_path, parts=1, run="one"), 2)
     assert numbers(tmp_path) == [1, 2], "the other run has not written anything yet"
-    commit(waiting, 3)
+    put(waiting, 3)
     assert (numbers(tmp_path), owner(tmp_path)) == ([3], "two")
     with pytest.raises(SinkError, match="has the answer of another run by now"):
         sink(tmp_path, parts=again.parts, run="one")
@@ -166,11 +167,11 @@ def test_a_run_that_dies_when_it_takes_a_folder_over(
         return unless
 
     for number in range(3):
-        commit(old := sink(tmp_path, parts=number, run="one"), number)
+        put(old := sink(tmp_path, parts=number, run="one"), number)
     assert old.parts == 3
     out = sink(tmp_path, run="two")
     write(out, 8)
-    assert out.prepare() == 1  # which a log has by now
+    assert prepare(out) == 1  # which a log has by now
     with monkeypatch.context() as patch:
         if moment == "removing":
             patch.setattr("os.unlink", dying(os.unlink, "part-000001"))
@@ -178,15 +179,15 @@ def test_a_run_that_dies_when_it_takes_a_folder_over(
             patch.setattr("transom.connectors.files_sink.show_file", dying(lambda *_: None, "part"))
         if moment in ("removing", "removed"):
             with pytest.raises(Gone):
-                out.commit()
+                commit(out)
     if moment == "shown":
-        out.commit()
+        commit(out)
     assert 8 not in numbers(tmp_path) or numbers(tmp_path) == [8]
     if moment != "prepared":
         with pytest.raises(SinkError, match="another run"):
             sink(tmp_path, parts=3, run="one")
     again = sink(tmp_path, parts=1, run="two")
-    commit(again, 9)
+    put(again, 9)
     assert numbers(tmp_path) == [8, 9]
 
 
@@ -194,7 +195,7 @@ def test_a_run_that_dies_when_it_takes_a_folder_over(
     "text", ["", "{}", "[]", "[" * 9999, '{"format": 2, "run": "x"}', '{"format": 1, "run": 7}', "\udcff"]
 )
 def test_a_mark_that_cannot_be_read_is_nobodys(tmp_path: Path, text: str) -> None:
-    commit(sink(tmp_path), 1)
+    put(sink(tmp_path), 1)
     (tmp_path / ".transom").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(SinkError, match="nobody knows whose its files are"):
         sink(tmp_path)

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tests.connectors.reading import read_all
-from tests.connectors.reading_pieces import agree, of_reach
+from tests.connectors.reading_splits import agree, of_plan
+from transom.connectors.connector import Limits, Split
 from transom.connectors.memory import MemorySource
-from transom.connectors.pieces import Piece, split
 from transom.connectors.source import Rejected, rejected_batch
+from transom.connectors.splits import divide
 from transom.connectors.spool import Spool, SpoolSource
 from transom.core.errors import SourceError
 from transom.core.schema import BIGINT, TIMESTAMP, VARCHAR, Schema
@@ -58,34 +59,34 @@ def test_shares_are_cut_at_rows_and_some_files_are_taken_at_a_time(tmp_path: Pat
         spool.append(each)
     spool.close()
     source = SpoolSource(COLUMNS, str(tmp_path))
-    whole = source.reach({}, max_rows=None)
-    groups = split(whole.pieces, 4, 1)
+    whole = source.plan({}, Limits())
+    groups = divide(whole.splits, 4, 1)
     assert len(groups) == 4
-    rows = of_reach(whole, SpoolSource(COLUMNS, str(tmp_path)), [piece for group in groups for piece in group]).rows
+    rows = of_plan(whole, SpoolSource(COLUMNS, str(tmp_path)), [piece for group in groups for piece in group]).rows
     assert [row["id"] for row in rows] == list(range(1, 32))
-    two = source.reach({"rows": 2}, max_rows=None, max_files=2)
+    two = source.plan({"rows": 2}, Limits(files=2))
     assert two.position == {"rows": 5} and not two.ended
     with pytest.raises(ValueError, match="at least 1"):
-        source.reach({}, max_rows=0)
+        source.plan({}, Limits(0))
 
 
 def test_a_spool_grows_until_it_is_closed(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path), COLUMNS)
     source = SpoolSource(COLUMNS, str(tmp_path))
-    assert source.reach({}, max_rows=5, growing=True).ended
-    assert not source.reach({}, max_rows=5).ended  # a bounded read goes on until the rows are all there
+    assert source.plan({}, Limits(5), growing=True).ended
+    assert not source.plan({}, Limits(5)).ended  # a bounded read goes on until the rows are all there
     spool.append(batch(1, 2, 3))
-    first = source.reach({}, max_rows=2, growing=True)
+    first = source.plan({}, Limits(2), growing=True)
     assert first.rows == 2 and not first.ended
-    second = source.reach(first.position, max_rows=2, growing=True)
+    second = source.plan(first.position, Limits(2), growing=True)
     assert second.rows == 1 and second.ended and not second.over
-    later = source.reach({"rows": 10}, max_rows=2)  # a restored query: the rows are on their way again
-    assert later.position == {"rows": 10} and not later.pieces and not later.ended
+    later = source.plan({"rows": 10}, Limits(2))  # a restored query: the rows are on their way again
+    assert later.position == {"rows": 10} and not later.splits and not later.ended
     spool.close()
-    third = source.reach(second.position, max_rows=2, growing=True)
-    assert not third.pieces and third.ended and third.over
+    third = source.plan(second.position, Limits(2), growing=True)
+    assert not third.splits and third.ended and third.over
     with pytest.raises(SourceError, match="has 3 rows, and 10 had been read"):
-        source.reach({"rows": 10}, max_rows=2)
+        source.plan({"rows": 10}, Limits(2))
     with pytest.raises(ValueError, match="closed"):
         spool.append(batch(4))
     with pytest.raises(ValueError, match="closed"):
@@ -120,9 +121,9 @@ def test_slices_are_not_copied_and_outlive_the_file(tmp_path: Path) -> None:
     spool.append(pa.record_batch({"id": pa.array(range(100_000), pa.int64())}))
     spool.append(pa.record_batch({"id": pa.array([1], pa.int64())}))
     source = SpoolSource(columns, str(tmp_path))
-    (piece, _) = source.reach({}, max_rows=None).pieces
+    (piece, _) = source.plan({}, Limits()).splits
     before = pa.total_allocated_bytes()
-    (chunk,) = source.read_piece(piece.part(40_000, 90_000))
+    (chunk,) = source.read_split(piece.part(40_000, 90_000))
     assert pa.total_allocated_bytes() - before < 100_000
     spool.forget({"rows": 100_000})
     assert chunk.rows.column(0).to_numpy().tolist() == list(range(40_000, 90_000))
@@ -135,14 +136,14 @@ def test_rows_that_nobody_needs_are_forgotten(tmp_path: Path) -> None:
     spool.forget({"rows": 4})
     source = SpoolSource(COLUMNS, str(tmp_path), name="clicks")
     with pytest.raises(SourceError, match=r"'clicks' .* those before row 4 have been given up"):
-        source.reach({}, max_rows=1)
-    assert source.reach({"rows": 3}, max_rows=None).rows == 5
+        source.plan({}, Limits(1))
+    assert source.plan({"rows": 3}, Limits()).rows == 5
     spool.forget({"rows": 8})
     assert [path.name[:8] for path in sorted(tmp_path.iterdir())] == ["00000002"] * 2
     with pytest.raises(SourceError, match="not there any more"):
-        list(source.read_piece(Piece("00000000-000000000000-2-1.arrow", 0, 1)))
+        list(source.read_split(Split("00000000-000000000000-2-1.arrow", 0, 1)))
     with pytest.raises(ValueError, match="no file of a spool"):
-        list(source.read_piece(Piece("../00000000-000000000000-2-1.arrow", 0, 1)))
+        list(source.read_split(Split("../00000000-000000000000-2-1.arrow", 0, 1)))
 
 
 def test_a_column_to_be_stamped_is_not_handed_over(tmp_path: Path) -> None:
@@ -169,20 +170,20 @@ def test_a_folder_that_cannot_hold_the_rows(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be laid out"):
         spool.append(batch(1))
     with pytest.raises(SourceError, match="not there any more"):
-        SpoolSource(COLUMNS, str(tmp_path / "x")).reach({}, max_rows=1)
+        SpoolSource(COLUMNS, str(tmp_path / "x")).plan({}, Limits(1))
 
 
 READER = """
 import sys
-from transom.connectors.pieces import Piece
+from transom.connectors.connector import Limits
 from transom.connectors.spool import SpoolSource
 from transom.core.schema import BIGINT, Schema
 source = SpoolSource(Schema.of(("id", BIGINT)), sys.argv[1])
 position, seen = {}, []
 while True:
-    reach = source.reach(position, max_rows=3)
-    for piece in reach.pieces:
-        for part in source.read_piece(piece):
+    reach = source.plan(position, Limits(3))
+    for piece in reach.splits:
+        for part in source.read_split(piece):
             seen += part.rows.column(0).to_pylist()
     position = reach.position
     if reach.over:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from transom.connectors.open import check_sink, open_sink, open_source
+from transom.connectors.connector import Opening, SinkDeclaration
+from transom.connectors.open import check_sink, open_sink_of, open_source
 from transom.connectors.screen import Screen
 from transom.connectors.terminal_sink import TerminalSink
 from transom.core.errors import OptionError
@@ -16,11 +17,10 @@ ROWS = pa.record_batch({"k": ["x", None], "n": [1, 20]})
 
 
 def opened(screen: Screen, name: str = "out", follow: bool = False, **properties: str) -> TerminalSink:
-    sink = open_sink(
-        SinkDefinition(name, properties={"connector": "Terminal", **properties}),
-        ROWS.schema,
-        screen=screen,
-        follow=follow,
+    definition = SinkDefinition(name, properties={"connector": "Terminal", **properties})
+    declared = SinkDeclaration(name, definition.properties, screen=screen, follow=follow)
+    sink = open_sink_of(definition, declared)(
+        Opening(ROWS.schema),
     )
     assert isinstance(sink, TerminalSink)
     return sink

@@ -36,6 +36,20 @@ CHECKPOINTS: Final = (
         "rows that come after --end are not read, and nobody is told",
     ),
     Bug(
+        "a_prepared_epoch_is_left",
+        "program/sink_epochs.py",
+        "if self._resume is not None:",
+        "if self._resume is not None and not self._resume.done:",
+        "rows that a checkpoint counts, and that were not shown when the process died, are never shown",
+    ),
+    Bug(
+        "a_number_for_two_epochs",
+        "program/sink_epochs.py",
+        'int(saved["epoch"]) + 1',
+        'int(saved["epoch"])',
+        "after a restart an epoch has the number of the one before it, and a sink takes it for a repetition",
+    ),
+    Bug(
         "silence_begins_with_every_look",
         "pipeline/doors.py",
         "if came or source not in self.state.spoke:",

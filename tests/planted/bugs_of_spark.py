@@ -38,7 +38,7 @@ SPARK: Final = (
     Bug(
         "a_backlog_taken_for_silence",
         "runtimes/spark/cargo_source.py",
-        "        if reach.ended:\n            batch.at_end.append(name)",
+        "        if plan.ended:\n            batch.at_end.append(name)",
         "        batch.at_end.append(name)",
         "heartbeats speak while there is a backlog, and the rows of it are late",
     ),

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from transom.connectors.connector import Limits, Plan, Source
 from transom.connectors.memory import MemorySource
-from transom.connectors.source import Growing, Position, Source, SourceBatch
+from transom.connectors.source import Growing, Position
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.multiway import MultiwayJoin
@@ -114,8 +115,8 @@ def test_streams_of_another_time_are_taken_to_begin_together() -> None:
     assert 12 < statistics(ONE_KEY, far).found_by(0, 0b011) < 17
 
 
-class Broken:
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
+class Broken(MemorySource):
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
         raise OSError("gone")
 
 
@@ -131,7 +132,7 @@ def test_what_goes_wrong_is_no_error(error: str) -> None:
         parse_statements(f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts)", catalogue)
     root = plan(bind_query(ONE_KEY, catalogue), catalogue)
     (node,) = [each.node for each in root.walk() if isinstance(each.node, MultiwayJoin)]
-    broken: Peek = lambda definition: Broken()  # noqa: E731
+    broken: Peek = lambda definition: Broken(definition.columns, time_column=None)  # noqa: E731
     assert not SampledStatistics(catalogue, broken, Machine).join(node).known
 
 

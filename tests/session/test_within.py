@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from transom import OptionError, QueryError, Session
-from transom.connectors.open import open_piecewise
-from transom.connectors.pieces import Piece
+from transom.connectors.connector import Split
+from transom.connectors.open import open_source
 from transom.core.location import Within
 from transom.plan.catalogue import TableDefinition
 
@@ -99,10 +99,10 @@ def test_a_task_opens_nothing_outside(home: Path) -> None:
     definition = known.relations["t"]
     assert isinstance(definition, TableDefinition) and known.within == Within(os.path.realpath(home))
     (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
-    source = open_piecewise(definition, known.within)
-    for piece in (Piece("b.csv", [0, 0], 1), Piece("../../secret.csv", [0, 0], 1)):
+    source = open_source(definition, known.within)
+    for piece in (Split("b.csv", [0, 0], 1), Split("../../secret.csv", [0, 0], 1)):
         with pytest.raises(OptionError, match=OUTSIDE):
-            list(source.read_piece(piece))
+            list(source.read_split(piece))
 
 
 @pytest.mark.parametrize("name", ["../out.csv", "../out/", "link.csv", "folder/", "folder/out.csv"])

@@ -83,6 +83,14 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
     return pipeline
 
 
+def running_leap() -> Pipeline:
+    """A query whose time has leapt a month ahead with one row."""
+    pipeline = running("SELECT k FROM s [RANGE 5 SECONDS]", "changes")
+    columns = pipeline.inputs["s"].definition.columns
+    pipeline.push("s", batch_of(columns, [(to_datetime(0) + timedelta(days=30), 1, "a", 0.5)]))
+    return pipeline
+
+
 def running_slides() -> Pipeline:
     """A join told slide by slide, of which something is on disk and a slide is put off."""
     windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
@@ -156,7 +164,7 @@ def classes_in(state: Any) -> Iterator[type]:
 
 @pytest.fixture(scope="module")
 def pipelines() -> list[Pipeline]:
-    return [*(running(text, emit) for text, emit in QUERIES.items()), running_slides()]
+    return [*(running(text, emit) for text, emit in QUERIES.items()), running_slides(), running_leap()]
 
 
 def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) -> None:

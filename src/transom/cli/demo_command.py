@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from transom.cli.demo_day import FLOORS, ROOMS, write_day
 from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
+from transom.connectors.connector import Sink
 from transom.program.planned import Planned
 from transom.session import Session
 from transom.state.scratch import Scratch
@@ -32,7 +33,7 @@ _PATIENCE: Final = {
 _CHART_WIDTH: Final = 60
 
 
-class Alarms:
+class Alarms(Sink):
     """A sink that tells alarms as they rise and end, and remembers them."""
 
     def __init__(self) -> None:
@@ -51,17 +52,7 @@ class Alarms:
                 print(f"  {at:%H:%M:%S}  floor {floor}, room {room}: over, after {_minutes(at - start)}")
         sys.stdout.flush()
 
-    def replace(self, batch: pa.RecordBatch) -> None: ...
-
-    def prepare(self) -> int:
-        return 0
-
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None: ...
-
-    def close(self) -> None: ...
+    def commit(self, epoch: int, token: Any) -> None: ...
 
 
 def main(options: argparse.Namespace) -> int:

@@ -8,33 +8,39 @@ mark by which it is known again:
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import pyarrow as pa
 
 from transom.connectors.conform import Declared, conform, place_of, reject_rows
-from transom.connectors.lines import BLOCK_BYTES
+from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.listing import Listed, cannot_read, list_files, path_of, show
 from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, refuse_shorter
-from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import read_file_properties
 from transom.connectors.recognise import mark_of_parquet, read_entry, refuse_another
-from transom.connectors.source import Chunk, Growing, Position, Rejected, SourceBatch, rejected_batch
-from transom.connectors.text_rows import read_text, read_text_piece, refuse_replaced
+from transom.connectors.source import Chunk, Growing, Position
+from transom.connectors.splits import SPLIT_RECORDS
+from transom.connectors.text_rows import read_text_split, refuse_replaced
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import Within
 from transom.core.schema import Schema
 
+_MOST_FILES: Final = 16
 
-class FileSource:
+
+class FileSource(Source):
     """A source of files. `time_column` holds the instant of a row: it must be there and within the time domain.
 
     `stamped` is a column that no file has: it is NULL here, and whoever stamps the rows fills it in. No file is opened
     that leads outside of `within`.
     """
+
+    distributed = True
 
     def __init__(
         self,
@@ -60,99 +66,84 @@ class FileSource:
         self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
         # These save finding things again, and nothing else.
         self._parquet: ParquetRows | None = None  # open where the last read stopped
-        self._scan: TextScan | None = None  # the file in which the last reach stopped
+        self._scan: TextScan | None = None  # the file in which the last plan stopped
         self._footers = Footers(self._declared)
 
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
-        """See `Source.read`. A batch may be shorter than asked for where rows are large."""
-        if max_rows < 1:
-            raise ValueError("max_rows must be at least 1")
-        files: dict[str, Any] = position.get("files", {})
-        current: str | None = position.get("current")
-        batches: list[pa.RecordBatch] = []
-        rejected: list[Rejected] = []
-        left, size = max_rows, 0
-        ended = True
-        for file in self._files_to_read(files, current, bool(growing)):
-            if left <= 0 or size >= BLOCK_BYTES:
-                ended = False
-                break
-            finished = False
-            while not finished and left > 0 and size < BLOCK_BYTES:
-                chunk = self._read_chunk(file, files.get(file.name), left, growing is True)
-                if chunk.at is not None:
-                    files = {**files, file.name: chunk.at}
-                batches.append(chunk.rows)
-                rejected += chunk.rejected
-                left -= len(chunk.rows) + len(chunk.rejected)
-                size += chunk.rows.nbytes + sum(len(row.raw) for row in chunk.rejected)
-                finished = chunk.finished
-            current = None if finished else file.name
-        after: Position = {"files": files} if current is None else {"files": files, "current": current}
-        return SourceBatch(self._rows(batches), rejected_batch(rejected), after, ended and current is None)
+    @property
+    def sampled(self) -> bool:
+        path = self._properties.path
+        return not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path)  # and no pipe
 
-    def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
-    ) -> Reach:
-        """See `PiecewiseSource.reach`. A file counts towards `max_files` when something of it is read."""
-        if any(most is not None and most < 1 for most in (max_rows, max_files)):
-            raise ValueError("max_rows and max_files must be at least 1")
+    @property
+    def schema(self) -> pa.Schema:
+        return self._columns.arrow()
+
+    def files(self) -> dict[str, int]:
+        """Of many files the first ones; the others lie beside them."""
+        with suppress(SourceError):  # one that cannot be read is told by whoever reads it
+            listed = list_files(self._properties.path, may_be_empty=True, within=self._within)
+            return {os.path.abspath(each.path): each.size for each in listed[:_MOST_FILES]}
+        return {}
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
+        """A file counts towards the limit of files when something of it is read."""
         before: dict[str, Any] = position.get("files", {})
         files, current = dict(before), position.get("current")
-        rows_left = sys.maxsize if max_rows is None else max_rows
-        files_left = sys.maxsize if max_files is None else max_files
-        pieces: list[Piece] = []
+        rows, count, size = (most or sys.maxsize for most in (limits.rows, limits.files, limits.bytes))
+        splits: list[Split] = []
         ended = True
         for file in self._files_to_read(before, current, bool(growing)):
-            if not rows_left or not files_left:
+            if rows <= 0 or not count or size <= 0:
                 ended = False
                 break
-            found, at, finished = self._reach_in(file, before.get(file.name), rows_left, growing is True)
+            found, at, finished, taken = self._plan_in(file, before.get(file.name), rows, size, growing is True)
             if at is not None:
                 files[file.name] = at
-            pieces += found
-            rows_left -= sum(piece.rows for piece in found)
-            files_left -= bool(found)
+            splits += found
+            rows -= sum(split.rows for split in found)
+            size -= taken
+            count -= bool(found)
             current = None if finished else file.name
             if not finished:  # nothing else is looked at before the rest of it
                 break
         after: Position = {"files": files} if current is None else {"files": files, "current": current}
-        return Reach(after, tuple(pieces), ended and current is None)
+        return Plan(after, tuple(splits), ended and current is None)
 
-    def _reach_in(self, file: Listed, at: Any, max_rows: int, growing: bool) -> tuple[list[Piece], Any, bool]:
-        """The next pieces of a file, what has been read of it then, and whether that is all there is now."""
+    def _plan_in(
+        self, file: Listed, at: Any, max_rows: int, max_bytes: int, growing: bool
+    ) -> tuple[list[Split], Any, bool, int]:
+        """The next splits of a file, what has been read of it then, whether that is all there is now, and its bytes."""
         if self._format_of(file.name) == "parquet":
             footer = self._footers.of(file)
             start, mark = _parquet_at(at)
             refuse_shorter(file, footer.rows, start)
             refuse_another(file, mark, footer.mark, f"{start} rows")
-            stop = min(start + max_rows, footer.rows)
+            stop = min(start + max_rows, start + 1 + max_bytes // footer.row_bytes, footer.rows)
             if stop == footer.rows:
                 self._footers.forget(file)
             parts = cut_at_groups(footer, start, stop)
-            pieces = [Piece(file.name, first, behind - first) for first, behind in parts]
-            return pieces, [stop, footer.mark], stop == footer.rows
+            splits = [Split(file.name, first, behind - first, True) for first, behind in parts]
+            return splits, [stop, footer.mark], stop == footer.rows, (stop - start) * footer.row_bytes
         if self._scan is None or self._scan.file.path != file.path:
             self._scan = TextScan(file, self._declared, self._properties)
-        found = self._scan.reach(at, max_rows, growing)
-        return found.pieces, found.at, found.finished
+        found = self._scan.plan(at, max_rows, max_bytes, growing)
+        return found.splits, found.at, found.finished, found.bytes
 
-    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
-        """See `PiecewiseSource.read_piece`."""
-        file = Listed(piece.file, path_of(self._properties.path, piece.file), 0)
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        file = Listed(split.partition, path_of(self._properties.path, split.partition), 0)
         if self._within is not None:
             self._within.check(file.path)
-        if self._format_of(piece.file) != "parquet":
-            chunk = read_text_piece(file, piece.at, piece.rows, self._declared, self._properties)
-            yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
+        if self._format_of(file.name) != "parquet":
+            chunk = read_text_split(file, split.at, split.rows, self._declared, self._properties)
+            yield SplitRows(self._stamp(chunk.rows), chunk.rejected)
             return
-        at: int = piece.at
-        stop = at + piece.rows
+        at: int = split.at
+        stop = at + split.rows
         while at < stop:
-            chunk = self._read_parquet(file, [at, None], stop - at, max(stop - at, PIECE_RECORDS))
-            at, _ = _parquet_at(chunk.at)
+            chunk = self._read_parquet(file, at, stop - at, max(stop - at, SPLIT_RECORDS))
+            at = chunk.at
             refuse_shorter(file, at, stop if chunk.finished else 0)
-            yield PieceRows(self._rows([chunk.rows]), chunk.rejected)
+            yield SplitRows(self._stamp(chunk.rows), chunk.rejected)
 
     def _files_to_read(self, files: dict[str, Any], current: str | None, growing: bool) -> Iterator[Listed]:
         """The file that is not finished, then by name those of which something is unread."""
@@ -203,23 +194,16 @@ class FileSource:
         self._known = {file.name: file for file in listed}
         return listed
 
-    def _read_chunk(self, file: Listed, at: Any, max_rows: int, growing: bool) -> Chunk:
-        file_format = self._format_of(file.name)
-        if file_format != "parquet":
-            return read_text(file, at, max_rows, self._declared, self._properties, growing)
-        return self._read_parquet(file, at, max_rows, max_rows)
-
-    def _read_parquet(self, file: Listed, at: Any, max_rows: int, batch_rows: int) -> Chunk:
-        start, mark = _parquet_at(at)
+    def _read_parquet(self, file: Listed, start: int, max_rows: int, batch_rows: int) -> Chunk:
         rows = self._parquet
         if rows is None or rows.file.name != file.name or rows.at != start:
-            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared, mark)
+            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared)
         piece = rows.take(max_rows)
         good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
         rejected = [] if piece is None else reject_rows(piece, wrong, self._declared, show(file.name), start)
         if rows.at == rows.count:
             self._parquet = None
-        return Chunk(good, rejected, [rows.at, rows.mark], rows.at == rows.count)
+        return Chunk(good, rejected, rows.at, rows.at == rows.count)
 
     def _format_of(self, name: str) -> str:
         file_format = self._properties.format_of(name)
@@ -230,16 +214,11 @@ class FileSource:
             )
         return file_format
 
-    def _rows(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        whole = [batch for batch in batches if len(batch)]
-        if not whole:
-            return pa.RecordBatch.from_pylist([], self._columns.arrow())
-        rows = whole[0] if len(whole) == 1 else pa.concat_batches(whole)
+    def _stamp(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._stamped is None:
             return rows
-        empty = pa.nulls(len(rows), self._columns[self._stamped].type)
         columns = rows.columns
-        columns.insert(self._stamped, empty)
+        columns.insert(self._stamped, pa.nulls(len(rows), self._columns[self._stamped].type))
         return pa.RecordBatch.from_arrays(columns, schema=self._columns.arrow())
 
 

@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from transom.connectors.connector import Sink
 from transom.connectors.file_target import FileTarget, hidden, show_file
 from transom.connectors.part_writers import PartWriter
-from transom.connectors.sink_folder import SinkFolder, refuse_lost, refuse_unmarked
+from transom.connectors.sink_folder import SinkFolder, refuse_lost
 from transom.core.location import Within
 
 
-class FileSink:
+class FileSink(Sink):
     """Writes batches of `schema`. `parts` is the number of parts that are committed already, by the log of `run`.
 
-    None is a run whose log was not found: a new one.
+    None is a run whose log was not found: a new one. An epoch with rows is a part.
     """
+
+    snapshots = True
 
     def __init__(
         self,
@@ -72,29 +74,36 @@ class FileSink:
             return
         with self._target.errors():
             if self._prepared is not None:
-                self.commit()
+                self._show()
             if self._writer is None:
                 self._writer = self._target.open(hidden(self._path(self._parts), ".new"))
             self._writer.write(batch)
 
-    def prepare(self) -> int:
+    def prepare(self, epoch: int) -> Any:
         """Puts what was written on disk, still unseen, and tells how many parts there will be after the commit."""
+        self._put_on_disk()
+        return {"parts": self._parts + (self._prepared is not None)}
+
+    def commit(self, epoch: int, token: Any) -> None:
+        """Shows what was prepared as the next part; without rows there is none.
+
+        After a restart it has been shown when the sink was opened, by the token.
+        """
+        self._show()
+
+    def _put_on_disk(self) -> None:
         if self._writer is not None:
             with self._target.errors():
                 self._writer.close()
             self._prepared, self._writer = self._writer.path, None
-        return self._parts + (self._prepared is not None)
 
-    def commit(self) -> int:
-        """Shows what was written since the last commit as the next part; without rows there is none."""
-        self.prepare()
+    def _show(self) -> None:
         if self._prepared is not None:
             with self._target.errors():
                 self._marked.clear(kept=[os.path.basename(self._prepared)])
                 show_file(self._prepared, self._path(self._parts))
             self._prepared = None
             self._parts += 1
-        return self._parts
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink: the path itself, or `latest` in the folder."""
@@ -103,7 +112,7 @@ class FileSink:
         self._target.replace(batch)
         self._replaced = True
 
-    def abandon(self) -> None:
+    def abort(self, epoch: int) -> None:
         if self._writer is not None:
             with self._target.errors():
                 self._writer.abandon()
@@ -111,7 +120,8 @@ class FileSink:
             self._writer = None
 
     def close(self) -> None:
-        self.commit()
+        self._put_on_disk()
+        self._show()
         if not os.path.isdir(self._folder):
             return
         with self._target.errors():
@@ -141,23 +151,3 @@ class FileSink:
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, self._name(number))
-
-
-@dataclass(frozen=True)
-class OpenFiles:
-    """Opens a file sink. A runtime whose tasks write their files themselves takes what it is made of."""
-
-    properties: dict[str, str]
-    run: Callable[[], str | None] = lambda: None
-    """What the run is called; asked when a sink is opened."""
-    within: Within | None = None
-
-    def __call__(self, schema: pa.Schema, parts: int | None) -> FileSink:
-        return FileSink(self.properties, schema, parts=parts, run=self.run(), within=self.within)
-
-    def check(self) -> None:
-        """Refuses a folder that is somebody else's, and touches nothing."""
-        target = FileTarget.of(self.properties, pa.schema([]), self.within)
-        if target.file is None:
-            with target.errors():
-                refuse_unmarked(target.folder)

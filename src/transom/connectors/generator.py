@@ -27,10 +27,11 @@ import pyarrow as pa
 
 from transom.connectors.column_rules import ColumnRule, random_below, read_rule
 from transom.connectors.conform import fold, place_of
+from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.fit import fit
-from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
 from transom.connectors.properties import refuse_unknown
-from transom.connectors.source import Growing, Position, SourceBatch, rejected_batch
+from transom.connectors.source import Growing, Position
+from transom.connectors.splits import SPLIT_RECORDS
 from transom.core.delta import Int64s
 from transom.core.errors import OptionError
 from transom.core.schema import TIMESTAMP, VARCHAR, Schema
@@ -45,12 +46,14 @@ _DISORDER: Final = 0x5DEECE66D
 """Keeps the draws of disorder apart from those of the columns."""
 
 
-class GeneratorSource:
+class GeneratorSource(Source):
     """Rows by their numbers; its position is how many have been made.
 
     `time_column` is filled with instants; `stamped` comes from no source and stays NULL. `endless_allowed` is False for
     a static table, of which all rows are read before anything is answered.
     """
+
+    distributed = True
 
     def __init__(
         self,
@@ -78,29 +81,26 @@ class GeneratorSource:
         self._bounded = "rows" in properties
         self._rules = _rules(columns, rules, (self._time, None if stamped is None else place_of(columns, stamped)))
 
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
-        if max_rows < 1:
-            raise ValueError("max_rows must be at least 1")
-        at, after = self._next(position, max_rows, bool(growing))
-        rows = self._make(np.arange(at, after["rows"], dtype=np.int64))
-        return SourceBatch(rows, rejected_batch([]), after, *self._ends(at, after["rows"], bool(growing)))
+    @property
+    def sampled(self) -> bool:
+        return not self._live
 
-    def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
-    ) -> Reach:
-        """See `PiecewiseSource.reach`; there are no files. Of endless rows, some are as many as there are."""
-        if max_rows is not None and max_rows < 1:
-            raise ValueError("max_rows must be at least 1")
+    @property
+    def schema(self) -> pa.Schema:
+        return self._columns.arrow()
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
+        """Of endless rows, some are as many as there are."""
         some = _SOME_ROWS if self._rows > _SOME_ROWS and not self._bounded else self._rows
-        at, after = self._next(position, some if max_rows is None else max_rows, bool(growing))
-        pieces = (Piece("generator", at, after["rows"] - at),) if after["rows"] > at else ()
-        return Reach(after, pieces, *self._ends(at, after["rows"], bool(growing)))
+        at, after = self._next(position, limits.rows or some, bool(growing))
+        count = after["rows"] - at
+        splits = (Split("generator", at, count, True),) if count > 0 else ()
+        return Plan(after, splits, *self._ends(at, after["rows"], bool(growing)))
 
-    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
-        """See `PiecewiseSource.read_piece`."""
-        for start in range(piece.at, piece.at + piece.rows, PIECE_RECORDS):
-            stop = min(start + PIECE_RECORDS, piece.at + piece.rows)
-            yield PieceRows(self._make(np.arange(start, stop, dtype=np.int64)))
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        for start in range(split.at, split.at + split.rows, SPLIT_RECORDS):
+            stop = min(start + SPLIT_RECORDS, split.at + split.rows)
+            yield SplitRows(self._make(np.arange(start, stop, dtype=np.int64)))
 
     def _next(self, position: Position, max_rows: int, growing: bool) -> tuple[int, Position]:
         """The number of the next row, and the position behind the next rows."""

@@ -12,17 +12,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from transom.connectors.arrow_input import is_batches, table_of, values_of
-from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
-from transom.connectors.source import Growing, Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
+from transom.connectors.row_fitter import RowFitter
+from transom.connectors.source import Growing, Position
 from transom.core.errors import SourceError, TransomError
 from transom.core.schema import Schema
 
 _SLOW: Final = 0.005
 """Seconds after which an element counts as long awaited: it is handed on at once, not kept until there are more."""
+
+_MANY: Final = 1 << 16
+"""So many rows are taken at once where nobody says how many."""
 
 
 class Supply:
@@ -79,31 +82,39 @@ class Supply:
         return schema
 
 
-class IterableSource:
-    """The rows of a supply, for one query."""
+class IterableSource(Source):
+    """The rows of a supply, for one query. What has been planned is in hand until it is read."""
+
+    closes = True
 
     def __init__(self, supply: Supply, columns: Schema, *, time_column: str | None, stamped: str | None) -> None:
         self._supply = supply
-        self._columns = columns
-        self._stamped = None if stamped is None else place_of(columns, stamped)
-        self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column))
-        self._given = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
+        self._fitter = RowFitter(columns, time_column=time_column, stamped=stamped, name=supply.name)
         self._elements: Iterator[Any] | None = None
         self._at = 0
         self._left: pa.RecordBatch | None = None
         self._pending: Any = None
+        self._planned: tuple[int, list[pa.Array]] | None = None
 
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
-        if max_rows < 1:
-            raise ValueError("max_rows must be at least 1")
-        self._go_to(int(position.get("rows", 0)), max_rows)
+    @property
+    def schema(self) -> pa.Schema:
+        return self._fitter.schema
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
+        """Takes the rows, which is the only way to know how many there are."""
+        most = _MANY if limits.rows is None else limits.rows
+        self._go_to(int(position.get("rows", 0)), most)
         start = self._at
-        columns = self._take(max_rows)
+        columns = self._take(most)
         if columns is None:
-            empty = pa.RecordBatch.from_pylist([], self._columns.arrow())
-            return SourceBatch(empty, rejected_batch([]), {"rows": start}, True, True)
-        rows, rejected = self._conform(columns, start)
-        return SourceBatch(rows, rejected_batch(rejected), {"rows": self._at}, False)
+            return Plan({"rows": start}, (), True, True)
+        self._planned = start, columns
+        return Plan({"rows": self._at}, (Split(self._supply.name, start, self._at - start),), False)
+
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        planned, self._planned = self._planned, None
+        assert planned is not None and planned[0] == split.at
+        yield self._fitter.fit(planned[1], split.at)
 
     def _go_to(self, row: int, at_once: int) -> None:
         if self._elements is None or row < self._at:
@@ -140,13 +151,13 @@ class IterableSource:
                     break
             if rows:
                 self._at += len(rows)
-                return [values_of([row.get(column.name) for row in rows], column) for column in self._given]
+                return [values_of([row.get(column.name) for row in rows], column) for column in self._fitter.given]
         if self._left is None:
             return None
         now, rest = self._left.slice(0, most), self._left.slice(most)
         self._left = rest if len(rest) else None
         self._at += len(now)
-        return [now.column(place) for place in find_columns(self._given, now.schema.names, self._supply.name)]
+        return self._fitter.columns_of(now)
 
     def _next(self) -> Any:
         """The next element; None when there is none."""
@@ -157,14 +168,6 @@ class IterableSource:
                     raise _no_row(self._supply.name)
                 return element
         return None
-
-    def _conform(self, columns: list[pa.Array], start: int) -> tuple[pa.RecordBatch, list[Rejected]]:
-        count = len(columns[0]) if columns else 0
-        if self._stamped is not None:
-            columns.insert(self._stamped, pa.nulls(count, self._columns[self._stamped].type))
-        piece = Piece(np.arange(count), columns)
-        rows, wrong = conform([piece], self._declared, self._supply.name)
-        return rows, reject_rows(piece, wrong, self._declared, self._supply.name, start)
 
 
 class _told:

@@ -1,105 +1,107 @@
-"""Which source or sink a definition means, by its property `connector`."""
+"""Which source or sink a definition means, by its property `connector`; and the connectors that come with Transom."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from transom.connectors.file_target import read_sink_properties
+from transom.connectors.batch_files import BatchFiles
+from transom.connectors.connector import (
+    Connector,
+    Declaration,
+    Opening,
+    OpenSink,
+    Sink,
+    SinkDeclaration,
+    Source,
+)
+from transom.connectors.file_target import FileTarget, read_sink_properties
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
+from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.pieces import PiecewiseSource
 from transom.connectors.properties import refuse_unknown
+from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
+from transom.connectors.sink_folder import refuse_unmarked
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
-from transom.core.errors import OptionError
 from transom.core.location import Within
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition
 
-_SOURCES: Final = ("files", "generator", "memory")
-_SINKS: Final = ("files", "memory", "terminal")
 
-
-def open_source(
-    definition: StreamDefinition | TableDefinition, within: Within | None = None
-) -> FileSource | GeneratorSource | MemorySource:
-    """The source of a stream or a table, checked but not yet read; its files are to be `within` a folder.
-
-    The time column of a stream with `time = 'arrival'` comes from no source; it is NULL until the row is stamped.
-    """
+def declaration_of(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Declaration:
+    """What the source of a stream or a table is to give."""
     time_column = None if definition.time is None else definition.time.column
-    stamped = None
-    if isinstance(definition, StreamDefinition) and definition.arrival_time:
-        time_column, stamped = None, time_column
-    properties = definition.properties
-    connector = _connector(properties, definition.name)
-    if connector == "files":
-        return FileSource(definition.columns, properties, time_column=time_column, stamped=stamped, within=within)
-    if connector == "generator":
-        return GeneratorSource(
-            definition.columns,
-            properties,
-            time_column=time_column,
-            stamped=stamped,
-            endless_allowed=definition.time is not None,
-        )
-    refuse_unknown(properties, ["connector"], "connector 'memory'")
-    return MemorySource(definition.columns, time_column=time_column, stamped=stamped)
+    stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
+    return Declaration(
+        definition.name,
+        definition.columns,
+        definition.properties,
+        time_column=None if stamped else time_column,
+        stamped=time_column if stamped else None,
+        static=definition.time is None,
+        within=within,
+    )
 
 
-def open_piecewise(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> PiecewiseSource:
-    """The same source for many tasks, in this process and in others."""
-    source = open_source(definition, within)
-    if isinstance(source, MemorySource):
-        raise OptionError(
-            f"the rows of '{definition.name}' are in the memory of one process, and others cannot read them there",
-            remedy="write connector = 'files' and a path, or hand the rows over by session.stream(..)",
-        )
-    return source
+def open_source(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Source:
+    """The source of a stream or a table, checked but not yet read; its files are to be `within` a folder."""
+    return source_opener(definition, within)()
 
 
-def open_sink(
-    definition: SinkDefinition,
-    schema: pa.Schema,
-    *,
-    parts: int | None = None,
-    screen: Screen | None = None,
-    follow: bool = False,
-    within: Within | None = None,
-) -> FileSink | MemorySink | TerminalSink:
-    """The sink of a query whose rows have `schema`; `parts` have been committed before, by a log that was found.
+def source_opener(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Callable[[], Source]:
+    """Opens the source wherever it is called; it travels to other processes."""
+    factory = find_connector(definition.properties, definition.name, sink=False).source
+    assert factory is not None
+    return partial(factory, declaration_of(definition, within))
 
-    `screen` is that of the terminal, and `follow` says that the rows may never end.
-    """
-    properties = definition.properties
-    connector = _connector(properties, definition.name, _SINKS)
-    if connector == "files":
-        return FileSink(properties, schema, parts=parts, within=within)
-    if connector == "terminal":
-        style = read_terminal_properties(properties)
-        return TerminalSink(screen or Screen(), definition.name, schema, style, follow)
-    refuse_unknown(properties, ["connector"], "connector 'memory'")
-    return MemorySink(schema)
+
+def open_memory(definition: StreamDefinition | TableDefinition) -> MemorySource:
+    """The rows of a stream or table with connector 'memory', to which the program appends."""
+    return _memory_source(declaration_of(definition))
+
+
+def in_memory(definition: StreamDefinition | TableDefinition) -> bool:
+    """Whether the program itself appends the rows."""
+    return definition.properties.get("connector", "").lower() == "memory"
+
+
+Run = Callable[[], str | None]
+"""What the run is called; asked when a sink is opened."""
+
+
+def open_sink_of(definition: SinkDefinition, declared: SinkDeclaration, run: Run = lambda: None) -> OpenSink:
+    """Opens the sink of a query; `declared` says more of it than the definition does."""
+    return _opener(find_connector(definition.properties, definition.name, sink=True), declared, run)
+
+
+def open_files(properties: dict[str, str], run: Run = lambda: None, within: Within | None = None) -> OpenSink:
+    """Opens a sink of files that nobody has declared."""
+    return _opener(_FILES, SinkDeclaration("files", properties, within=within), run)
+
+
+def _opener(connector: Connector, declared: SinkDeclaration, run: Run) -> OpenSink:
+    def opens(opening: Opening) -> Sink:
+        assert connector.sink is not None
+        return connector.sink(replace(declared, run=run()), opening)
+
+    return OpenSink(
+        opens,
+        lambda: connector.check_start(declared),
+        lambda: connector.folders(declared),
+        declared.properties.get("path"),
+    )
 
 
 def check_sink(definition: SinkDefinition, within: Within | None = None) -> None:
-    """Refuses what `open_sink` would refuse, and touches no file."""
-    connector = _connector(definition.properties, definition.name, _SINKS)
-    if connector == "files":
-        read_sink_properties(definition.properties, within)
-    elif connector == "terminal":
-        read_terminal_properties(definition.properties)
-    else:
-        refuse_unknown(definition.properties, ["connector"], "connector 'memory'")
-
-
-def is_files(definition: SinkDefinition) -> bool:
-    """Whether its rows go to files."""
-    return definition.properties.get("connector", "").lower() == "files"
+    """Refuses a wrong declaration, and touches no file."""
+    connector = find_connector(definition.properties, definition.name, sink=True)
+    connector.check_sink(SinkDeclaration(definition.name, definition.properties, within=within))
 
 
 def is_terminal(definition: SinkDefinition) -> bool:
@@ -107,14 +109,80 @@ def is_terminal(definition: SinkDefinition) -> bool:
     return definition.properties.get("connector", "").lower() == "terminal"
 
 
-def _connector(properties: dict[str, str], name: str, known: Sequence[str] = _SOURCES) -> str:
-    connector = properties.get("connector")
-    if connector is None:
-        raise OptionError(f"'{name}' does not say where it is", remedy="write connector = 'files' and a path")
-    if connector.lower() not in known:
-        names = [f"'{each}'" for each in known]
-        raise OptionError(
-            f"there is no connector '{connector}'" + (" to read from" if connector.lower() in _SINKS else ""),
-            remedy=f"connectors are {', '.join(names[:-1])} and {names[-1]}",
-        )
-    return connector.lower()
+# --- those that come with Transom ------------------------------------------------------------------------------------
+
+
+def _files_source(declared: Declaration) -> FileSource:
+    return FileSource(
+        declared.columns,
+        declared.properties,
+        time_column=declared.time_column,
+        stamped=declared.stamped,
+        within=declared.within,
+    )
+
+
+def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
+    """In one process by the number of parts; where batches come again by their numbers."""
+    properties, schema, run, within = declared.properties, opening.schema, declared.run, declared.within
+    resume = opening.resume
+    if opening.replayed:
+        done, planned = (0, 0) if resume is None else (resume.done, resume.begun)
+        snapshots = opening.snapshots
+        return BatchFiles(properties, schema, done=done, planned=planned, snapshots=snapshots, run=run, within=within)
+    parts = None if resume is None else int(resume.token["parts"])
+    return FileSink(properties, schema, parts=parts, run=run, within=within)
+
+
+def _check_folder(declared: SinkDeclaration) -> None:
+    """Refuses a folder that is somebody else's."""
+    target = FileTarget.of(declared.properties, pa.schema([]), declared.within)
+    if target.file is None:
+        with target.errors():
+            refuse_unmarked(target.folder)
+
+
+def _folders(declared: SinkDeclaration) -> dict[str, str]:
+    target = FileTarget.of(declared.properties, pa.schema([]), declared.within)
+    return {f"the sink '{show(declared.properties.get('path', ''))}'": target.folder}
+
+
+def _generator(declared: Declaration) -> GeneratorSource:
+    return GeneratorSource(
+        declared.columns,
+        declared.properties,
+        time_column=declared.time_column,
+        stamped=declared.stamped,
+        endless_allowed=not declared.static,
+    )
+
+
+def _memory_source(declared: Declaration) -> MemorySource:
+    refuse_unknown(declared.properties, ["connector"], "connector 'memory'")
+    return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped)
+
+
+def _check_memory(declared: SinkDeclaration) -> None:
+    refuse_unknown(declared.properties, ["connector"], "connector 'memory'")
+
+
+def _terminal(declared: SinkDeclaration, opening: Opening) -> TerminalSink:
+    style = read_terminal_properties(declared.properties)
+    return TerminalSink(declared.screen or Screen(), declared.name, opening.schema, style, declared.follow)
+
+
+_FILES: Final = Connector(
+    _files_source,
+    _files_sink,
+    check_sink=lambda declared: read_sink_properties(declared.properties, declared.within),
+    check_start=_check_folder,
+    folders=_folders,
+)
+register("files", _FILES)
+register("generator", Connector(_generator))
+register(
+    "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)
+)
+register(
+    "terminal", Connector(sink=_terminal, check_sink=lambda declared: read_terminal_properties(declared.properties))
+)

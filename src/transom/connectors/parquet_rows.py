@@ -14,8 +14,8 @@ import pyarrow.parquet
 from transom.connectors.conform import Declared, Piece, find_columns
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
-from transom.connectors.pieces import PIECE_RECORDS
-from transom.connectors.recognise import mark_of_parquet, refuse_another
+from transom.connectors.recognise import mark_of_parquet
+from transom.connectors.splits import SPLIT_RECORDS
 from transom.core.errors import SourceError
 
 
@@ -24,7 +24,6 @@ class ParquetRows:
     """An open file, read up to row `at`. `left` is what the last batch had more than was asked for."""
 
     file: Listed
-    mark: str
     count: int
     at: int
     wanted: list[str]
@@ -51,11 +50,15 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class Footer:
-    """How many rows a file has, the numbers of the rows behind its row groups, and how it is known again."""
+    """How many rows a file has, the numbers of the rows behind its row groups, and how it is known again.
+
+    `row_bytes` is about what a row takes, on the average.
+    """
 
     mark: str
     rows: int
     groups: tuple[int, ...]
+    row_bytes: int = 1
 
 
 class Footers:
@@ -85,31 +88,34 @@ def _read_footer(file: Listed, declared: Declared) -> Footer:
     with _open(file) as parquet:
         _wanted(parquet, file, declared)
         metadata = parquet.metadata
-        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        return Footer(mark_of_parquet(file.path), metadata.num_rows, tuple(itertools.accumulate(sizes)))
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        behind = tuple(itertools.accumulate(group.num_rows for group in groups))
+        return Footer(mark_of_parquet(file.path), metadata.num_rows, behind, _row_bytes(metadata))
 
 
 def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]]:
     """The rows [start, stop) in parts that end where row groups do: a group is best read by one task."""
     parts = []
     for behind in (*footer.groups, footer.rows):
-        if start < min(behind, stop) and (behind - start >= PIECE_RECORDS or behind >= stop):
+        if start < min(behind, stop) and (behind - start >= SPLIT_RECORDS or behind >= stop):
             parts.append((start, min(behind, stop)))
             start = min(behind, stop)
     return parts
 
 
-def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared, mark: str | None = None) -> ParquetRows:
-    """The file from row `at` (counted from 0) on; it must be the one with the mark, if there is one."""
+def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared) -> ParquetRows:
+    """The file from row `at` (counted from 0) on."""
     parquet = _open(file)
-    found = mark_of_parquet(file.path)
     wanted = _wanted(parquet, file, declared)
     count = parquet.metadata.num_rows
     refuse_shorter(file, count, at)
-    refuse_another(file, mark, found, f"{at} rows")
-    sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(parquet.num_row_groups)]
-    heavy = max(1, BLOCK_BYTES * count // max(1, sum(sizes)))  # so many rows are about a block, by their average size
-    return ParquetRows(file, found, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+    heavy = max(1, BLOCK_BYTES // _row_bytes(parquet.metadata))  # so many rows are about a block
+    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+
+
+def _row_bytes(metadata: pyarrow.parquet.FileMetaData) -> int:
+    sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
+    return 1 + int(sum(sizes) // max(1, metadata.num_rows))
 
 
 def refuse_shorter(file: Listed, count: int, read: int) -> None:

@@ -1,10 +1,10 @@
-"""What every source is: rows from a position on, and the position after them."""
+"""What sources speak of: positions, rows that cannot be read, and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -51,16 +51,6 @@ class Chunk:
     rejected: Sequence[Rejected]
     at: Any
     finished: bool
-
-
-class Source(Protocol):
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
-        """At most `max_rows` rows, rejected ones included, from `position` on.
-
-        With `growing` there may be more at another time. True: it may be in the middle of being written, so an
-        unfinished last line waits. "later": after this run, so what is there now is complete.
-        """
-        ...
 
 
 def rejected_batch(rows: Sequence[Rejected]) -> pa.RecordBatch:

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
-from transom.connectors import conform
-from transom.connectors.pieces import PIECE_RECORDS, Piece, PieceRows, Reach
-from transom.connectors.source import Growing, Position, Rejected, SourceBatch, rejected_batch
+from transom.connectors.connector import Declaration, Limits, Plan, Source, Split, SplitRows
+from transom.connectors.row_fitter import RowFitter
+from transom.connectors.source import Growing, Position, Rejected
+from transom.connectors.splits import SPLIT_RECORDS
 from transom.core.errors import SourceError
 from transom.core.schema import Schema
 
 _NAME: Final = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
 _CLOSED: Final = "closed"
-_CHUNK_ROWS: Final = 4 * PIECE_RECORDS
+_CHUNK_ROWS: Final = 4 * SPLIT_RECORDS
 _WAIT: Final = 0.02
 
 
@@ -61,18 +61,12 @@ def _file_of(name: str) -> _File | None:
     return None if match is None else _File(*(int(digits) for digits in match.groups()))
 
 
-def _given(columns: Schema, stamped: str | None) -> Schema:
-    """The columns that rows are handed over with; a column to be stamped is not among them."""
-    at = None if stamped is None else conform.place_of(columns, stamped)
-    return Schema(tuple(column for place, column in enumerate(columns) if place != at))
-
-
 class Spool:
     """The writing end; one at a time. On a folder that has rows already it goes on behind them."""
 
     def __init__(self, folder: str, columns: Schema, *, stamped: str | None = None) -> None:
         self._folder = folder
-        self._given = _given(columns, stamped)
+        self._fitter = RowFitter(columns, time_column=None, stamped=stamped, name="memory")
         os.makedirs(folder, exist_ok=True)
         last = _listed(folder)[-1:]
         self._number = last[0].number + 1 if last else 0
@@ -91,8 +85,7 @@ class Spool:
         refused = 0 if rejected is None else len(rejected)
         if not len(batch) and not refused:
             return
-        places = conform.find_columns(self._given, batch.schema.names, "memory")
-        rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], self._given.names)
+        rows = pa.RecordBatch.from_arrays(self._fitter.columns_of(batch), self._fitter.given.names)
         file = _File(self._number, self.rows, len(batch), refused)
         if rejected is not None and refused:
             self._write(f"{file.name}.rejected", rejected)
@@ -128,11 +121,20 @@ class Spool:
             ) from None
 
 
-class SpoolSource:
+def open_spool(declared: Declaration, folder: str) -> SpoolSource:
+    """The rows of a stream or table that lie in a folder."""
+    return SpoolSource(
+        declared.columns, folder, time_column=declared.time_column, stamped=declared.stamped, name=declared.name
+    )
+
+
+class SpoolSource(Source):
     """The reading end, in any process. `name` is what the rows are called in messages.
 
     `time_column` holds the instant of a row; `stamped` is a column that was not handed over, and is NULL here.
     """
+
+    distributed = True
 
     def __init__(
         self,
@@ -143,21 +145,17 @@ class SpoolSource:
         stamped: str | None = None,
         name: str = "memory",
     ) -> None:
-        self._columns = columns
         self._folder = folder
-        self._stamped = None if stamped is None else conform.place_of(columns, stamped)
-        self._declared = conform.Declared(
-            columns, None if time_column is None else conform.place_of(columns, time_column)
-        )
+        self._fitter = RowFitter(columns, time_column=time_column, stamped=stamped, name=name)
         self._name = name
         self._mapped: tuple[str, pa.RecordBatch] | None = None  # the file that was read last
 
-    def reach(
-        self, position: Position, *, max_rows: int | None, max_files: int | None = None, growing: Growing = False
-    ) -> Reach:
-        """See `PiecewiseSource.reach`. While the spool is open only one that follows it is told that it has ended."""
-        if any(most is not None and most < 1 for most in (max_rows, max_files)):
-            raise ValueError("max_rows and max_files must be at least 1")
+    @property
+    def schema(self) -> pa.Schema:
+        return self._fitter.schema
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
+        """While the spool is open only one that follows it is told that it has ended."""
         at = int(position.get("rows", 0))
         closed, files = self._look()
         if not closed and not growing and (not files or files[-1].behind <= at):
@@ -165,39 +163,32 @@ class SpoolSource:
             closed, files = self._look()
         self._check(at, closed, files)
         stop = max(at, files[-1].behind if files else 0)
-        total, stop = stop, stop if max_rows is None else min(stop, at + max_rows)
-        pieces: list[Piece] = []
+        total, stop = stop, stop if limits.rows is None else min(stop, at + limits.rows)
+        splits: list[Split] = []
         for file in files:
-            if file.behind > at and file.first < stop and (max_files is None or len(pieces) < max_files):
+            if file.behind > at and file.first < stop and (limits.files is None or len(splits) < limits.files):
                 start = max(at, file.first)
-                pieces.append(Piece(file.name, start - file.first, min(stop, file.behind) - start))
-        after = at + sum(piece.rows for piece in pieces)
+                splits.append(Split(file.name, start - file.first, min(stop, file.behind) - start, True))
+        after = at + sum(split.rows for split in splits)
         ended = after == total and (closed or bool(growing))
-        return Reach({"rows": after}, tuple(pieces), ended, ended and closed)
+        return Plan({"rows": after}, tuple(splits), ended, ended and closed)
 
-    def read_piece(self, piece: Piece) -> Iterator[PieceRows]:
-        """See `PiecewiseSource.read_piece`. The rows stay where they are, in the mapped file."""
-        file = _file_of(piece.file)
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        """The rows stay where they are, in the mapped file."""
+        file = _file_of(split.partition)
         if file is None:
-            raise ValueError(f"'{piece.file}' is no file of a spool")
-        at, stop = piece.at, min(piece.at + piece.rows, file.rows)
+            raise ValueError(f"'{split.partition}' is no file of a spool")
+        at, stop = split.at, min(split.at + split.rows, file.rows)
         while at < stop:
             count = min(stop - at, _CHUNK_ROWS)
-            yield self._conform(self._map(file.name).slice(at, count), file.first + at)
+            rows = self._map(file.name).slice(at, count)
+            yield self._fitter.fit(rows.columns, file.first + at)
             at += count
-        refused = piece.at + piece.rows - max(at, file.rows)
+        refused = split.at + split.rows - max(at, file.rows)
         if refused > 0:
             known = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, refused)
             rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in known.to_pylist()]
-            yield PieceRows(pa.RecordBatch.from_pylist([], self._columns.arrow()), rejected)
-
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
-        """See `Source.read`."""
-        reach = self.reach(position, max_rows=max_rows, growing=growing)
-        chunks = [chunk for piece in reach.pieces for chunk in self.read_piece(piece)]
-        rows = pa.concat_batches([pa.RecordBatch.from_pylist([], self._columns.arrow()), *(c.rows for c in chunks)])
-        rejected = rejected_batch([row for chunk in chunks for row in chunk.rejected])
-        return SourceBatch(rows, rejected, reach.position, reach.ended, reach.over)
+            yield SplitRows(pa.RecordBatch.from_pylist([], self.schema), rejected)
 
     def _look(self) -> tuple[bool, list[_File]]:
         """Whether the spool was closed before these files were listed: then they are all."""
@@ -215,14 +206,6 @@ class SpoolSource:
             )
         if files and at < files[0].first:
             raise self._gone(f"those before row {files[0].first + 1} have been given up")
-
-    def _conform(self, rows: pa.RecordBatch, start: int) -> PieceRows:
-        columns = rows.columns
-        if self._stamped is not None:
-            columns.insert(self._stamped, pa.nulls(len(rows), self._columns[self._stamped].type))
-        part = conform.Piece(np.arange(len(rows)), columns)
-        good, wrong = conform.conform([part], self._declared, self._name)
-        return PieceRows(good, conform.reject_rows(part, wrong, self._declared, self._name, start))
 
     def _map(self, name: str) -> pa.RecordBatch:
         if self._mapped is None or self._mapped[0] != name:

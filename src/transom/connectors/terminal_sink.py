@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.connector import Sink
 from transom.connectors.properties import refuse_unknown
 from transom.connectors.row_text import csv_header, csv_text, json_text, value_text
 from transom.connectors.screen import Screen
@@ -32,8 +33,10 @@ def read_terminal_properties(properties: dict[str, str]) -> str | None:
     return None if style is None else style.lower()
 
 
-class TerminalSink:
+class TerminalSink(Sink):
     """Prints on a screen under its name. `style` None: a table on a terminal, otherwise CSV."""
+
+    snapshots = True
 
     def __init__(self, screen: Screen, name: str, schema: pa.Schema, style: str | None, follow: bool) -> None:
         self._screen = screen
@@ -61,13 +64,10 @@ class TerminalSink:
             self._print(batch)
             self._screen.write("\n")
 
-    def prepare(self) -> int:
-        return 0
+    def commit(self, epoch: int, token: Any) -> None:
+        """What was printed has been seen already."""
 
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None:
+    def abort(self, epoch: int) -> None:
         self._screen.remove(self._name)
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ import csv
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, BinaryIO, Final, Protocol
 
 from transom.connectors.conform import Declared, Piece, conform, find_columns
@@ -44,48 +43,12 @@ class Lines(Protocol):
     def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]: ...
 
 
-def read_text(
-    file: Listed, at: Sequence[Any] | None, max_rows: int, declared: Declared, properties: FileProperties, growing: bool
-) -> Chunk:
-    """The next rows from `at`, which is [bytes, line feeds] before it and a mark; None is the beginning of the file."""
-    try:
-        with open(file.path, "rb") as handle:
-            place = begin_at(handle, file, at)
-            chunk = _read(handle, file, place, max_rows, declared, properties, growing)
-            return chunk if chunk.at is None else replace(chunk, at=[*chunk.at, mark_of_text(handle, chunk.at[0])])
-    except OSError as error:
-        raise cannot_read(file.path, error) from None
-
-
-def _read(
-    handle: BinaryIO,
-    file: Listed,
-    place: Place,
-    max_rows: int,
-    declared: Declared,
-    properties: FileProperties,
-    growing: bool,
-) -> Chunk:
-    format_ = open_lines(handle, file, declared, properties, growing)
-    if format_ is None:
-        return Chunk(conform([], declared, file.name)[0], [], None, finished=True)
-    lines, beginning = format_
-    place, continued = go_on(handle, place, beginning)
-    if continued:
-        rest = read_stretch(handle, show(file.name), place, 1, split_lines, growing=growing)
-        return _chunk_continued(rest, file, declared)
-    stretch = read_stretch(
-        handle, show(file.name), place, max_rows, lines.split, growing=growing, blank_is_row=lines.blank_is_row
-    )
-    return _chunk_of(stretch, lines, file, declared)
-
-
-def read_text_piece(
+def read_text_split(
     file: Listed, at: Sequence[Any], rows: int, declared: Declared, properties: FileProperties
 ) -> Chunk:
-    """The records of a piece: `at` is [first byte, line feeds before it, byte behind its last record, mark there].
+    """The records of a split: `at` is [first byte, line feeds before it, byte behind its last record, mark there].
 
-    Nothing behind that byte is looked at: what has been added to the file meanwhile is no part of the piece.
+    Nothing behind that byte is looked at: what has been added to the file meanwhile is no part of the split.
     """
     (start, line, stop), mark = read_entry(at, 3)
     try:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from transom.connectors.conform import Declared
+from transom.connectors.connector import Split
 from transom.connectors.lines import (
     BLOCK_BYTES,
     LONGEST_RECORD,
@@ -26,9 +27,9 @@ from transom.connectors.lines import (
     too_long,
 )
 from transom.connectors.listing import Listed, cannot_read, show
-from transom.connectors.pieces import PIECE_RECORDS, Piece
 from transom.connectors.properties import FileProperties
 from transom.connectors.recognise import mark_of_text
+from transom.connectors.splits import SPLIT_RECORDS
 from transom.connectors.text_rows import Lines, begin_at, go_on, open_lines
 from transom.core.delta import Int64s
 
@@ -36,12 +37,14 @@ _BLOCK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class TextReach:
-    """The next pieces of a file and its position behind them, as `read_text` has it (None: it has not begun yet)."""
+class TextPlan:
+    """The next splits of a file and its position behind them: bytes, line feeds and a mark (None: it has not begun
+    yet). `bytes` is how many they have."""
 
-    pieces: list[Piece]
+    splits: list[Split]
     at: list[Any] | None
     finished: bool
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,20 +70,20 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Open:
-    """A piece in the making. `finished`: nothing is left behind it now."""
+    """A split in the making. `finished`: nothing is left behind it now."""
 
     start: Place
     after: Place
     rows: int = 0
     finished: bool = False
 
-    def closed(self, name: str, handle: BinaryIO) -> Piece:
+    def closed(self, name: str, handle: BinaryIO) -> Split:
         after = self.after.offset
-        return Piece(name, [self.start.offset, self.start.line, after, mark_of_text(handle, after)], self.rows)
+        return Split(name, [self.start.offset, self.start.line, after, mark_of_text(handle, after)], self.rows)
 
 
 class TextScan:
-    """One file, looked through from any place that `read_text` or `reach` stopped at."""
+    """One file, looked through from any place that `plan` stopped at."""
 
     def __init__(self, file: Listed, declared: Declared, properties: FileProperties) -> None:
         self.file = file
@@ -90,51 +93,55 @@ class TextScan:
         self._block: _Block | None = None
         self._inode = 0
 
-    def reach(self, at: Sequence[Any] | None, max_rows: int, growing: bool) -> TextReach:
-        """As far as `max_rows` records go from `at`; exactly as `read_text` would go."""
+    def plan(self, at: Sequence[Any] | None, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
+        """As far as `max_rows` records go from `at`, and not much further than `max_bytes`."""
         try:
             with open(self.file.path, "rb") as handle:
                 place = begin_at(handle, self.file, at)
-                return self._reach(handle, place, max_rows, growing)
+                return self._plan(handle, place, max_rows, max_bytes, growing)
         except OSError as error:
             raise cannot_read(self.file.path, error) from None
 
-    def _reach(self, handle: BinaryIO, place: Place, max_rows: int, growing: bool) -> TextReach:
+    def _plan(self, handle: BinaryIO, place: Place, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
         status = os.fstat(handle.fileno())
         if status.st_ino != self._inode:  # another file of this name
             self._inode, self._lines, self._block = status.st_ino, None, None
         found = self._lines or open_lines(handle, self.file, self._declared, self._properties, growing)
         if found is None:
-            return TextReach([], None, finished=True)
+            return TextPlan([], None, finished=True)
         lines, beginning = found
         if status.st_size > beginning.offset + 3:  # until then it may be half a header, or half a mark
             self._lines = found
-        pieces: list[Piece] = []
+        splits: list[Split] = []
         place, continued = go_on(handle, place, beginning)
         if continued:
             rest = read_stretch(handle, show(self.file.name), place, 1, split_lines, growing=growing)
             if len(rest):
-                pieces.append(_Open(place, rest.after, 1).closed(self.file.name, handle))
+                splits.append(_Open(place, rest.after, 1).closed(self.file.name, handle))
                 max_rows -= 1
             place = rest.after
             if rest.finished or not max_rows:
-                return TextReach(pieces, _entry(handle, place), rest.finished)
-        finished = False
-        for open_piece in self._pieces(handle, place, max_rows, lines, growing):
-            place, finished = open_piece.after, open_piece.finished
-            if open_piece.rows:
-                pieces.append(open_piece.closed(self.file.name, handle))
-        return TextReach(pieces, _entry(handle, place), finished)
+                return TextPlan(splits, _entry(handle, place), rest.finished)
+        finished, start = False, place.offset
+        for made in self._splits(handle, place, max_rows, max_bytes, lines, growing):
+            place, finished = made.after, made.finished
+            if made.rows:
+                splits.append(made.closed(self.file.name, handle))
+            if place.offset - start >= max_bytes:
+                break
+        return TextPlan(splits, _entry(handle, place), finished, place.offset - start)
 
-    def _pieces(self, handle: BinaryIO, place: Place, left: int, lines: Lines, growing: bool) -> Iterator[_Open]:
-        """The next pieces; the last one may be empty."""
-        piece = _Open(place, place)
+    def _splits(
+        self, handle: BinaryIO, place: Place, left: int, max_bytes: int, lines: Lines, growing: bool
+    ) -> Iterator[_Open]:
+        """The next splits, of at most so many bytes and one record each; the last one may be empty."""
+        piece, most = _Open(place, place), min(BLOCK_BYTES, max_bytes)
         while True:
             block = self._block_at(handle, piece.after, lines, growing)
             taken = block.records_before(piece.after.offset) or 0
             while taken < len(block.behind) and left:
-                longest = int(np.searchsorted(block.behind, piece.start.offset + BLOCK_BYTES - block.offset, "right"))
-                stop = min(taken + left, taken + PIECE_RECORDS - piece.rows, len(block.behind), longest)
+                longest = int(np.searchsorted(block.behind, piece.start.offset + most - block.offset, "right"))
+                stop = min(taken + left, taken + SPLIT_RECORDS - piece.rows, len(block.behind), longest)
                 if stop > taken:
                     after = _on(block, piece.after, int(block.behind[stop - 1]))
                     piece = replace(piece, after=after, rows=piece.rows + stop - taken)
@@ -142,7 +149,7 @@ class TextScan:
                 elif not piece.rows:  # a record that is longer than a piece should be
                     piece = replace(piece, after=_on(block, piece.after, int(block.behind[taken])), rows=1)
                     left, taken = left - 1, taken + 1
-                if left and (stop == longest or piece.rows == PIECE_RECORDS) and taken < len(block.behind):
+                if left and (stop == longest or piece.rows == SPLIT_RECORDS) and taken < len(block.behind):
                     yield piece
                     piece = _Open(piece.after, piece.after)
             if left:  # all of the block has been taken, and the blank lines at its end, too

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from transom.connectors.files_sink import OpenFiles
 from transom.core.errors import CheckpointError
 from transom.core.location import local_path
 from transom.core.schema import sql_name
@@ -27,7 +26,7 @@ from transom.plan.options import OPTIONS
 from transom.planner.operator import scanned
 from transom.program.run import Order
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of everything that is written into a checkpoint folder; another one is refused."""
 
 MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "partitions", "step_budget"})
@@ -203,5 +202,5 @@ def _options(options: Mapping[str, Any]) -> Facts:
 
 def _side(order: Order) -> str | None:
     """Rows that are refused go to files, or are kept nowhere that lasts."""
-    side = order.open_side
-    return repr(os.path.join(os.path.realpath(side.properties["path"]), "")) if isinstance(side, OpenFiles) else None
+    path = None if order.open_side is None else order.open_side.path
+    return None if path is None else repr(os.path.join(os.path.realpath(path), ""))

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from transom.connectors.arrow_input import batches_of, columns_of
+from transom.connectors.connector import Source
 from transom.connectors.iterable import IterableSource, Supply, is_lazy
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.open import open_source
-from transom.connectors.source import Source
+from transom.connectors.open import declaration_of, in_memory, open_memory, open_source
 from transom.core.errors import QueryError, SourceError
 from transom.pipeline.side import SIDE, SIDE_TABLE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -101,18 +101,16 @@ class Inputs:
 
     def hold(self, definition: Definition) -> None:
         """A definition of the catalogue; if it is one in memory, its rows are kept from now on."""
-        source = open_source(definition, self._catalogue.within)
-        if isinstance(source, MemorySource):
-            self._memory[definition.name.lower()] = source
+        if in_memory(definition):
+            self._memory[definition.name.lower()] = open_memory(definition)
 
     def open(self, definition: Definition) -> Source:
         key = definition.name.lower()
         if key in self._supplies:
-            assert definition.time is not None
-            stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
-            time = definition.time.column
-            time_column, stamp = (None, time) if stamped else (time, None)
-            return IterableSource(self._supplies[key], definition.columns, time_column=time_column, stamped=stamp)
+            declared = declaration_of(definition)
+            return IterableSource(
+                self._supplies[key], declared.columns, time_column=declared.time_column, stamped=declared.stamped
+            )
         if key == SIDE_TABLE:
             side = MemorySource(definition.columns, time_column=None)
             for batch in list(self.side.batches):
@@ -129,8 +127,7 @@ class Inputs:
 
     def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
         self._refuse_known(definition.name)
-        source = open_source(definition, self._catalogue.within)
-        assert isinstance(source, MemorySource)
+        source = open_memory(definition)
         for batch in batches:
             source.append(batch)
         self._catalogue.relations[definition.name.lower()] = definition

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
+from transom.connectors.connector import Sink
 
-class Nowhere:
+
+class Nowhere(Sink):
+    snapshots = True
+
     def write(self, batch: pa.RecordBatch) -> None: ...
 
     def replace(self, batch: pa.RecordBatch) -> None: ...
 
-    def prepare(self) -> int:
-        return 0
-
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None: ...
-
-    def close(self) -> None: ...
+    def commit(self, epoch: int, token: Any) -> None: ...

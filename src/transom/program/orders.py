@@ -12,16 +12,15 @@ from typing import Final
 import pyarrow as pa
 
 from transom.connectors.callback import CallbackSink
-from transom.connectors.files_sink import OpenFiles
+from transom.connectors.connector import OpenSink, Sink, SinkDeclaration
 from transom.connectors.memory import MemorySink
-from transom.connectors.open import is_files, open_sink
+from transom.connectors.open import open_files, open_sink_of
 from transom.connectors.screen import Screen
-from transom.connectors.sink import Sink
 from transom.core.errors import OptionError
 from transom.program.checkpoint_folder import run_of
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, check_put_off
-from transom.program.run import OpenSink, Order
+from transom.program.run import Order
 
 Answer = Callable[[Planned, str, pa.Schema], Sink]
 """Makes the sink of a bare query, of the statement, its name and the columns."""
@@ -67,30 +66,31 @@ class Ordering:
             emit = self.emit if one.sink is None else one.sink.emit
             order = Order(one, name, emit, self._sink_maker(one, name), self._side_maker(one, name))
             for maker in (order.open_sink, order.open_side):
-                if isinstance(maker, OpenFiles):
+                if maker is not None:
                     maker.check()
             found.append(order)
         return found
 
     def _sink_maker(self, one: Planned, name: str) -> OpenSink:
         sink, answer = one.sink, self.answer
-        if sink is not None and is_files(sink):
-            return self._files(one, sink.properties)
         if sink is not None:
-            return lambda schema, parts: open_sink(sink, schema, parts=parts, screen=self.screen, follow=self.follow)
+            folder, within = self.checkpoint, one.catalogue.within
+            staging = None if folder is None else os.path.join(folder, f"staged-{name}")
+            declared = SinkDeclaration(sink.name, sink.properties, None, staging, within, self.screen, self.follow)
+            return open_sink_of(sink, declared, self._run)
         if answer is not None:
-            return lambda schema, parts: answer(one, name, schema)
-        return lambda schema, parts: MemorySink(schema)
+            return OpenSink(lambda opening: answer(one, name, opening.schema))
+        return OpenSink(lambda opening: MemorySink(opening.schema))
 
     def _side_maker(self, one: Planned, name: str) -> OpenSink | None:
         refused = self.refused
         if self.side is not None:
-            return self._files(one, {"path": os.path.join(self.side, name, ""), "format": "jsonl"})
-        return None if refused is None else lambda schema, parts: refused
+            properties = {"path": os.path.join(self.side, name, ""), "format": "jsonl"}
+            return open_files(properties, self._run, one.catalogue.within)
+        return None if refused is None else OpenSink(lambda opening: refused)
 
-    def _files(self, one: Planned, properties: dict[str, str]) -> OpenFiles:
-        folder = self.checkpoint
-        return OpenFiles(properties, lambda: None if folder is None else run_of(folder), one.catalogue.within)
+    def _run(self) -> str | None:
+        return None if self.checkpoint is None else run_of(self.checkpoint)
 
 
 def _name(one: Planned, taken: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
+from transom.connectors.connector import Sink
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import unique_names
 from transom.program.explained import Explained
@@ -36,11 +36,9 @@ class Result:
     status: Status | None = None
 
     @staticmethod
-    def so_far(statement: str, sink: object, status: Status) -> Result:
+    def so_far(statement: str, sink: Sink, status: Status) -> Result:
         """Of a query that goes on: the answer until now, if it stays in memory."""
-        if not isinstance(sink, MemorySink):
-            return Result(statement, status=status)
-        return Result(statement, pa.Table.from_batches(list(sink.batches), sink.schema), status=status)
+        return Result(statement, sink.collected(), status=status)
 
     def __len__(self) -> int:
         """How many rows there are."""

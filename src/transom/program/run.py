@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.connectors.sink import Sink
+from transom.connectors.connector import OpenSink, Sink
 from transom.core.errors import OptionError
 from transom.planner.explain import Measured
 from transom.planner.statistics import Machine
@@ -27,10 +27,6 @@ EVERY: Final = 16
 Ending = OneOf["end", "now", "stopped"]
 """How a run ends. "end": with its input, and time with it. "now": with all there is now, and time stays open for the
 next run. "stopped": when it is stopped; until then it waits for more where an input may grow."""
-
-OpenSink = Callable[[pa.Schema, int | None], Sink]
-"""Makes the sink of these columns; it is told how many parts its log counts already, None without a log."""
-
 
 OnBatch = Callable[[pa.Table, int], None]
 """Takes the rows of a batch and its number, by which a batch that is run again can be known."""
@@ -86,7 +82,7 @@ class Query(Protocol):
     name: str
 
     @property
-    def sink(self) -> object: ...
+    def sink(self) -> Sink: ...
 
     @property
     def in_memory(self) -> bool: ...

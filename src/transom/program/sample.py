@@ -4,7 +4,6 @@ gives them. Only sources that can be read again are looked at, and only their fi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
@@ -13,10 +12,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from transom.connectors.connector import Source
 from transom.connectors.open import open_source
-from transom.connectors.source import START, Source
+from transom.connectors.source import START
 from transom.core.delta import Int64s
-from transom.core.location import Within, local_path
+from transom.core.location import Within
 from transom.core.time import FOREVER, SECOND
 from transom.kernels import scalar
 from transom.plan.algebra import (
@@ -151,13 +151,8 @@ class Samples:
 
 def peeked(definition: StreamDefinition | TableDefinition, within: Within | None = None) -> Source | None:
     """A declared source whose rows stay where they are when somebody looks at them."""
-    properties = definition.properties
-    path = local_path(properties.get("path", ""))
-    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        return None  # a pipe
-    if properties.get("live", "false").lower() != "false":
-        return None
-    return open_source(definition, within)
+    source = open_source(definition, within)
+    return source if source.sampled else None
 
 
 def _codes(rows: pa.RecordBatch, columns: tuple[int, ...] | None) -> Int64s:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transom.connectors.source import Position, Source
+from transom.connectors.connector import Limits, Source
+from transom.connectors.source import Position
 from transom.core.errors import CheckpointError
 from transom.pipeline.doors import came_after_the_end
 from transom.plan.catalogue import StreamDefinition
@@ -11,8 +12,7 @@ from transom.program.inputs import Definition
 
 def refuse_grown(definition: Definition, source: Source, position: Position) -> None:
     """Raise if an input of which all had been read, up to a position, has more by now."""
-    more = source.read(position, 1)
-    if not len(more.rows) and not len(more.rejected):
+    if not source.plan(position, Limits(rows=1)).splits:
         return
     if definition.time is not None:
         kind = "stream" if isinstance(definition, StreamDefinition) else "table"

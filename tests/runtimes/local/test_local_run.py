@@ -34,9 +34,9 @@ def crash(run: LocalRun) -> None:
     assert run._checkpoint is not None
     run._checkpoint.release()
     for query in run.queries:
-        for each in (query.output._sink, query.output._side):
-            if isinstance(each, FileSink) and each._writer is not None:
-                each._writer.abandon()
+        for each in query.output.sinks:
+            if isinstance(each.sink, FileSink) and each.sink._writer is not None:
+                each.sink._writer.abandon()
 
 
 @pytest.fixture(scope="module")

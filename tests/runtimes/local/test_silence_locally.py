@@ -80,8 +80,9 @@ class Followed:
 # --- arrival ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_host_that_falls_silent_is_told_though_nothing_comes() -> None:
-    followed = Followed(BEATS, DEAD)
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_host_that_falls_silent_is_told_though_nothing_comes(partitions: int) -> None:
+    followed = Followed(f"SET partitions = {partitions}; {BEATS}", DEAD)
     followed.send("beats", {"host": "a"}, {"host": "b"})
     followed.sleep(4)
     assert followed.answer() == []
@@ -89,9 +90,11 @@ def test_a_host_that_falls_silent_is_told_though_nothing_comes() -> None:
     assert sorted(followed.answer()) == ["a", "b"]
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("emit", ["changes", "latest"])
-def test_nothing_is_done_while_nothing_is_due(emit: Any, tmp_path: Path) -> None:
-    followed = Followed(BEATS, "SELECT DISTINCT host FROM beats [RANGE 5 SECONDS]", tmp_path, emit=emit)
+def test_nothing_is_done_while_nothing_is_due(emit: Any, partitions: int, tmp_path: Path) -> None:
+    declared = f"SET partitions = {partitions}; {BEATS}"
+    followed = Followed(declared, "SELECT DISTINCT host FROM beats [RANGE 5 SECONDS]", tmp_path, emit=emit)
     followed.send("beats", {"host": "a"})
     followed.run.settle()
     (tmp_path / "kept" / STATE).unlink()

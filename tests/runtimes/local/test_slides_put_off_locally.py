@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.told_slides import ToldSlides
 from transom.cli.summary import summary
-from transom.connectors.source import Growing, Position, SourceBatch, rejected_batch
+from transom.connectors.connector import Limits, OpenSink, Plan, Sink, Source, Split, SplitRows
+from transom.connectors.source import Growing, Position
 from transom.core.time import SECOND
 from transom.kernels.slide_join import labour
 from transom.plan.catalogue import Catalogue
@@ -44,28 +47,37 @@ class BusyClock:
 
 
 @dataclass
-class Arriving:
+class Arriving(Source):
     """Batches that come at their times, and are over then."""
 
     clock: BusyClock
     batches: list[tuple[int, int]]
 
-    def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
+    @property
+    def schema(self) -> pa.Schema:
+        return self._rows(0).schema
+
+    def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
         done = position.get("done", 0)
         came = done < len(self.batches) and self.batches[done][0] <= self.clock.at
-        size = self.batches[done][1] if came else 0
-        rows = pa.record_batch(
+        over = done + came == len(self.batches)
+        splits = (Split("all", done, self.batches[done][1]),) if came else ()
+        return Plan({"done": done + came}, splits, not came or over, over)
+
+    def read_split(self, split: Split) -> Iterator[SplitRows]:
+        yield SplitRows(self._rows(split.rows))
+
+    def _rows(self, size: int) -> pa.RecordBatch:
+        return pa.record_batch(
             {
                 "k": pa.array([i % 5 for i in range(size)], pa.int32()),
                 "x": pa.array(range(size), pa.int32()),
                 "arrival_time": pa.nulls(size, pa.timestamp("us")),
             }
         )
-        over = done + came == len(self.batches)
-        return SourceBatch(rows, rejected_batch([]), {"done": done + came}, not came or over, over)
 
 
-class Heard:
+class Heard(Sink):
     """A sink that keeps what it hears."""
 
     def __init__(self, told: ToldSlides) -> None:
@@ -74,18 +86,7 @@ class Heard:
     def write(self, batch: pa.RecordBatch) -> None:
         self.told.add(batch)
 
-    def replace(self, batch: pa.RecordBatch) -> None:
-        raise AssertionError
-
-    def prepare(self) -> int:
-        return 0
-
-    def commit(self) -> int:
-        return 0
-
-    def abandon(self) -> None: ...
-
-    def close(self) -> None: ...
+    def commit(self, epoch: int, token: Any) -> None: ...
 
 
 @dataclass
@@ -104,7 +105,7 @@ class World:
         return Arriving(self.clock, [*bursts, (300 * SECOND, 1)])
 
     def query(self) -> LocalQuery:
-        order = Order(self.planned(), "query", "changes", lambda schema, parts: Heard(self.told))
+        order = Order(self.planned(), "query", "changes", OpenSink(lambda opening: Heard(self.told)))
         (query,) = LocalJob([order], self.source, ending="stopped", clock=self.clock).queries
         return query
 

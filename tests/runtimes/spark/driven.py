@@ -15,8 +15,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 from tests.runtimes.spark.pauses import Pause, PausingQuery
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.open import open_source
+from transom.connectors.open import open_files, open_source
 from transom.connectors.sink_folder import MARK
 from transom.plan.catalogue import Catalogue
 from transom.program.planned import Planned, read_program
@@ -93,8 +92,8 @@ def main(order: str) -> None:
             one,
             spark,
             open_source,
-            OpenFiles(one.sink.properties),
-            open_side=OpenFiles({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
+            open_files(one.sink.properties),
+            open_side=open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
             emit=one.sink.emit,
             checkpoint=f"{folder}/checkpoint/{name}",
             name=name,

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.runtimes.spark.driven import standing
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.open import open_source
+from transom.connectors.open import open_files, open_source
 from transom.program.run import Order
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
@@ -76,7 +75,7 @@ def rows_of(folder: Path) -> pa.Table:
 def run_locally(text: str) -> None:
     for one in standing(text):
         assert one.sink is not None
-        sink = OpenFiles(one.sink.properties)
+        sink = open_files(one.sink.properties)
         LocalRun([LocalJob([Order(one, one.sink.name, one.sink.emit, sink)], open_source)], every=1).run()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -10,12 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.connectors.epochs import commit
+from transom.connectors.batch_files import BatchFiles, PartFiles
 from transom.connectors.files_sink import FileSink
 from transom.connectors.sink_folder import MARK
 from transom.core.errors import OptionError, SinkError
 from transom.core.location import Within
 from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
-from transom.runtimes.spark.file_parts import BatchFiles, PartFiles, written
+from transom.runtimes.spark.answer_parts import written
 
 SCHEMA = pa.schema([("n", pa.int32())])
 
@@ -31,8 +34,12 @@ def sink(path: Path, done: int = 0, planned: int = 0, snapshots: bool = False, r
 
 def write(out: BatchFiles, batch: int, *buckets: tuple[int, ...]) -> None:
     """As the tasks of a batch and the driver do it together."""
-    assert out.parts is not None
-    out.show(batch, [(bucket, out.parts.write([rows(*numbers)])) for bucket, numbers in enumerate(buckets)])
+    tasks = out.tasks
+    assert tasks is not None
+    out.add_parts((bucket, tasks.write([rows(*numbers)])) for bucket, numbers in enumerate(buckets))
+    token = json.loads(json.dumps(out.prepare(batch)))
+    for _ in range(2):  # the second time nothing happens
+        out.commit(batch, token)
 
 
 def numbers(path: Path) -> list[int]:
@@ -46,7 +53,7 @@ def hidden(folder: Path) -> list[str]:
 
 def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
-    travelled: PartFiles = pickle.loads(pickle.dumps(out.parts))
+    travelled: PartFiles = pickle.loads(pickle.dumps(out.tasks))
     status = Parcel(0, 1, STATUS, pack([CargoPart({"kind": "status"})]))
     mine, nothing, other = (
         Parcel(0, 1, OUT, pack([CargoPart({"kind": "out", "query": query}, rows(*each))]))
@@ -57,10 +64,11 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     (about,) = [part.about for part in unpack(first.blob)]
     assert (
         (about["query"], about["rows"]) == ("q", 3)
-        and hidden(tmp_path / "out") == [about["name"]]
+        and hidden(tmp_path / "out") == [about["part"]]
         and numbers(tmp_path / "out") == []
     )
-    out.show(7, [(about["bucket"], about["name"])])
+    out.add_parts([(about["bucket"], about["part"])])
+    out.commit(7, out.prepare(7))
     assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0001.csv"]
     assert numbers(tmp_path / "out") == [1, 2, 3]
 
@@ -86,11 +94,11 @@ def test_a_fresh_start_forgets_everything(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     local = FileSink({"path": str(path), "format": "csv"}, SCHEMA)
     local.write(rows(9))
-    local.commit()
+    commit(local)
     out = sink(path)
     write(out, 0, (1,))
-    assert out.parts is not None
-    out.parts.write([rows(8)])  # by a task that was given up
+    assert out.tasks is not None
+    out.tasks.write([rows(8)])  # by a task that was given up
     fresh = sink(path)
     write(fresh, 0, (2,))
     fresh.close()
@@ -102,7 +110,7 @@ def test_parts_of_a_run_that_went_further_are_forgotten(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
     for batch in range(4):
         write(out, batch, (batch,))
-    sink(tmp_path / "out", done=2, planned=2).abandon()  # the checkpoint was put back from a copy
+    sink(tmp_path / "out", done=2, planned=2).abort(0)  # the checkpoint was put back from a copy
     assert numbers(tmp_path / "out") == [0, 1, 2, 3], "a run that fails at once has changed nothing"
     sink(tmp_path / "out", done=2, planned=2).close()
     assert numbers(tmp_path / "out") == [0, 1]
@@ -160,9 +168,9 @@ def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, mo
 def test_snapshots_replace_each_other_and_stay(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     out = sink(path, snapshots=True)
-    assert out.parts is None
-    out.replace(0, rows(1))
-    out.replace(1, rows(2, 3))
+    assert out.tasks is None
+    out.replace(rows(1))
+    out.replace(rows(2, 3))
     out.close()
     sink(path, done=2, planned=2, snapshots=True).close()
     assert numbers(path) == [2, 3]
@@ -173,13 +181,13 @@ def test_snapshots_replace_each_other_and_stay(tmp_path: Path, name: str) -> Non
 
 def test_a_task_that_cannot_write_leaves_nothing(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
-    assert out.parts is not None
+    assert out.tasks is not None
     with pytest.raises(SinkError, match="takes columns"):
-        out.parts.write([pa.record_batch({"n": ["x"]})])
+        out.tasks.write([pa.record_batch({"n": ["x"]})])
     assert os.listdir(tmp_path / "out") == [MARK]
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(SinkError, match="cannot be written"):
-        out.parts.write([rows(1)])
+        out.tasks.write([rows(1)])
 
 
 @pytest.mark.parametrize("name", ["out", "out.csv"])
@@ -214,7 +222,7 @@ def test_the_parts_of_another_run_go_with_the_first_rows(tmp_path: Path) -> None
         write(sink(tmp_path, batch, batch, run="one"), batch, (batch,))
     out = sink(tmp_path, run="two")
     write(out, 0)
-    sink(tmp_path, done=1, planned=2, run="two").abandon()
+    sink(tmp_path, done=1, planned=2, run="two").abort(0)
     again = sink(tmp_path, done=1, planned=2, run="two")
     write(again, 1)
     again.close()
@@ -236,7 +244,7 @@ def test_parts_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
 def test_a_task_writes_nothing_outside_of_the_folder_to_stay_within(tmp_path: Path) -> None:
     within = Within.of(tmp_path)
     out = BatchFiles({"path": str(tmp_path / "out"), "format": "csv"}, SCHEMA, done=0, planned=0, within=within)
-    travelled: PartFiles = pickle.loads(pickle.dumps(out.parts))
+    travelled: PartFiles = pickle.loads(pickle.dumps(out.tasks))
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "out").symlink_to(tmp_path.parent)
     with pytest.raises(OptionError, match="leads outside of"):

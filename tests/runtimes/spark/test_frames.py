@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from transom.connectors.connector import Opening, OpenSink
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.core.errors import EvaluationError, SourceError
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -59,17 +60,17 @@ def no_rows(definition: StreamDefinition | TableDefinition) -> MemorySource:
 def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[dict[str, Any]], SparkQuery, MemorySink]:
     side: list[MemorySink] = []
 
-    def open_side(schema: pa.Schema, parts: int | None) -> MemorySink:
-        side.append(MemorySink(schema))
+    def open_side(opening: Opening) -> MemorySink:
+        side.append(MemorySink(opening.schema))
         return side[-1]
 
     query = SparkQuery(
         one,
         spark,
         no_rows,
-        lambda schema, parts: MemorySink(schema),
+        OpenSink(lambda opening: MemorySink(opening.schema)),
         frames=frames,
-        open_side=open_side,
+        open_side=OpenSink(open_side),
         emit="changes",
     )
     query.run()
@@ -124,7 +125,7 @@ def test_a_frame_beside_rows_of_our_own(spark: SparkSession, tmp_path: Path) -> 
         return source
 
     frames = {"s": frame(spark, tmp_path / "s", batches)}
-    query = SparkQuery(one, spark, names, lambda schema, parts: MemorySink(schema), frames=frames)
+    query = SparkQuery(one, spark, names, OpenSink(lambda opening: MemorySink(opening.schema)), frames=frames)
     query.run()
     assert [(row["a"], row["name"]) for row in query.table().to_pylist()] == [("a", "one"), ("c", "one")]
 
@@ -136,7 +137,7 @@ def test_the_answer_is_a_streaming_frame_to_go_on_with(spark: SparkSession, tmp_
         one,
         spark,
         no_rows,
-        lambda schema, parts: MemorySink(schema),
+        OpenSink(lambda opening: MemorySink(opening.schema)),
         frames={"s": frame(spark, tmp_path / "s", batches)},
     )
     answer = query.dataframe()
@@ -158,7 +159,9 @@ def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: Spa
 def test_an_error_within_a_query_of_the_users_own_is_told_in_words(spark: SparkSession, tmp_path: Path) -> None:
     one = planned(S, "ISTREAM(SELECT CAST(a AS INTEGER) AS n FROM s)")
     frames = {"s": frame(spark, tmp_path / "s", [[(1, 1, "seven")]])}
-    answer = SparkQuery(one, spark, no_rows, lambda schema, parts: MemorySink(schema), frames=frames).dataframe()
+    answer = SparkQuery(
+        one, spark, no_rows, OpenSink(lambda opening: MemorySink(opening.schema)), frames=frames
+    ).dataframe()
     writer = answer.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "cp"))
     with pytest.raises(StreamingQueryException) as caught:
         writer.trigger(availableNow=True).start().awaitTermination()

@@ -16,8 +16,7 @@ from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
 from tests.runtimes.spark.killable import program
 from tests.runtimes.spark.pauses import Pause, PausingQuery
 from tests.runtimes.spark.processes import PATIENCE, command, descendants, kill, parent, wait_for_end, wait_until
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.open import open_source
+from transom.connectors.open import open_files, open_source
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 SINKS = {"sellers": "sellers-parquet/", "pairs": "pairs.csv", "items": "items-jsonl/"}
@@ -52,8 +51,8 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     """A query to its end; if it pauses, the worker that waits is killed."""
     (one,) = standing(program(folder, {name: SINKS[name]}))
     assert one.sink is not None
-    side = OpenFiles({"path": f"{folder}/side/{name}/", "format": "jsonl"})
-    sink = OpenFiles(one.sink.properties)
+    side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    sink = open_files(one.sink.properties)
     checkpoint = str(folder / "checkpoint" / name)
     query = PausingQuery(one, spark, open_source, sink, open_side=side, checkpoint=checkpoint, name=name, pause=pause)
     query.start()

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from transom.connectors.connector import OpenSink
 from transom.connectors.memory import MemorySink
-from transom.connectors.open import open_source
+from transom.connectors.open import open_source, source_opener
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
 from transom.program.alignment import Pace
@@ -38,7 +39,7 @@ def test_a_slow_stream_does_not_run_ahead_of_the_others(spark: SparkSession) -> 
         peak.append(max(one.waiting for one in query.status().inputs))
 
     (one,) = [one for one in read_program(FAST_AND_SLOW, Catalogue()) if one.standing]
-    query = SparkQuery(one, spark, open_source, lambda schema, parts: MemorySink(schema), watch=watch)
+    query = SparkQuery(one, spark, open_source, OpenSink(lambda opening: MemorySink(opening.schema)), watch=watch)
     query.run()
     assert query.table().num_rows == 400
     assert max(peak) <= 200, "where each was read as fast as it could be, 320 waited"
@@ -61,7 +62,8 @@ def reader(folder: Path, refunds: int = 0) -> CargoReader:
     assert one.root is not None
     layout = Layout(one.root, one.catalogue, "changes", 2)
     names = ("orders", "refunds")
-    reading = Reading(layout, names, {}, 2, 5, None, Depot(), frozenset(names), follow=True, feedback=str(folder))
+    openers = {name: source_opener(layout.sources[name]) for name in names}
+    reading = Reading(layout, names, openers, 2, 5, None, Depot(), frozenset(names), follow=True, feedback=str(folder))
     return CargoReader(reading)
 
 
@@ -80,7 +82,7 @@ def test_a_batch_is_made_when_something_is_due_and_says_who_had_nothing_more(
     Feedback(paces).write(str(tmp_path))
     second = plan(source, first)
     assert second["at_end"] == second["ended"] == ["orders"], "which holds time back, and now it has ended"
-    assert list(second["pieces"]) == ["orders"], "refunds are ahead, and may have more: their heartbeat is silent"
+    assert list(second["splits"]) == ["orders"], "refunds are ahead, and may have more: their heartbeat is silent"
 
 
 def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +98,7 @@ def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert plan(source, begun) is begun
     Feedback(paces, wake=2_000).write(str(tmp_path))
     due = plan(source, begun)
-    assert due["batch"] == 4 and due["at_end"] == ["orders", "refunds"] and not due["pieces"]
+    assert due["batch"] == 4 and due["at_end"] == ["orders", "refunds"] and not due["splits"]
     assert plan(source, due) is due, "it has not helped"
     monkeypatch.setattr(cargo_source, "_PATIENCE", 60.0)
     Feedback(paces, stopping=True).write(str(tmp_path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transom.connectors.source import Source
+from transom.connectors.connector import OpenSink, Source
 from transom.planner.explain import Measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere
@@ -15,7 +15,7 @@ from transom.runtimes.local.job import LocalJob
 
 def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:
     """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
-    order = Order(planned, "query", emit, lambda schema, parts: Nowhere())
+    order = Order(planned, "query", emit, OpenSink(lambda opening: Nowhere()))
     (query,) = LocalJob([order], open_source).queries
     most = [0] * len(query.pipeline.operators)
     try:

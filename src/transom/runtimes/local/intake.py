@@ -8,7 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.connectors.source import START, Growing, Position, Source, SourceBatch
+from transom.connectors.connector import Source
+from transom.connectors.source import START, Growing, Position, SourceBatch
 from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline

@@ -1,8 +1,8 @@
 """Standing queries that step together in this process: one by itself, or several that share a join.
 
 A step reads one batch of the input that holds progress back, and takes all of the queries as far as that allows.
-Between two steps the job can be saved: what its engine remembers, how far each source has been read, and how many parts
-the sinks have. Queries that share a join come and go then as well.
+Between two steps the job can be saved: what its engine remembers, how far each source has been read, and the epochs of
+its sinks. Queries that share a join come and go then as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.source import Source
+from transom.connectors.connector import Source
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import Member
@@ -179,10 +179,9 @@ class LocalJob:
 
     def _refuse(self, rows: pa.RecordBatch) -> None:
         """To the side of every query; to one that several have once."""
-        sides = {id(query.output.side): query.output.side for query in self.queries}
-        for side in sides.values():
-            if side is not None:
-                side.write(rows)
+        sides = [query.output.side for query in self.queries if query.output.side is not None]
+        for side in {id(side.sink): side for side in sides}.values():
+            side.write(rows)
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -282,7 +281,7 @@ class LocalJob:
     def save(self) -> bytes:
         """Everything that another process needs to go on; what was written is not shown yet."""
         saved = {
-            "parts": {query.name: query.output.prepare() for query in self.queries},
+            "sinks": {query.name: query.output.prepare() for query in self.queries},
             "engine": np.frombuffer(self.engine.snapshot(), np.uint8),
             "readings": self._intake.readings,
             "latest": {query.name: query.output.latest for query in self.queries},
@@ -318,7 +317,7 @@ class LocalJob:
             self._intake.go_on(saved["readings"])
             self._steps = int(saved["steps"])
             for query in self.queries:
-                query.output.go_on(saved["parts"].get(query.name), saved["latest"].get(query.name))
+                query.output.go_on(saved["sinks"].get(query.name), saved["latest"].get(query.name))
 
     def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""

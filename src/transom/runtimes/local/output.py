@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from transom.connectors.sink import Sink
+from transom.connectors.connector import Sink
 from transom.pipeline.side import SIDE
 from transom.program.run import Order
+from transom.program.sink_epochs import Saved, SinkEpochs
 
 
 class QueryOutput:
@@ -21,29 +22,22 @@ class QueryOutput:
         self.snapshots = snapshots
         self.latest: pa.RecordBatch | None = None
         self._latest_is_new = False
-        self._order = order
-        self._schema = schema
-        self._parts: list[int | None] = [None, None]
-        self._sink: Sink | None = None
-        self._side: Sink | None = None
+        self._answer = SinkEpochs(order.open_sink, schema, snapshots)
+        self.side = None if order.open_side is None else SinkEpochs(order.open_side, SIDE)
+        """Where refused rows go."""
 
     @property
     def sink(self) -> Sink:
         """Where the answer goes."""
-        return self.open()[0]
+        return self._answer.sink
 
     @property
-    def side(self) -> Sink | None:
-        """Where refused rows go."""
-        self.open()
-        return self._side
+    def sinks(self) -> list[SinkEpochs]:
+        return [self._answer] if self.side is None else [self._answer, self.side]
 
-    def open(self) -> list[Sink]:
-        if self._sink is None:
-            self._sink = self._order.open_sink(self._schema, self._parts[0])
-            open_side = self._order.open_side
-            self._side = None if open_side is None else open_side(SIDE, self._parts[1])
-        return [self._sink] if self._side is None else [self._sink, self._side]
+    def open(self) -> None:
+        for each in self.sinks:
+            each.open()
 
     def write(self, rows: pa.RecordBatch) -> bool:
         """Whether the answer is another one now."""
@@ -51,36 +45,37 @@ class QueryOutput:
             changed = self.latest is None or not rows.equals(self.latest)
             self.latest, self._latest_is_new = rows, self._latest_is_new or changed
             return changed
-        self.sink.write(rows)
+        self._answer.write(rows)
         return len(rows) > 0
 
-    def prepare(self) -> list[int]:
-        return [sink.prepare() for sink in self.open()]
+    def prepare(self) -> list[Saved]:
+        return [each.prepare() for each in self.sinks]
 
     def show(self) -> bool:
         """What was written until now is seen; whether that is another snapshot than before."""
-        sinks = self.open()
-        replaced = self.latest is not None and self._latest_is_new
-        if self.latest is not None and replaced:
-            sinks[0].replace(self.latest)
-            self._latest_is_new = False
-        for sink in sinks:
-            sink.commit()
+        replaced = self.show_latest()
+        for each in self.sinks:
+            each.commit()
         return replaced
 
-    def go_on(self, parts: Sequence[int] | None, latest: pa.RecordBatch | None) -> None:
-        """From a checkpoint: the sinks have so many parts; None where it does not know them."""
-        self.abandon()
-        self._sink = self._side = None
-        self._parts[:] = [None, None] if parts is None else [*map(int, parts), 0][:2]
+    def show_latest(self) -> bool:
+        if self.latest is None or not self._latest_is_new:
+            return False
+        self._answer.replace(self.latest)
+        self._latest_is_new = False
+        return True
+
+    def go_on(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
+        """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""
+        for each, kept in zip(self.sinks, [*(saved or ()), None, None], strict=False):
+            each.restore(kept)
         self.latest, self._latest_is_new = latest, True
 
     def close(self) -> None:
         """After everything has been shown."""
-        for sink in self.open():
-            sink.close()
+        for each in self.sinks:
+            each.close()
 
     def abandon(self) -> None:
-        for sink in (self._sink, self._side):
-            if sink is not None:
-                sink.abandon()
+        for each in self.sinks:
+            each.abort()

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
+from transom.connectors.connector import Sink
 from transom.pipeline.driver import Pipeline
 from transom.program.run import Order
 from transom.program.status import Status
@@ -33,7 +32,7 @@ class LocalQuery:
     @property
     def in_memory(self) -> bool:
         """Whether the answer can be had from `table`."""
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
     def finished(self) -> bool:
@@ -42,10 +41,10 @@ class LocalQuery:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        self.output.show()
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        self.output.show_latest()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         """How it is doing; any thread may ask, and waits for a step that is under way, but not for a source."""

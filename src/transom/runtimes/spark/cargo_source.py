@@ -1,6 +1,6 @@
 """Our own sources as one streaming source of Spark that yields packed cargo.
 
-The driver plans how far a batch goes (`reach`) and which pieces its tasks read; the plan is part of the offset that
+The driver plans how far a batch goes and which splits its tasks read; the plan is part of the offset that
 Spark logs, so a batch that is run again reads the very same records, whatever has come to the folders since then.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -19,10 +19,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from transom.connectors.open import open_piecewise
-from transom.connectors.pieces import Piece, PiecewiseSource, split
+from transom.connectors.connector import Limits, Source, Split
 from transom.connectors.source import rejected_batch
-from transom.connectors.spool import SpoolSource
+from transom.connectors.splits import divide
 from transom.core.time import SECOND
 from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Definition, Layout
@@ -56,11 +55,11 @@ MOST_WAITING: Final = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """What the source reads and how: spooled inputs from these folders, the others as they are declared."""
+    """What the source reads and how; `openers` open the inputs in whatever process it is read."""
 
     layout: Layout
     names: tuple[str, ...]
-    spools: dict[str, str]
+    openers: dict[str, Callable[[], Source]]
     tasks: int
     max_rows: int | None
     max_files: int | None
@@ -81,15 +80,6 @@ class Reading:
     """The folder in which the driver leaves what it knows of the batches that are done."""
     begin: dict[str, Any] | None = None
     """Where another streaming query has read to; None: the inputs are read from their beginning."""
-
-    def open(self, name: str) -> PiecewiseSource:
-        definition = self.layout.sources[name]
-        if name not in self.spools:
-            return open_piecewise(definition, self.layout.catalogue.within)
-        stamped = _stamped(definition)
-        time_column = None if definition.time is None else definition.time.column
-        times = {"time_column": None, "stamped": time_column} if stamped else {"time_column": time_column}
-        return SpoolSource(definition.columns, self.spools[name], name=definition.name, **times)
 
     def aligned(self, name: str) -> bool:
         """Whether an input is read by need. One that is stamped on arrival is read when it comes, and a table whole."""
@@ -166,7 +156,7 @@ class _CargoSource(DataSource):
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads: pieces of inputs in order, and the inputs that end with this batch.
+    """What one task reads: splits of inputs in order, and the inputs that end with this batch.
 
     `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs.
     """
@@ -175,7 +165,7 @@ class Stretch(InputPartition):
     now: int | None
     at_end: tuple[str, ...]
     follows: bool
-    pieces: tuple[tuple[str, tuple[Piece, ...]], ...]
+    splits: tuple[tuple[str, tuple[Split, ...]], ...]
     ended: tuple[str, ...]
 
 
@@ -189,18 +179,18 @@ class _Batch:
     at: dict[str, Any]
     ended: list[str]
     at_end: list[str] = field(default_factory=list)
-    pieces: dict[str, list[Any]] = field(default_factory=dict)
+    splits: dict[str, list[Any]] = field(default_factory=dict)
 
 
 class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._opened: dict[str, PiecewiseSource] = {}
+        self._opened: dict[str, Source] = {}
         self._pause = _LOOK
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
-        return {name: begin[name] for name in ("batch", "at", "ended")}  # the pieces that led there have been read
+        return {name: begin[name] for name in ("batch", "at", "ended")}  # the splits that led there have been read
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What has an end is read to its end; that is all such a run asks for."""
@@ -209,7 +199,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._reading.max_rows or 2**62)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """As far as the limits allow, with the pieces that lead there."""
+        """As far as the limits allow, with the splits that lead there."""
         with told_to_the_driver():
             return self._latest(start)
 
@@ -237,12 +227,12 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = time.time_ns() // 1000 if reading.wants_time else None
         batch = self._read_by_need(start, {} if known is None else known.paces)
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
-        if not batch.pieces and ended == start["ended"]:
+        if not batch.splits and ended == start["ended"]:
             goes_on = len(ended) < len(reading.layout.sources)
             if now is None or not goes_on or not reading.is_time(now, start, known):
                 return None
         told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
-        return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "pieces": batch.pieces, **told}
+        return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **told}
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace]) -> _Batch:
         reading = self._reading
@@ -265,29 +255,25 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan to read so many rows of an input in the batch; how many there are."""
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
-        reach = self._source(name).reach(
-            batch.at.get(name, {}),
-            max_rows=None if static else rows,
-            max_files=None if static else reading.max_files,
-            growing=growing and (reading.follow or "later"),
-        )
-        batch.at[name] = reach.position
-        if reach.pieces:
-            batch.pieces[name] = [piece.packed() for piece in reach.pieces]
-        if reach.ended:
+        limits = Limits() if static else Limits(rows, reading.max_files)
+        plan = self._source(name).plan(batch.at.get(name, {}), limits, growing=growing and (reading.follow or "later"))
+        batch.at[name] = plan.position
+        if plan.splits:
+            batch.splits[name] = [split.packed() for split in plan.splits]
+        if plan.ended:
             batch.at_end.append(name)
-        if reach.over or (reach.ended and not growing):
+        if plan.over or (plan.ended and not growing):
             batch.ended.append(name)
-        return reach.rows
+        return plan.rows
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         reading = self._reading
-        pieces = {name: [Piece.unpacked(p) for p in packed] for name, packed in end.get("pieces", {}).items()}
+        splits = {name: [Split.unpacked(each) for each in packed] for name, packed in end.get("splits", {}).items()}
         ended = tuple(name for name in end["ended"] if name not in start["ended"])
-        share = max(1, reading.tasks // max(1, len(pieces)))
-        groups: list[tuple[str, tuple[Piece, ...]]] = []
-        for name, mine in pieces.items():
-            groups += [(name, tuple(group)) for group in split(mine, share, LEAST_ROWS)]
+        share = max(1, reading.tasks // max(1, len(splits)))
+        groups: list[tuple[str, tuple[Split, ...]]] = []
+        for name, mine in splits.items():
+            groups += [(name, tuple(group)) for group in divide(mine, share, LEAST_ROWS)]
         # Small inputs share a task; the stretches of one input stay in order, as their senders are.
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
@@ -316,10 +302,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 packer.hear_of(name, name in stretch.at_end)
             if reading.frames:
                 yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
-        for name, pieces in stretch.pieces:
+        for name, splits in stretch.splits:
             source = self._source(name)
-            for piece in pieces:
-                for part in source.read_piece(piece):
+            for split in splits:
+                for part in source.read_split(split):
                     if part.rejected:
                         yield from packer.reject(name, rejected_batch(part.rejected))
                     if len(part.rows):
@@ -332,7 +318,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None: ...
 
-    def _source(self, name: str) -> PiecewiseSource:
+    def _source(self, name: str) -> Source:
         if name not in self._opened:
-            self._opened[name] = self._reading.open(name)
+            self._opened[name] = self._reading.openers[name]()
         return self._opened[name]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from transom.connectors.source import Source
+from transom.connectors.connector import Sink, Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.consumer import Consumer
@@ -23,11 +23,10 @@ from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import Terms
 from transom.program.status import OperatorStatus, Status
-from transom.runtimes.spark.batch_sinks import BatchSink, PlainSink, Sinks
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.handover import Stop, hand_over
 from transom.runtimes.spark.member import SparkMember
-from transom.runtimes.spark.query import Definition, Heritage, SparkQuery
+from transom.runtimes.spark.query import Definition, Heritage, Sinks, SparkQuery
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,6 @@ class SparkGroup(SparkQuery):
         for member in self.members:
             member.join(self)
 
-    def open(self, member: SparkMember) -> tuple[BatchSink, BatchSink | None]:
-        return member.open(self._reached(), self._where.terms)
-
     def status_of(self, consumer: Consumer) -> tuple[Status, list[OperatorStatus], int]:
         """How all are doing, the operators that one of the queries has for itself, and how many rows left it."""
         with self._lock:
@@ -88,14 +84,12 @@ class SparkGroup(SparkQuery):
     def _sinks(self) -> Sinks:
         """Where the answers go, and refused rows if they are wanted; to a side that several queries have, once."""
         if self._opened is None:
-            answers: dict[str, BatchSink] = {}
-            sides: list[BatchSink] = []
+            answers: dict[str, Sink] = {}
+            sides: dict[int, Sink] = {}
             for member in self.members:
-                answers[member.key], side = self.open(member)
-                known = [other.sink for other in sides if isinstance(other, PlainSink)]
-                if side is not None and not (isinstance(side, PlainSink) and any(side.sink is one for one in known)):
-                    sides.append(side)
-            self._opened = Sinks(answers, sides)
+                answers[member.key], *side = member.open(self)
+                sides |= {id(each): each for each in side}
+            self._opened = Sinks(answers, list(sides.values()))
         return self._opened
 
     def _take(self, cargo: pa.Table, number: int) -> None:

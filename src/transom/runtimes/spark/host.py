@@ -11,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from transom.connectors.connector import TaskWriter
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES
@@ -18,9 +19,9 @@ from transom.pipeline.bucket_status import kept_in
 from transom.pipeline.cargo import STATUS, CargoPart, Parcel, pack
 from transom.pipeline.exhausted import told_when_exhausted
 from transom.pipeline.layout import SINK, Layout
+from transom.runtimes.spark.answer_parts import written
 from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
 from transom.runtimes.spark.depot import Depot
-from transom.runtimes.spark.file_parts import PartFiles, written
 from transom.runtimes.spark.handover import HEADER, LOG, memory_at
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.worker_errors import told_to_the_driver
@@ -36,8 +37,8 @@ MOST_BUCKETS: Final = 64
 class Host(StatefulProcessor):
     """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    Rows of answers that have `files` are written here, and only the names of the files go on. In the folder `memories`
-    is what buckets begin with.
+    Rows of answers that have `writers` are written here, and only what these tell of them goes on. In the folder
+    `memories` is what buckets begin with.
     """
 
     def __init__(
@@ -46,14 +47,14 @@ class Host(StatefulProcessor):
         level: int,
         run: str,
         depot: Depot,
-        files: Mapping[str, PartFiles] = MappingProxyType({}),
+        writers: Mapping[str, TaskWriter] = MappingProxyType({}),
         memories: str | None = None,
     ) -> None:
         self._layout = layout
         self._level = level
         self._run = run
         self._depot = depot
-        self._files = dict(files)
+        self._writers = dict(writers)
         self._memories = memories
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -80,7 +81,7 @@ class Host(StatefulProcessor):
             finally:
                 bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
             bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
-            parcels = list(written(self._files, kept.parcels))
+            parcels = list(written(self._writers, kept.parcels))
         cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
         told = Parcel(SINK, number, STATUS, pack([CargoPart({"kind": "kept", "kept": cost})]))
         yield self._frame([*parcels, told])

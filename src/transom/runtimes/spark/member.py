@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
+from transom.connectors.connector import Sink
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import Consumer, Member
-from transom.pipeline.side import SIDE
 from transom.planner.sharing_shape import Sharable
-from transom.program.run import Order, Terms
+from transom.program.run import Order
 from transom.program.status import InputStatus, Status
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, open_batch_sink
-from transom.runtimes.spark.checkpoint import Reached
 
 if TYPE_CHECKING:
     from transom.runtimes.spark.group import SparkGroup
+    from transom.runtimes.spark.query import SparkQuery
 
 
 class SparkMember:
@@ -41,8 +38,7 @@ class SparkMember:
         self.last: Status | None = None
         """Its status as long as its group has not done a batch."""
         self._in: SparkGroup | None = None
-        self._answer: BatchSink | None = None
-        self._side: BatchSink | None = None
+        self._sinks: list[Sink] = []
 
     @cached_property
     def consumer(self) -> Consumer:
@@ -55,32 +51,22 @@ class SparkMember:
         """It is in this group from now on."""
         self._in = group
 
-    def open(self, reached: Reached, terms: Terms) -> tuple[BatchSink, BatchSink | None]:
+    def open(self, group: SparkQuery) -> list[Sink]:
         """Where the answer goes, and refused rows if they are wanted; opened once."""
-        if self._answer is None:
-            if terms.on_batch is not None:
-                self._answer = FunctionSink(terms.on_batch)
-            else:
-                self._answer = open_batch_sink(self.order.open_sink, self.schema, reached)
-            if self.order.open_side is not None:
-                self._side = open_batch_sink(self.order.open_side, SIDE, reached)
-        return self._answer, self._side
+        if not self._sinks:
+            self._sinks = group.open_sinks(self.order.open_sink, self.order.open_side, self.schema)
+        return self._sinks
 
     @property
-    def opened(self) -> BatchSink:
-        if self._answer is None:
+    def sink(self) -> Sink:
+        if not self._sinks:
             assert self._in is not None
-            return self._in.open(self)[0]
-        return self._answer
-
-    @property
-    def sink(self) -> Sink | BatchSink:
-        answer = self.opened
-        return answer.sink if isinstance(answer, PlainSink) else answer
+            self.open(self._in)
+        return self._sinks[0]
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
     def finished(self) -> bool:
@@ -89,9 +75,9 @@ class SparkMember:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         """As of the last batch: what is shared, and then what is its own."""
@@ -108,15 +94,13 @@ class SparkMember:
         """What it has written is complete; how it is doing stays as it is."""
         self.last = self.status()
         self._in = None
-        for sink in (self._answer, self._side):
-            if sink is not None and not (sink is self._side and isinstance(sink, PlainSink)):  # which others may have
-                sink.close()
+        for sink in self._sinks:
+            sink.close()
 
     def abandon(self) -> None:
         """It has not come after all."""
-        for sink in (self._answer, self._side):
-            if sink is not None:
-                sink.abandon()
+        for sink in self._sinks:
+            sink.abort(0)
 
     def since(self, one: InputStatus) -> InputStatus:
         """What became of the rows since it came; those that waited then are its own."""

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from transom.connectors.iterable import IterableSource
-from transom.connectors.source import Source
+from transom.connectors.connector import Source
+from transom.connectors.open import declaration_of
 from transom.connectors.spool import Spool
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.program.run import Ending
@@ -35,15 +35,12 @@ class Pump:
         ending: Ending,
         used: Callable[[], int],
     ) -> None:
-        stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
-        assert definition.time is not None or not stamped
-        column = definition.time.column if stamped and definition.time is not None else None
-        self._spool = Spool(folder, definition.columns, stamped=column)
+        self._spool = Spool(folder, definition.columns, stamped=declaration_of(definition).stamped)
         self._source = source
         static = definition.time is None
         self._ends = static or ending == "end"
         self._growing = not static and ending == "stopped"
-        self.closes = self._ends or isinstance(source, IterableSource)
+        self.closes = self._ends or source.closes
         """Whether it closes the spool in this run; whoever reads it to its end waits for that."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -53,10 +50,10 @@ class Pump:
         self.error: BaseException | None = None
         """What went wrong in the thread: the program's own rows may raise anything."""
         if self._spool.closed:
-            if not isinstance(source, IterableSource):
+            if not source.closes:
                 refuse_grown(definition, source, self._position)
             return
-        if self._growing or isinstance(source, IterableSource):
+        if self._growing or source.closes:
             self._thread = threading.Thread(target=self._try, name="transom-pump", daemon=True)
             self._thread.start()
         else:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from transom.connectors.memory import MemorySink
-from transom.connectors.sink import Sink
-from transom.connectors.source import Source
+from transom.connectors.callback import EpochCallbackSink
+from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
+from transom.connectors.open import declaration_of, source_opener
+from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
@@ -28,15 +29,13 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.planned import Planned
-from transom.program.run import Ending, OnBatch, OpenSink
+from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import refuse_grown
-from transom.runtimes.spark.batch_sinks import BatchSink, FunctionSink, PlainSink, Sinks, open_batch_sink
 from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
-from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
@@ -69,11 +68,23 @@ class Heritage:
     folders: list[Scratch]
 
 
+@dataclass(frozen=True)
+class Sinks:
+    """Where the answers go, by the keys of the queries, and where refused rows go."""
+
+    answers: dict[str, Sink]
+    sides: list[Sink]
+
+    @property
+    def all(self) -> list[Sink]:
+        return [*self.answers.values(), *self.sides]
+
+
 class SparkQuery:
     """A query that can be run, asked how it is doing, and taken further as a streaming DataFrame.
 
     `frames` are the inputs that are DataFrames; `open_source` opens those whose rows are in this process. File sinks
-    are written by the tasks (`file_parts.py`); with `on_batch` the answer goes to that function and to no sink.
+    are written by the tasks (`Sink.tasks`); with `on_batch` the answer goes to that function and to no sink.
     """
 
     def __init__(
@@ -133,6 +144,8 @@ class SparkQuery:
         self._lock = threading.Lock()
         self._closing = False
         self._earlier: list[Any] = []
+        self._number = 0
+        """Of the batch at hand."""
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -146,9 +159,9 @@ class SparkQuery:
         if self._alone and self._cargo is None:
             self._cargo = Scratch("cargo")
             self._depot = Depot(self._cargo.path)
-        files = {key: sink.parts for key, sink in answers.items() if sink.parts is not None}
+        writers = {key: sink.tasks for key, sink in answers.items() if sink.tasks is not None}
         replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
-        cargo = self.cargo(self._depot, files, self._folder())
+        cargo = self.cargo(self._depot, writers, self._folder())
         writer = (
             cargo.writeStream.foreachBatch(self.guard.around(self._batch))
             .queryName(free_name(self.spark, self.name))
@@ -172,7 +185,7 @@ class SparkQuery:
             if name in self._frames or name not in self.layout.sources:
                 continue  # Spark knows how far it has read a DataFrame, and buckets take no row of it
             source = self._open_source(self.layout.sources[name])
-            if hasattr(source, "reach"):  # of the others, a pump knows
+            if source.distributed:  # of the others, a pump knows
                 refuse_grown(self.layout.sources[name], source, last["at"].get(name, {}))
 
     @property
@@ -261,7 +274,7 @@ class SparkQuery:
     def abandon(self) -> None:
         self.stop()
         for sink in [] if self._opened is None else self._opened.all:
-            sink.abandon()
+            sink.abort(self._number)
         self._tidy()
 
     @property
@@ -270,18 +283,18 @@ class SparkQuery:
 
     @property
     def in_memory(self) -> bool:
-        return isinstance(self.sink, MemorySink)
+        return self.sink.collected() is not None
 
     @property
-    def sink(self) -> Sink | BatchSink:
+    def sink(self) -> Sink:
         (answer,) = self._sinks().answers.values()
-        return answer.sink if isinstance(answer, PlainSink) else answer
+        return answer
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        sink = self.sink
-        assert isinstance(sink, MemorySink)
-        return sink.table()
+        found = self.sink.collected()
+        assert found is not None
+        return found
 
     def status(self) -> Status:
         """How it is doing, as of the last batch."""
@@ -322,14 +335,14 @@ class SparkQuery:
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
     def cargo(
-        self, depot: Depot, files: Mapping[str, PartFiles] = MappingProxyType({}), feedback: str | None = None
+        self, depot: Depot, writers: Mapping[str, TaskWriter] = MappingProxyType({}), feedback: str | None = None
     ) -> DataFrame:
-        """What reaches the sink, packed; the rows of answers that have `files` are written there on the way.
+        """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
         In the folder `feedback` the source finds how the batches went, if they are ours.
         """
         cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
-        return through_levels(cargo, self.layout, depot, files, None if self._stop is None else self._folder())
+        return through_levels(cargo, self.layout, depot, writers, None if self._stop is None else self._folder())
 
     def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
@@ -340,14 +353,14 @@ class SparkQuery:
                 self._pumps[name].used = used
                 continue
             source = self._open_source(definition)
-            if not hasattr(source, "reach"):
+            if not source.distributed:
                 folder = os.path.join(self._folder(), "rows", name)
                 self._pumps[name] = Pump(source, folder, definition, self.ending, used)
         now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
         return Reading(
             self.layout,
             tuple(own),
-            {name: pump.folder for name, pump in self._pumps.items()},
+            {name: self._opener(name) for name in own},
             tasks=self.spark.sparkContext.defaultParallelism,
             max_rows=self._max_rows,
             max_files=self._max_files,
@@ -360,6 +373,13 @@ class SparkQuery:
             feedback=feedback,
             begin=None if self._stop is None else self._stop.offset,
         )
+
+    def _opener(self, name: str) -> Callable[[], Source]:
+        """Opens an input wherever it is read."""
+        definition, within = self.layout.sources[name], self.layout.catalogue.within
+        if name in self._pumps:
+            return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
+        return source_opener(definition, within)
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
@@ -385,20 +405,23 @@ class SparkQuery:
         brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
         for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
+        self._number = number
         sinks = self._sinks()
         for key, answer in sinks.answers.items():
             emit, schema = self.layout.answers[key]
             told = [part.rows for part in brought[OUT] if part.about["query"] == key]
-            files = [part.about for part in brought[FILES] if part.about["query"] == key]
-            if answer.parts is not None:
-                answer.show(number, ((about["bucket"], about["name"]) for about in files))
+            if answer.tasks is not None:
+                parts = [part.about for part in brought[FILES] if part.about["query"] == key]
+                answer.add_parts((about["bucket"], about["part"]) for about in parts)
             elif emit == "latest":
-                answer.replace(number, merged(told, emit, schema))
-            else:
-                answer.write(number, merged(told, emit, schema))
-        for each in sinks.sides:
-            refused = [part.rows for part in brought[SIDE_ROWS]]
-            each.write(number, pa.concat_batches(refused) if refused else pa.RecordBatch.from_pylist([], SIDE))
+                answer.replace(merged(told, emit, schema))
+            elif len(rows := merged(told, emit, schema)):
+                answer.write(rows)
+        refused = [part.rows for part in brought[SIDE_ROWS]]
+        for side in sinks.sides if refused else ():
+            side.write(pa.concat_batches(refused))
+        for sink in sinks.all:
+            sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS])
             self._statuses.feedback.write(self._folder())
@@ -410,15 +433,22 @@ class SparkQuery:
     def _sinks(self) -> Sinks:
         """Where the answer goes, and refused rows if they are wanted."""
         if self._opened is None:
-            reached, snapshots = self._reached(), self.layout.emit_name == "latest"
-            answer: BatchSink
-            if self._on_batch is not None:
-                answer = FunctionSink(self._on_batch)
-            else:
-                answer = open_batch_sink(self._open_sink, self.schema, reached, snapshots)
-            side = [] if self._open_side is None else [open_batch_sink(self._open_side, SIDE, reached)]
+            answer, *side = self.open_sinks(self._open_sink, self._open_side, self.schema)
             self._opened = Sinks({SHARED: answer}, side)
         return self._opened
+
+    def open_sinks(self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema) -> list[Sink]:
+        """Sinks that go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled."""
+        reached = self._reached()
+        resume = Resume(reached.done, reached.planned) if reached.planned else None
+        if self._on_batch is not None:
+            opened: list[Sink] = [EpochCallbackSink(self._on_batch)]
+        else:
+            snapshots = self.layout.emit_name == "latest"
+            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots))]
+        if open_side is not None:
+            opened.append(open_side(Opening(SIDE, resume, replayed=True)))
+        return opened
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()

@@ -129,7 +129,7 @@ class SparkRun:
             for unit in self.units:
                 if isinstance(unit, SparkGroup) and unit.admits(asked):
                     member = SparkMember(order, asked)
-                    unit.open(member)  # before anybody is stopped for it
+                    member.open(unit)  # before anybody is stopped for it
                     following = unit.changed(come=[member])
                     if following is not None:
                         self._replace(unit, following)

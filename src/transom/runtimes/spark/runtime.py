@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
@@ -99,7 +100,7 @@ class SparkRuntime:
             written = (
                 [] if terms.on_batch is not None else [order.open_sink for order in orders if order.emit != "latest"]
             )
-            return Needs.of(sources, written, terms.checkpoint)
+            return Needs.of(map(self._inputs.open, sources), written, terms.checkpoint)
 
         check_workers(self._given, needs)
 
@@ -151,7 +152,7 @@ class SparkRuntime:
             planned,
             self.spark,
             self._inputs.open,
-            lambda schema, parts: Nowhere(),
+            OpenSink(lambda opening: Nowhere()),
             frames=self._inputs.frames,
             emit=emit,
             watch=watch,

@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from transom.connectors.connector import TaskWriter
 from transom.pipeline.cargo import OUT, unpack
 from transom.pipeline.layout import Layout
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
 from transom.runtimes.spark.cargo_source import Reading, cargo_source
 from transom.runtimes.spark.depot import Depot
-from transom.runtimes.spark.file_parts import PartFiles
 from transom.runtimes.spark.frame_source import packed
 from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.types import spark_schema
@@ -32,15 +32,15 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
 
 
 def through_levels(
-    cargo: DataFrame, layout: Layout, depot: Depot, files: Mapping[str, PartFiles], memories: str | None
+    cargo: DataFrame, layout: Layout, depot: Depot, writers: Mapping[str, TaskWriter], memories: str | None
 ) -> DataFrame:
-    """What reaches the sink, packed; the rows of answers that have `files` are written there on the way.
+    """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
     Where there are `memories`, buckets begin with them.
     """
     run = uuid.uuid4().hex
     for level in range(1, layout.levels + 1):
-        host = Host(layout, level, run, depot, files, memories)
+        host = Host(layout, level, run, depot, writers, memories)
         cargo = cargo.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
     return cargo
 

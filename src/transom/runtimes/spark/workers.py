@@ -22,17 +22,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from transom import __version__
-from transom.connectors.file_target import FileTarget
-from transom.connectors.files_sink import OpenFiles
-from transom.connectors.listing import list_files, show
-from transom.core.errors import SparkError, TransomError
-from transom.core.location import local_path
-from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.program.run import OpenSink
+from transom.connectors.connector import OpenSink, Source
+from transom.connectors.listing import show
+from transom.core.errors import SparkError
 from transom.runtimes.spark.worker_errors import cause
-
-_MOST_FILES: Final = 16
-"""So many files of a source are looked for; the others lie beside them."""
 
 _IMPORT: Final = re.compile(r"No module named '?[\w.]+'?|Cannot run program \S+|PYTHON_VERSION_MISMATCH\] [^\n]*")
 _REMEDY: Final = (
@@ -57,19 +50,13 @@ class Needs:
     """With the bytes that they have at least."""
 
     @staticmethod
-    def of(
-        definitions: Iterable[StreamDefinition | TableDefinition], sinks: Iterable[OpenSink], checkpoint: str | None
-    ) -> Needs:
+    def of(sources: Iterable[Source], sinks: Iterable[OpenSink], checkpoint: str | None) -> Needs:
         folders = {} if checkpoint is None else {"the checkpoint": checkpoint}
         for sink in sinks:
-            if isinstance(sink, OpenFiles):
-                folders[f"the sink '{show(sink.properties.get('path', ''))}'"] = _folder_of(sink)
+            folders |= sink.folders()
         files: dict[str, int] = {}
-        for definition in definitions:
-            if definition.properties.get("connector", "").lower() == "files":
-                with suppress(TransomError):  # one that cannot be read is told by whoever reads it
-                    listed = list_files(local_path(definition.properties.get("path", "")), may_be_empty=True)
-                    files |= {os.path.abspath(each.path): each.size for each in listed[:_MOST_FILES]}
+        for source in sources:
+            files |= source.files()
         return Needs(folders, files)
 
 
@@ -179,7 +166,3 @@ def _token(folder: str) -> Iterator[str | None]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)
-
-
-def _folder_of(sink: OpenFiles) -> str:
-    return FileTarget.of(sink.properties, pa.schema([])).folder

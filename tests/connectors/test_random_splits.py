@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.connectors.reading_pieces import agree, of_batch, of_reach
+from tests.connectors.reading_splits import agree, of_batch, of_plan
 from transom.connectors import parquet_rows, text_scan
+from transom.connectors.connector import Limits
 from transom.connectors.files import FileSource
-from transom.connectors.pieces import split
+from transom.connectors.splits import divide
 from transom.core.schema import INTEGER, VARCHAR, Schema
 
 COLUMNS = Schema.of(("id", INTEGER), ("name", VARCHAR))
@@ -105,9 +106,9 @@ def add_to(draw: random.Random, folder: Path) -> None:
 def small(monkeypatch: pytest.MonkeyPatch, draw: random.Random) -> None:
     """Blocks and pieces so small that their edges are everywhere."""
     monkeypatch.setattr(text_scan, "_BLOCK", draw.choice((1, 3, 16, 64, 1 << 20)))
-    monkeypatch.setattr(text_scan, "PIECE_RECORDS", draw.choice((1, 3, 10, 1 << 16)))
+    monkeypatch.setattr(text_scan, "SPLIT_RECORDS", draw.choice((1, 3, 10, 1 << 16)))
     monkeypatch.setattr(text_scan, "BLOCK_BYTES", draw.choice((1, 50, 1 << 24)))
-    monkeypatch.setattr(parquet_rows, "PIECE_RECORDS", draw.choice((1, 10, 1 << 16)))
+    monkeypatch.setattr(parquet_rows, "SPLIT_RECORDS", draw.choice((1, 10, 1 << 16)))
 
 
 @pytest.fixture
@@ -128,10 +129,10 @@ def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: 
     growing = draw.random() < 0.5
     found = [agree(make, max_rows, {}, growing=growing) for max_rows in CUTS]
     assert all(each.rows == found[0].rows and each.rejected == found[0].rejected for each in found)
-    whole = make().reach({}, max_rows=None, growing=growing)
-    groups = split(whole.pieces, draw.randint(1, 5), draw.choice((1, 5, 50)))
+    whole = make().plan({}, Limits(), growing=growing)
+    groups = divide(whole.splits, draw.randint(1, 5), draw.choice((1, 5, 50)))
     executors = [make(), make()]
-    parts = [of_reach(whole, executors[at % 2], group) for at, group in enumerate(groups)]
+    parts = [of_plan(whole, executors[at % 2], group) for at, group in enumerate(groups)]
     assert [row for part in parts for row in part.rows] == found[0].rows
     assert [row for part in parts for row in part.rejected] == found[0].rejected
 
@@ -150,8 +151,8 @@ def test_files_that_grow_read_in_both_ways_in_turn(tmp_path: Path, draw: random.
         if not any(tmp_path.iterdir()):
             continue
         expected = of_batch(reading.read(position, max_rows, growing=growing))
-        reach = planning.reach(position, max_rows=max_rows, growing=growing)
+        reach = planning.plan(position, Limits(max_rows), growing=growing)
         add_to(draw, tmp_path)
-        assert of_reach(reach, make()) == expected
+        assert of_plan(reach, make()) == expected
         position = expected.position
     agree(make, 7, position, growing=False)

@@ -15,23 +15,23 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.connector import Sink
 from transom.connectors.file_target import FileTarget, hidden, sync_folder
 from transom.connectors.sink_folder import SinkFolder, read_mark, refuse_lost
 from transom.core.location import Within
-from transom.pipeline.cargo import FILES, OUT, CargoPart, Parcel, pack, unpack
 
 _UNSEEN: Final = re.compile(r"\.part-[0-9a-f]{32}\.new")
 
 
 @dataclass(frozen=True)
 class PartFiles:
-    """Where tasks write, and how. It travels to them."""
+    """Where tasks write, and how: a `TaskWriter`."""
 
     target: FileTarget
     folder: str
@@ -52,25 +52,14 @@ class PartFiles:
         return name
 
 
-def written(files: Mapping[str, PartFiles], parcels: Sequence[Parcel]) -> Iterator[Parcel]:
-    """The parcels of a bucket; in the place of the answer to a query that has files the name of the one that has it."""
-    for parcel in parcels:
-        (answer,) = unpack(parcel.blob) if parcel.kind == OUT else (None,)  # which is told in one parcel
-        if answer is None or answer.about["query"] not in files:
-            yield parcel
-        elif answer.rows is not None and len(answer.rows):
-            query, rows = answer.about["query"], answer.rows
-            name = files[query].write([rows])
-            about = {"kind": "file", "query": query, "name": name, "bucket": parcel.bucket, "rows": len(rows)}
-            yield Parcel(parcel.fragment, parcel.bucket, FILES, pack([CargoPart(about)]))
-
-
-class BatchFiles:
+class BatchFiles(Sink):
     """The parts of all batches, in the driver. `done` batches are settled, of `planned` ones parts may be shown.
 
     Where no batch is planned there is no log: a new run. `snapshots` says that the answer is one file that is replaced
     as a whole.
     """
+
+    snapshots = True
 
     def __init__(
         self,
@@ -87,6 +76,7 @@ class BatchFiles:
         self._schema = schema
         self._snapshots = snapshots
         self._shown_before = planned > done
+        self._written: list[tuple[int, str]] = []
         self._run = run
         self._marked: SinkFolder | None = None
         file = self._target.file
@@ -105,41 +95,53 @@ class BatchFiles:
                 self._tidy()
 
     @property
-    def parts(self) -> PartFiles | None:
-        """For the tasks; snapshots are put together in the driver."""
+    def tasks(self) -> PartFiles | None:
+        """Snapshots are put together in the driver."""
         return None if self._snapshots else PartFiles(self._target, self._folder)
 
-    def show(self, batch: int, files: Iterable[tuple[int, str]]) -> None:
-        """The files of a batch, (bucket, name) each, in the place of all that were shown of it before."""
+    def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
+        self._written += parts
+
+    def prepare(self, epoch: int) -> Any:
+        """The files are on disk; which they are: (bucket, name) each."""
+        written, self._written = self._written, []
+        return {"files": written}
+
+    def commit(self, epoch: int, token: Any) -> None:
+        """Shows the files of a batch in the place of all that were shown of it before."""
+        if self._snapshots:
+            return
         assert self._marked is not None
-        written = list(files)
+        written = token["files"]
         with self._target.errors():
             shown = set()
             if written:
                 self._marked.clear(kept=[name for _, name in written])
             for bucket, name in written:
-                part = f"part-{batch:06}-{bucket:04}.{self._target.properties.format}"
-                os.replace(os.path.join(self._folder, name), os.path.join(self._folder, part))
+                part = f"part-{epoch:06}-{bucket:04}.{self._target.properties.format}"
+                written_to, seen = (os.path.join(self._folder, each) for each in (name, part))
+                if os.path.exists(written_to) or not os.path.exists(seen):  # otherwise it has been shown before
+                    os.replace(written_to, seen)
                 shown.add(part)
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
                 known = self._marked.shown()
-                self._remove(name for name, place in known.items() if place[0] == batch and name not in shown)
+                self._remove(name for name, place in known.items() if place[0] == epoch and name not in shown)
                 self._shown_before = False
             if shown:
                 sync_folder(self._folder)
 
-    def write(self, batch: int, rows: pa.RecordBatch) -> None:
-        """Rows of a batch that are here in the driver."""
-        files = PartFiles(self._target, self._folder)
-        self.show(batch, [(0, files.write([rows]))] if len(rows) else [])
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Rows that are here in the driver."""
+        if len(batch):
+            self._written.append((0, PartFiles(self._target, self._folder).write([batch])))
 
-    def replace(self, batch: int, rows: pa.RecordBatch) -> None:
+    def replace(self, batch: pa.RecordBatch) -> None:
         if self._marked is not None:
             with self._target.errors():
                 self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
-        self._target.replace(rows)
+        self._target.replace(batch)
 
-    def abandon(self) -> None:
+    def abort(self, epoch: int) -> None:
         """What was shown stays: the batch is either settled, or will be run again."""
         self._tidy()
 
@@ -148,7 +150,7 @@ class BatchFiles:
         self._tidy()
         if self._snapshots:
             if not os.path.exists(self._target.snapshot):
-                self.replace(0, pa.RecordBatch.from_pylist([], self._schema))
+                self.replace(pa.RecordBatch.from_pylist([], self._schema))
         elif self._marked is not None and os.path.isdir(self._folder):
             with self._target.errors():
                 self._end(self._marked)

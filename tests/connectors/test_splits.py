@@ -1,4 +1,4 @@
-"""Files and made-up rows read in pieces: the same rows, rejects and positions as read in one."""
+"""Files and made-up rows read in splits: the same rows, rejects and positions as read in one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.connectors.reading_pieces import agree, of_batch, of_reach
+from tests.connectors.reading_splits import agree, of_batch, of_plan
 from transom.connectors import lines, parquet_rows, text_scan
+from transom.connectors.connector import Limits, Split
 from transom.connectors.files import FileSource
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import Listed
-from transom.connectors.open import open_piecewise
-from transom.connectors.pieces import PIECE_RECORDS, Piece, split
-from transom.core.errors import OptionError, SourceError
+from transom.connectors.open import open_source
+from transom.connectors.source import Position
+from transom.connectors.splits import SPLIT_RECORDS, divide
+from transom.core.errors import SourceError
 from transom.core.schema import BIGINT, INTEGER, TIMESTAMP, VARCHAR, Schema
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
 
@@ -29,9 +31,9 @@ def source(path: Path | str, columns: Schema = COLUMNS, **properties: str) -> Fi
     return FileSource(columns, {"path": str(path), **properties}, time_column=None)
 
 
-def ids(path: Path | str, pieces: list[Piece]) -> list[int]:
+def ids(path: Path | str, splits: list[Split]) -> list[int]:
     reader = source(path, Schema.of(("id", INTEGER)))
-    return [id for piece in pieces for chunk in reader.read_piece(piece) for id in chunk.rows.column(0).to_pylist()]
+    return [id for split in splits for chunk in reader.read_split(split) for id in chunk.rows.column(0).to_pylist()]
 
 
 TEXTS = {
@@ -56,9 +58,9 @@ TEXTS = {
 def test_texts_in_blocks_of_any_size(tmp_path: Path, name: str, growing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / name
     path.write_bytes(TEXTS[name])
-    for block, records, max_rows in itertools.product((1, 5, 1 << 20), (2, PIECE_RECORDS), CUTS):
+    for block, records, max_rows in itertools.product((1, 5, 1 << 20), (2, SPLIT_RECORDS), CUTS):
         monkeypatch.setattr(text_scan, "_BLOCK", block)
-        monkeypatch.setattr(text_scan, "PIECE_RECORDS", records)
+        monkeypatch.setattr(text_scan, "SPLIT_RECORDS", records)
         agree(lambda: source(path), max_rows, {}, growing=growing)
 
 
@@ -79,9 +81,9 @@ def test_a_folder_of_all_formats(tmp_path: Path) -> None:
     whole = [agree(lambda: source(tmp_path), max_rows, {}) for max_rows in CUTS]
     assert whole[0].rows == whole[-1].rows
     assert len(whole[0].rejected) == len(whole[-1].rejected) > 5
-    everything = source(tmp_path).reach({}, max_rows=None)
+    everything = source(tmp_path).plan({}, Limits())
     assert everything.ended and everything.rows == len(whole[0].rows) + len(whole[0].rejected)
-    assert of_reach(everything, source(tmp_path)) == whole[-1]
+    assert of_plan(everything, source(tmp_path)) == whole[-1]
 
 
 def test_rejected_parquet_rows_say_where_they_stand(tmp_path: Path) -> None:
@@ -97,36 +99,36 @@ def test_some_files_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "0a.csv").write_text("id\n")  # has no row, so it does not count
     (tmp_path / "0b.csv").write_text("id\n7")  # the row waits, and does not keep the others waiting
     planning = source(tmp_path, Schema.of(("id", INTEGER)))
-    first = planning.reach({}, max_rows=None, max_files=2, growing=True)
-    assert ids(tmp_path, list(first.pieces)) == [0, 1] and not first.ended
-    second = planning.reach(first.position, max_rows=1, max_files=2, growing=True)
-    assert ids(tmp_path, list(second.pieces)) == [2] and not second.ended
-    third = planning.reach(second.position, max_rows=None, max_files=2, growing=True)
-    assert ids(tmp_path, list(third.pieces)) == [3, 4] and third.ended and not third.over
-    for wrong in ({"max_rows": 0}, {"max_rows": None, "max_files": 0}):
+    first = planning.plan({}, Limits(files=2), growing=True)
+    assert ids(tmp_path, list(first.splits)) == [0, 1] and not first.ended
+    second = planning.plan(first.position, Limits(1, 2), growing=True)
+    assert ids(tmp_path, list(second.splits)) == [2] and not second.ended
+    third = planning.plan(second.position, Limits(files=2), growing=True)
+    assert ids(tmp_path, list(third.splits)) == [3, 4] and third.ended and not third.over
+    for wrong in ({"rows": 0}, {"files": 0}, {"bytes": 0}):
         with pytest.raises(ValueError, match="at least 1"):
-            planning.reach({}, **wrong)
+            Limits(**wrong)
 
 
 def test_long_texts_are_cut_every_so_many_records_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id\n" + "".join(f"{number}\n" for number in range(200_000)))
-    pieces = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=150_000).pieces
-    assert [piece.rows for piece in pieces] == [65_536, 65_536, 18_928]
-    assert ids(path, list(pieces)) == list(range(150_000))
+    splits = source(path, Schema.of(("id", INTEGER))).plan({}, Limits(150_000)).splits
+    assert [split.rows for split in splits] == [65_536, 65_536, 18_928]
+    assert ids(path, list(splits)) == list(range(150_000))
     path.write_text("id\n" + "".join(f"{number:09}\n" for number in range(20)) + "1" + " " * 80 + "\n2\n")
     monkeypatch.setattr(text_scan, "BLOCK_BYTES", 50)
-    pieces = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=None).pieces
-    assert [piece.rows for piece in pieces] == [5, 5, 5, 5, 1, 1]
+    splits = source(path, Schema.of(("id", INTEGER))).plan({}, Limits()).splits
+    assert [split.rows for split in splits] == [5, 5, 5, 5, 1, 1]
 
 
 def test_row_groups_are_not_cut_without_need(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array(range(300_000), pa.int32())})
     pq.write_table(rows, tmp_path / "a.parquet", row_group_size=40_000)
-    pieces = source(tmp_path, Schema.of(("id", INTEGER))).reach({}, max_rows=290_000).pieces
-    assert [piece.at for piece in pieces] == [0, 80_000, 160_000, 240_000]
-    first, second = split(pieces, 2, 1)
-    assert second == [Piece("a.parquet", 160_000, 80_000), Piece("a.parquet", 240_000, 50_000)]
+    splits = source(tmp_path, Schema.of(("id", INTEGER))).plan({}, Limits(290_000)).splits
+    assert [split.at for split in splits] == [0, 80_000, 160_000, 240_000]
+    first, second = divide(splits, 2, 1)
+    assert second == [Split("a.parquet", 160_000, 80_000, True), Split("a.parquet", 240_000, 50_000, True)]
     assert ids(tmp_path, first + second) == list(range(290_000))
 
 
@@ -144,11 +146,11 @@ def test_a_footer_is_read_once_until_the_file_changes(tmp_path: Path, monkeypatc
     planning = source(tmp_path, Schema.of(("id", INTEGER)))
     position: dict[str, Any] = {}
     for _ in range(6):
-        position = planning.reach(position, max_rows=2, growing=True).position
+        position = planning.plan(position, Limits(2), growing=True).position
     assert opened == ["a.parquet", "b.parquet", "c.parquet"]
     pq.write_table(pa.table({"id": [1]}), tmp_path / "c.parquet")
     with pytest.raises(SourceError, match="has 1 rows, and 2 of it have been read before"):
-        planning.reach(position, max_rows=2, growing=True)
+        planning.plan(position, Limits(2), growing=True)
 
 
 def test_a_batch_that_ends_within_a_block_costs_the_next_one_no_look(
@@ -167,22 +169,22 @@ def test_a_batch_that_ends_within_a_block_costs_the_next_one_no_look(
     planning = source(path, Schema.of(("id", INTEGER)))
     position: dict[str, Any] = {}
     for _ in range(20):
-        position = planning.reach(position, max_rows=3).position
+        position = planning.plan(position, Limits(3)).position
     assert looks == [0]
     path.write_text(path.read_text() + '{"id": 100}\n')
-    assert ids(path, list(planning.reach(position, max_rows=None).pieces)) == list(range(60, 101))
+    assert ids(path, list(planning.plan(position, Limits()).splits)) == list(range(60, 101))
     assert len(looks) == 2
 
 
 # --- what happens between planning and reading -----------------------------------------------------------------------
 
 
-def test_lines_added_after_planning_are_no_part_of_a_piece(tmp_path: Path) -> None:
+def test_lines_added_after_planning_are_no_part_of_a_split(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id\n1\n2")
-    reach = source(path, Schema.of(("id", INTEGER))).reach({}, max_rows=None)
+    reach = source(path, Schema.of(("id", INTEGER))).plan({}, Limits())
     path.write_text('id\n1\n23\n"4\n')
-    assert ids(path, list(reach.pieces)) == [1, 2]
+    assert ids(path, list(reach.splits)) == [1, 2]
 
 
 def test_a_line_that_goes_on_after_it_was_read(tmp_path: Path) -> None:
@@ -204,45 +206,45 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
     for text, expected in (("", []), ("d\n1\n2", [1]), ("3", []), ("\n4\n", [23, 4]), ("", [])):
         with path.open("a") as file:
             file.write(text)
-        reach = planning.reach(position, max_rows=100, growing=True)
+        reach = planning.plan(position, Limits(100), growing=True)
         assert reach.ended
-        assert ids(path, list(reach.pieces)) == expected
+        assert ids(path, list(reach.splits)) == expected
         position = reach.position
 
 
 def test_a_file_that_is_not_what_was_planned(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1}\n{"id": 2}\n')
-    (piece,) = source(path).reach({}, max_rows=None).pieces
+    (split,) = source(path).plan({}, Limits()).splits
     path.write_text('{"id": 1,\n"x": 2}\n\n\n\n')
-    assert of_reach(source(path).reach({}, max_rows=None), source(path)).rejected
+    assert of_plan(source(path).plan({}, Limits()), source(path)).rejected
     path.write_text('{"id": 1}          \n')
     with pytest.raises(SourceError, match="has been replaced"):
-        list(source(path).read_piece(piece))
+        list(source(path).read_split(split))
     path.write_text('{"id": 1}\n')
     with pytest.raises(SourceError, match="has 10 bytes, and 20 of it"):
-        list(source(path).read_piece(piece))
+        list(source(path).read_split(split))
     path.unlink()
     with pytest.raises(SourceError, match="cannot be read"):
-        list(source(path).read_piece(piece))
+        list(source(path).read_split(split))
 
 
 def test_another_file_of_the_same_name_is_looked_at_anew(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id\n1\n2\n3\n")
     planning = source(path, Schema.of(("id", INTEGER)))
-    planning.reach({}, max_rows=1)
+    planning.plan({}, Limits(1))
     (tmp_path / "b").write_text("x,id\n0,4444\n")
     (tmp_path / "b").replace(path)
-    assert ids(path, list(planning.reach({}, max_rows=None).pieces)) == [4444]
+    assert ids(path, list(planning.plan({}, Limits()).splits)) == [4444]
 
 
 def test_a_parquet_file_that_got_shorter(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "a.parquet")
-    (piece,) = source(tmp_path, Schema.of(("id", INTEGER))).reach({}, max_rows=None).pieces
+    (split,) = source(tmp_path, Schema.of(("id", INTEGER))).plan({}, Limits()).splits
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
     with pytest.raises(SourceError, match="has 2 rows, and 3 of it"):
-        ids(tmp_path, [piece])
+        ids(tmp_path, [split])
 
 
 def test_a_quote_open_for_too_long_spoils_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +258,7 @@ def test_a_quote_open_for_too_long_spoils_its_own_line(tmp_path: Path, monkeypat
         assert [row["position"] for row in found.rejected] == [f"{path}, line 2"]
     path.write_text("id,name\n1," + "x" * 200)
     with pytest.raises(SourceError, match=r"line 2 of file .* is longer than"):
-        source(path).reach({}, max_rows=1)
+        source(path).plan({}, Limits(1))
     assert lines.LONGEST_RECORD > 1 << 20
 
 
@@ -271,46 +273,64 @@ def test_made_up_rows_by_their_numbers() -> None:
         return GeneratorSource(columns, properties, time_column="ts")
 
     agree(make, 30_000, {})
-    whole = make().reach({}, max_rows=None)
+    whole = make().plan({}, Limits())
     assert whole.ended and whole.over and whole.position == {"rows": 100_000}
-    cut = [piece for group in split(whole.pieces, 3, 1) for piece in group]
+    cut = [split for group in divide(whole.splits, 3, 1) for split in group]
     assert len(cut) == 3
-    assert of_reach(whole, make(), cut) == of_batch(make().read({}, 100_000))
-    endless = GeneratorSource(columns, {}, time_column="ts").reach({"rows": 5}, max_rows=None)
+    assert of_plan(whole, make(), cut) == of_batch(make().read({}, 100_000))
+    endless = GeneratorSource(columns, {}, time_column="ts").plan({"rows": 5}, Limits())
     assert 0 < endless.rows < 10_000_000 and not endless.ended
 
 
-def test_which_sources_can_be_read_in_pieces(tmp_path: Path) -> None:
+def test_which_sources_can_be_read_in_other_processes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     columns = Schema.of(("id", INTEGER))
     files = TableDefinition("t", columns, properties={"connector": "files", "path": str(tmp_path)})
-    assert open_piecewise(files).reach({}, max_rows=None).rows == 1
+    assert open_source(files).distributed
     time = Schema.of(("ts", TIMESTAMP))
     made = StreamDefinition("s", time, TimeColumn("ts", 0), properties={"connector": "generator", "rows": "3"})
-    assert open_piecewise(made).reach({}, max_rows=None).rows == 3
+    assert open_source(made).distributed
     memory = StreamDefinition("m", time, TimeColumn("ts", 0), properties={"connector": "memory"})
-    with pytest.raises(OptionError, match="in the memory of one process"):
-        open_piecewise(memory)
+    assert not open_source(memory).distributed
 
 
-# --- sharing pieces out ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_batch_of_large_rows_ends_about_where_its_bytes_do(tmp_path: Path, name: str) -> None:
+    texts = [str(row) * 100 for row in range(100, 200)]
+    if name == "a.csv":
+        (tmp_path / name).write_text("\n".join(["id", *texts]))
+    else:
+        pq.write_table(pa.table({"id": texts}), tmp_path / name, use_dictionary=False, compression="none")
+    reader, seen = source(tmp_path, Schema.of(("id", VARCHAR))), []
+    position: Position = {}
+    while True:
+        plan = reader.plan(position, Limits(bytes=3000))
+        assert plan.rows <= 20
+        seen += of_plan(plan, reader).rows
+        position = plan.position
+        if plan.ended:
+            break
+    assert [row["id"] for row in seen] == texts
+
+
+# --- sharing splits out ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("divisible", [True, False])
-def test_pieces_are_shared_out_in_order_and_about_evenly(divisible: bool) -> None:
+def test_splits_are_shared_out_in_order_and_about_evenly(divisible: bool) -> None:
     for sizes, parts, least in itertools.product(
         ([], [5], [100], [1, 99], [50, 50], [10] * 10, [1] * 7, [30, 1, 1, 68]), (1, 2, 3, 8), (0, 1, 10, 60)
     ):
-        pieces = [Piece(str(at), 0 if divisible else [0, 0, 9], rows) for at, rows in enumerate(sizes)]
-        groups = split(pieces, parts, least)
-        shares = [sum(piece.rows for piece in group) for group in groups]
+        splits = [Split(str(at), 0 if divisible else [0, 0, 9], rows, divisible) for at, rows in enumerate(sizes)]
+        groups = divide(splits, parts, least)
+        shares = [sum(split.rows for split in group) for group in groups]
         assert len(groups) <= parts and sum(shares) == sum(sizes)
         assert len(groups) < 2 or min(shares) >= max(1, least)
         records = [
-            (p.file, (p.at if divisible else 0) + row) for group in groups for p in group for row in range(p.rows)
+            (p.partition, (p.at if divisible else 0) + row) for group in groups for p in group for row in range(p.rows)
         ]
         assert records == [(str(at), row) for at, rows in enumerate(sizes) for row in range(rows)]
         if divisible and sum(sizes) >= parts * max(1, least) * 2:
             assert len(groups) == parts and max(shares) <= 1.3 * sum(sizes) / parts + 1
         if not divisible:
-            assert [piece for group in groups for piece in group] == pieces
+            assert [split for group in groups for split in group] == splits

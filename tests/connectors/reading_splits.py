@@ -1,20 +1,16 @@
-"""Reading a source in pieces, as tasks on several machines would, beside reading it with `read`."""
+"""Reading a source in splits, as tasks on several machines would, beside reading it with `read`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from transom.connectors.pieces import Piece, PiecewiseSource, Reach
-from transom.connectors.source import Position, Source, SourceBatch, rejected_batch
-
-
-class BothWays(Source, PiecewiseSource, Protocol):
-    """A source that can be read in both ways."""
+from transom.connectors.connector import Limits, Plan, Source, Split
+from transom.connectors.source import Position, SourceBatch, rejected_batch
 
 
 @dataclass(frozen=True)
@@ -30,30 +26,30 @@ def of_batch(batch: SourceBatch) -> Read:
     return Read(batch.rows.to_pylist(), batch.rejected.to_pylist(), batch.position, batch.ended, batch.over)
 
 
-def of_reach(reach: Reach, reader: PiecewiseSource, pieces: Iterable[Piece] | None = None) -> Read:
-    """The pieces of a reach, or the given ones instead, read one after the other by some other source."""
+def of_plan(plan: Plan, reader: Source, splits: Iterable[Split] | None = None) -> Read:
+    """The splits of a plan, or the given ones instead, read one after the other by some other source."""
     rows: list[dict[str, Any]] = []
     rejected: list[dict[str, str]] = []
-    for piece in reach.pieces if pieces is None else pieces:
-        told = Piece.unpacked(json.loads(json.dumps(piece.packed())))
-        assert told == piece
+    for split in plan.splits if splits is None else splits:
+        told = Split.unpacked(json.loads(json.dumps(split.packed())))
+        assert told == split
         count = len(rows) + len(rejected)
-        for chunk in reader.read_piece(told):
+        for chunk in reader.read_split(told):
             assert isinstance(chunk.rows, pa.RecordBatch)
             rows += chunk.rows.to_pylist()
             rejected += rejected_batch(chunk.rejected).to_pylist()
-        assert len(rows) + len(rejected) - count == piece.rows > 0
-    return Read(rows, rejected, json.loads(json.dumps(reach.position)), reach.ended, reach.over)
+        assert len(rows) + len(rejected) - count == split.rows > 0
+    return Read(rows, rejected, json.loads(json.dumps(plan.position)), plan.ended, plan.over)
 
 
-def agree(make: Callable[[], BothWays], max_rows: int, position: Position, *, growing: bool = False) -> Read:
+def agree(make: Callable[[], Source], max_rows: int, position: Position, *, growing: bool = False) -> Read:
     """Reads from a position to the end in both ways, each batch compared with its twin; all of it in one."""
     reading, planning, executing = make(), make(), make()
     rows: list[dict[str, Any]] = []
     rejected: list[dict[str, str]] = []
     while True:
         expected = of_batch(reading.read(position, max_rows, growing=growing))
-        found = of_reach(planning.reach(position, max_rows=max_rows, growing=growing), executing)
+        found = of_plan(planning.plan(position, Limits(max_rows), growing=growing), executing)
         assert found == expected
         rows += found.rows
         rejected += found.rejected
