@@ -31,17 +31,22 @@ class Answers:
 
     def define(self, name: str, sql: str) -> None:
         """A view, so whatever is changed in the files shows."""
-        self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        self._row(f"CREATE OR REPLACE VIEW {name} AS {sql}")
 
     def value(self, sql: str) -> Any:
-        found = self._database.execute(sql).fetchone()
+        found = self._row(sql)
         return None if found is None else found[0]
+
+    def _row(self, sql: str) -> tuple[Any, ...] | None:
+        try:
+            row: tuple[Any, ...] | None = self._database.execute(sql).fetchone()
+        except duckdb.InterruptException:  # its answer to a signal, which is no fault
+            raise KeyboardInterrupt from None
+        return row
 
     def digest(self, sql: str, columns: Mapping[str, str]) -> Digest:
         values = ", ".join(map(_quoted, columns))
-        found = self._database.execute(
-            f"SELECT COUNT(*), COALESCE(SUM(hash({values})::HUGEINT), 0) FROM ({typed(sql, columns)})"
-        ).fetchone()
+        found = self._row(f"SELECT COUNT(*), COALESCE(SUM(hash({values})::HUGEINT), 0) FROM ({typed(sql, columns)})")
         assert found is not None
         return Digest(int(found[0]), int(found[1]))
 
