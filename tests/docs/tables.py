@@ -1,15 +1,19 @@
-"""Tables of the pages that are written from the sources: functions, options, errors."""
+"""Tables of the pages that are written from the sources: functions, options, errors, queries of benchmarks."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from tests.docs.pages import RESULTS
 from tests.docs.timeline import label
 from tests.runtimes_under_test import RUNTIMES
 from transom.benchmarks.multiway_report import tables
+from transom.benchmarks.nexmark_contestant import declarations
+from transom.benchmarks.nexmark_data import COLUMNS
+from transom.benchmarks.nexmark_queries import QUERIES, UNWRITTEN
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
@@ -19,6 +23,7 @@ from transom.plan.operators import OPERATORS
 from transom.plan.options import OPTIONS
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from transom.runtimes.reference.history import RelationHistory
+from transom.runtimes.spark.bench_nexmark import REFUSED
 
 EXAMPLES: Final[dict[str, str]] = {
     "+": "2 + 3",
@@ -198,12 +203,38 @@ def machines() -> str:
     return "\n".join(lines)
 
 
+def nexmark_queries() -> str:
+    lines = ["| query | asks for | answer | Spark's own streaming |", "| --- | --- | --- | --- |"]
+    for query in QUERIES.values():
+        asks = query.meaning + (f" ({query.instead})" if query.instead else "")
+        kind = "windows that have ended" if query.windowed else "a table that changes" if query.keys else "rows"
+        lines.append(f"| {query.name} | {_cell(asks)} | {kind} | {REFUSED.get(query.name, 'yes')} |")
+    return "\n".join(lines)
+
+
+def nexmark_texts() -> str:
+    """As views, so that the page need not say what each gives over which rows."""
+    inputs = declarations(Path("nexmark"), list(COLUMNS))
+    for part in (", WATERMARK", " WITH ("):
+        inputs = inputs.replace(part, part.replace(" ", "\n    ", 1))
+    views = "\n\n".join(f"CREATE VIEW {query.name} AS\n{query.cql};" for query in QUERIES.values())
+    return f"```cql\n{inputs}\n\n{views}\n```"
+
+
+def nexmark_unwritten() -> str:
+    lines = ["| query | asks for, and why it is not there |", "| --- | --- |"]
+    return "\n".join([*lines, *(f"| {name} | {why} |" for name, why in UNWRITTEN.items())])
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     "functions": functions,
     "options": options,
     "errors": error_table,
     "multiway": measured_joins,
     "machines": machines,
+    "nexmark": nexmark_queries,
+    "nexmark_texts": nexmark_texts,
+    "nexmark_unwritten": nexmark_unwritten,
 }
 """What may stand in a made part, by its name."""
 

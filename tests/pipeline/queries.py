@@ -55,8 +55,8 @@ class Running:
         doors = self.pipeline.doors
         idle = doors.inputs[name].definition.idle
         assert idle is not None
-        doors.hear(name, 0, came=True)
-        return doors.leave_idle_behind(idle, [name])
+        doors.hear(name, 0, came=True, looked=idle)
+        return doors.leave_idle_behind()
 
     def end(self, *names: str) -> list[tuple[Any, ...]]:
         for name in names:

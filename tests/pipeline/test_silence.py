@@ -130,18 +130,45 @@ def test_where_all_are_silent_the_last_to_fall_idle_says_how_far_time_came() -> 
         doors = query.pipeline.doors
         query.push("o", (3, 1))
         query.push("s", (5, 1))
-        doors.hear("o", 2 * SECOND, came=True)
-        doors.hear("s", 5 * SECOND, came=True)
+        doors.hear("o", 2 * SECOND, came=True, looked=2 * SECOND)
+        doors.hear("s", 5 * SECOND, came=True, looked=5 * SECOND)
         for look in looks:
-            doors.leave_idle_behind(look * SECOND)
+            _look(doors, look * SECOND)
         assert query.pipeline.progress == 5 * SECOND
-        assert not doors.leave_idle_behind(99 * SECOND), "once"
+        assert not _look(doors, 99 * SECOND), "once"
     slow = "CREATE STREAM z (ts TIMESTAMP INVISIBLE, k INTEGER, WATERMARK FOR ts AS ts) WITH (idle = '1 MINUTE');"
     together = running("SELECT z.k FROM z [NOW], s [NOW] WHERE z.k = s.k", options=slow)
     for name, second in (("z", 3), ("s", 5)):
         together.push(name, (second, 1))
-        together.pipeline.doors.hear(name, 0, came=True)
-    assert together.pipeline.doors.leave_idle_behind(60 * SECOND) and together.pipeline.progress == 5 * SECOND
+        together.pipeline.doors.hear(name, 0, came=True, looked=0)
+    assert _look(together.pipeline.doors, 60 * SECOND) and together.pipeline.progress == 5 * SECOND
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_who_has_fallen_idle_does_not_hold_back_the_rows_of_those_that_have_ended(looked: bool) -> None:
+    query = running("SELECT o.k FROM o [RANGE 9 SECONDS] UNION ALL SELECT s.k FROM s [RANGE 1 SECOND]")
+    doors = query.pipeline.doors
+    for name, second in (("o", 1), ("s", 2), ("s", 5)):
+        query.push(name, (second, second))
+        doors.hear(name, second * SECOND, came=True, looked=None)
+    if looked:
+        _look(doors, 20 * SECOND)
+    query.pipeline.end("s")
+    assert _look(doors, 90 * SECOND) and query.pipeline.progress == 5 * SECOND + 1
+    query.advance()
+    assert query.pipeline.ledger("s").used == 2
+
+
+def test_nobody_is_silent_of_whom_there_is_more() -> None:
+    query = running("SELECT o.k FROM o [NOW], s [NOW] WHERE o.k = s.k")
+    doors = query.pipeline.doors
+    query.push("o", (1, 1))
+    query.push("s", (5, 1))
+    doors.hear("o", SECOND, came=True, looked=SECOND)
+    doors.hear("s", 2 * SECOND, came=True, looked=None)
+    assert doors.wake(3 * SECOND) == 11 * SECOND, "s has more, so it goes on, and o is left behind"
+    doors.hear("o", 30 * SECOND, came=False, looked=None)
+    assert not doors.leave_idle_behind() and doors.wake(3 * SECOND) is None
 
 
 # --- when to wake ----------------------------------------------------------------------------------------------------
@@ -164,7 +191,7 @@ def test_a_run_is_woken_when_progress_passes_what_is_due() -> None:
 def test_a_run_is_woken_when_the_last_of_its_silent_inputs_is_left_behind() -> None:
     query = running("SELECT o.k FROM o [NOW], h [NOW] WHERE o.k = h.k")
     doors = query.pipeline.doors
-    doors.hear("o", 30 * SECOND, came=True)
+    doors.hear("o", 30 * SECOND, came=True, looked=30 * SECOND)
     assert doors.wake(20 * SECOND) == 40 * SECOND, "the others will have passed it"
     assert doors.wake(41 * SECOND) == 45 * SECOND, "it is not waited for any more"
     assert running("SELECT o.k FROM o [NOW], t [NOW] WHERE o.k = t.k").pipeline.doors.wake(SECOND) is None
@@ -189,7 +216,7 @@ def test_nobody_is_woken_too_early_or_too_late(moves: Any, instant: int, names: 
         if what == "end":
             query.pipeline.end(name)
             continue
-        doors.hear(name, now, came=what == "came")
+        doors.hear(name, now, came=what == "came", looked=now)
         if what == "came" and not doors.stamped(name):
             query.push(name, (second, 1))
     at = instant * SECOND
@@ -210,7 +237,17 @@ def test_nobody_is_woken_too_early_or_too_late(moves: Any, instant: int, names: 
 
 def _follow(doors: Doors, now: int) -> None:
     doors.follow(now, list(doors.inputs))
-    doors.leave_idle_behind(now)
+    for name in doors.inputs:
+        if name in doors.state.quiet:
+            doors.hear(name, now, came=False, looked=now)
+    doors.leave_idle_behind()
+
+
+def _look(doors: Doors, now: int) -> bool:
+    """Somebody looks for more everywhere, and there is none."""
+    for name in doors.inputs:
+        doors.hear(name, now, came=False, looked=now)
+    return doors.leave_idle_behind()
 
 
 # --- ahead -----------------------------------------------------------------------------------------------------------

@@ -125,8 +125,8 @@ DOORS: Final = (
     Bug(
         "silent_stream_waits_for_itself",
         "pipeline/doors.py",
-        "spoke = entry.definition.idle, self.state.spoke.get(self.source_of[name])",
-        "spoke = entry.definition.idle, self.state.spoke.get(name)",
+        "source = self.inputs[name].definition.idle, self.source_of[name]",
+        "source = self.inputs[name].definition.idle, name",
         "a silent stream that is read twice holds back all the others for ever",
     ),
     Bug(

@@ -84,9 +84,10 @@ def test_rows_and_silence_give_the_same_answer_everywhere(text: str, seed: int) 
             for push in pushes:
                 _take(pipeline, catalogue, push, now, taken[push.name])
             for name in pipeline.inputs:
-                pipeline.doors.hear(name, now, came=bool(look.rows[name]))
+                looked = now if name in look.at_end else None
+                pipeline.doors.hear(name, now, came=bool(look.rows[name]), looked=looked)
             pipeline.doors.follow(now, look.at_end)
-            if pipeline.doors.leave_idle_behind(now, look.at_end) or pushes or pipeline.is_due:
+            if pipeline.doors.leave_idle_behind() or pushes or pipeline.is_due:
                 output, _ = pipeline.advance()
                 here.add(output.rows) if output is not None else None
             told = cluster.batch([pushes], now, look.at_end)

@@ -23,28 +23,45 @@ _SECONDS_TO_END: Final = 20.0
 
 @contextmanager
 def own_process(
-    module: str, *arguments: str, stdout: int | IO[bytes] = subprocess.PIPE, stderr: int | IO[bytes] = subprocess.PIPE
+    module: str,
+    *arguments: str,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
     """`main` of a module with these arguments. At the end of the block the process has ended."""
     theirs, ours = os.pipe()
     try:
         command = [sys.executable, "-m", "transom.benchmarks.own_process", str(theirs), module, *arguments]
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            text=True,
-            pass_fds=[theirs],
-            start_new_session=True,  # Ctrl-C is for the benchmark, which then ends this one
-        ) as process:
-            try:
-                yield process
-            finally:
-                _end(process)
+        with own_program(command, stdin, stdout, stderr, kept=[theirs]) as process:
+            yield process
     finally:
         os.close(theirs)
         os.close(ours)
+
+
+@contextmanager
+def own_program(
+    command: Sequence[str],
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.PIPE,
+    kept: Sequence[int] = (),
+) -> Iterator[subprocess.Popen[str]]:
+    """Any other program, which sees the end of the benchmark only if it reads its input."""
+    with subprocess.Popen(
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        text=True,
+        pass_fds=kept,
+        start_new_session=True,  # Ctrl-C is for the benchmark, which then ends this one
+    ) as process:
+        try:
+            yield process
+        finally:
+            _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

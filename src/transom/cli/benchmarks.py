@@ -21,6 +21,10 @@ BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
         "transom.benchmarks.multiway",
         "joins of many streams: latency, state and rate of tree, mjoin, their parallel forms and auto, in three parts",
     ),
+    "nexmark": (
+        "transom.benchmarks.nexmark",
+        "the queries of NEXMark in one process and on Spark, beside Spark's own streaming and Flink, answers checked",
+    ),
     "overlap": (
         "transom.benchmarks.overlap",
         "joins of sliding windows within a memory budget: a slide by incremental, full and hybrid, memory, and a burst",

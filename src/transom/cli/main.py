@@ -103,6 +103,24 @@ def _parser() -> argparse.ArgumentParser:
         "--partitions", metavar="N", type=_count, nargs="+", help="join: one partition beside so many, in large batches"
     )
     bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")
+    bench.add_argument("--events", metavar="N", type=_count, help="nexmark: so many events (default 5,000,000)")
+    bench.add_argument("--runs", metavar="N", type=_count, help="nexmark: so many runs of each query (default 3)")
+    bench.add_argument("--query", metavar="NAME", nargs="+", help="nexmark: these queries alone, such as q5")
+    bench.add_argument("--contestant", metavar="NAME", nargs="+", help="nexmark: these alone, such as transom_spark")
+    bench.add_argument("--flink", metavar="PYTHON", help="nexmark: beside Flink, with this interpreter that has it")
+    bench.add_argument(
+        "--updates",
+        metavar="EMIT",
+        default="changes",
+        help="nexmark: how Transom writes answers that change (default %(default)s)",
+    )
+    bench.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        action="append",
+        default=[],
+        help="nexmark: an option of Transom, as SET in the queries, or a setting of Spark (spark. ..)",
+    )
     demo = commands.add_parser(
         "demo", help="a burning building: a day of readings, and the alarms that follow from them"
     )

@@ -310,8 +310,8 @@ class Bucket:
         if following:
             self.doors.follow(max(following), at_end)
         for source in set(self.source_of.values()):
-            self.doors.hear(source, now, source in spoke)
-        self.doors.leave_idle_behind(now, at_end)
+            self.doors.hear(source, now, source in spoke, now if source in at_end else None)
+        self.doors.leave_idle_behind()
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]

@@ -29,7 +29,8 @@ from transom.state.checks import alike, need
 class DoorsState:
     """`upto` is the instant all output is complete to; `clock` the last stamp of an arrival.
 
-    `spoke` is when a source last brought something, by the clock on the wall. Where rows are read by others, `seen` is
+    `spoke` is when a source last brought something, by the clock on the wall, and `quiet` when it was last looked for
+    more and there was none; a source of which there is more is not in it. Where rows are read by others, `seen` is
     what was counted there of it: rows, late ones, rejected ones, whether it has ended, and those late after a leap.
     """
 
@@ -38,10 +39,16 @@ class DoorsState:
     upto: int | None = None
     clock: int = BEGINNING
     spoke: dict[str, int] = field(default_factory=dict)
+    quiet: dict[str, int] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
 
     def check(self) -> None:
-        need(all(isinstance(instant, int | None) for instant in (self.origin, self.upto, *self.spoke.values())))
+        need(
+            all(
+                isinstance(instant, int | None)
+                for instant in (self.origin, self.upto, *self.spoke.values(), *self.quiet.values())
+            )
+        )
 
 
 def came_after_the_end(what: str) -> CheckpointError:
@@ -123,10 +130,17 @@ class Doors:
         found = self.state.inputs[name].leap if name in self.inputs else None
         return None if found is None or not found.late else replace(found)
 
-    def hear(self, source: str, now: int, came: bool) -> None:
-        """Somebody has looked whether a source has more; if something `came`, its silence begins anew."""
+    def hear(self, source: str, now: int, came: bool, looked: int | None) -> None:
+        """Somebody has looked whether a source has more; if something `came`, its silence begins anew.
+
+        `looked` is what the clock said before the look, if there was nothing more behind what came; None: there was.
+        """
         if came or source not in self.state.spoke:
             self.state.spoke[source] = now
+        if looked is None:
+            self.state.quiet.pop(source, None)
+        else:
+            self.state.quiet[source] = looked
 
     def follow(self, now: int, at_end: Collection[str]) -> None:
         """The clock said `now` just before these sources were found to have nothing more, in any of their partitions.
@@ -140,14 +154,12 @@ class Doors:
             if self.source_of[name] in at_end:
                 entry.beat(self.state.inputs[name], now)
 
-    def leave_idle_behind(self, now: int, silent: Collection[str] | None = None) -> bool:
+    def leave_idle_behind(self) -> bool:
         """Streams that have been silent for their idle time do not hold back the others; whether any did before.
 
-        Only `silent` sources, if they are named: nobody is silent who has not been listened to.
+        Silent until somebody last looked, and then there was nothing: nobody is silent who has not been listened to.
         """
-        fell = {n: at for n, at in self._falls_idle().items() if at <= now}
-        if silent is not None:
-            fell = {name: at for name, at in fell.items() if self.source_of[name] in silent}
+        fell = {n: at for n, at in self._falls_idle().items() if at <= self.state.quiet[self.source_of[n]]}
         if not fell:
             return False
         marks = {name: self.watermark(name) for name in self.inputs}
@@ -158,24 +170,27 @@ class Doors:
         return bool(raised)
 
     def _falls_idle(self) -> dict[str, int]:
-        """When the inputs that declare it are idle, by the clock, if nothing comes of them."""
+        """When the inputs that declare it, and of which there is no more now, are idle if nothing comes of them."""
         found = {}
         for name in self._timed:
-            entry = self.inputs[name]
-            longest, spoke = entry.definition.idle, self.state.spoke.get(self.source_of[name])
-            if longest is not None and spoke is not None and not self.state.inputs[name].ended:
-                found[name] = spoke + longest
+            longest, source = self.inputs[name].definition.idle, self.source_of[name]
+            if longest is not None and source in self.state.quiet and not self.state.inputs[name].ended:
+                found[name] = self.state.spoke[source] + longest
         return found
 
     def _reached(self, marks: Mapping[str, int], fell: Mapping[str, int]) -> int:
         """How far the inputs have come that do not wait for those that fell idle, each at its time.
 
-        If all did, the last one had come so far before it did: so it does not matter how often somebody looks.
+        If all did, the last one had come so far before it did: so it does not matter how often somebody looks. Inputs
+        that have ended have come past their last row.
         """
-        goes_on = [name for name in marks if name not in fell and not self.state.inputs[name].ended]
-        if not goes_on and fell:
-            goes_on = [max(fell, key=lambda name: (fell[name], marks[name]))]
-        return min((marks[name] for name in goes_on), default=BEGINNING)
+        ended = [name for name in marks if self.state.inputs[name].ended]
+        goes_on = [name for name in marks if name not in fell and name not in ended]
+        if goes_on or not fell:
+            return min((marks[name] for name in goes_on), default=BEGINNING)
+        last = max(fell, key=lambda name: (fell[name], marks[name]))
+        lasts = [t for name in ended if (t := self.state.inputs[name].greatest) is not None and t < FOREVER]
+        return max([marks[last], *(next_tick(t, self.tick) for t in lasts)])
 
     def due(self, of_stage: int) -> int:
         """The least instant that progress has to pass for something to come of it: a row that waits is taken,

@@ -26,7 +26,7 @@ class FedQuery:
         self.pipeline = Pipeline(self._root, self._catalogue)
         self.missing = set(self.pipeline.statics)
         for name in self.pipeline.inputs:
-            self.pipeline.doors.hear(name, clock.now(), came=False)
+            self.pipeline.doors.hear(name, clock.now(), came=False, looked=clock.now())
         self._changes: list[tuple[int, int, Row]] = []
         self._refused: list[str] = []
 
@@ -42,7 +42,7 @@ class FedQuery:
             if self.pipeline.state.doors.inputs[name].ended:
                 raise SourceError(f"'{definition.name}' has ended", remedy="send its rows before end()")
             self._note(name, self.pipeline.push(name, batch, self._clock.now()))
-            self.pipeline.doors.hear(name, self._clock.now(), came=len(batch) > 0)
+            self.pipeline.doors.hear(name, self._clock.now(), came=len(batch) > 0, looked=self._clock.now())
         self.go_on()
 
     def end(self, names: list[str]) -> None:
@@ -59,7 +59,10 @@ class FedQuery:
     def go_on(self) -> None:
         if self.missing:
             return
-        self.pipeline.doors.leave_idle_behind(self._clock.now())
+        now = self._clock.now()
+        for name in self.pipeline.inputs:
+            self.pipeline.doors.hear(name, now, came=False, looked=now)
+        self.pipeline.doors.leave_idle_behind()
         output, refused = self.pipeline.advance()
         for name, rows in refused.items():
             self._note(name, rows)

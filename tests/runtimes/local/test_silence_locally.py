@@ -12,7 +12,7 @@ from tests.runtimes.local.readings import at
 from transom.core.time import SECOND, from_datetime
 from transom.program.checkpoint_folder import STATE
 from transom.program.clock import HeldClock
-from transom.runtimes.local.intake import POLL
+from transom.runtimes.local.intake import POLL, Intake
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
 from transom.session import Session
@@ -209,3 +209,58 @@ def test_streams_that_are_all_silent_are_left_behind_as_well() -> None:
     assert followed.answer() == []
     followed.sleep(10)
     assert followed.answer() == [] and followed.query.status().progress == from_datetime(at(60))
+
+
+def test_time_does_not_go_back_when_a_run_is_stopped_in_silence(tmp_path: Path) -> None:
+    declared = """CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
+        WITH (connector = 'memory', heartbeat = '1 SECOND', late = 'side')"""
+    followed = Followed(declared, "ISTREAM(SELECT k FROM s [RANGE 2 SECONDS])", tmp_path, every=1)
+    followed.send("s", {"ts": at(0), "k": 1})
+    followed.sleep(20)
+    followed.sleep(20)  # of which nothing comes
+    told = followed.query.status().progress
+    followed.restart()
+    assert followed.query.status().progress >= told
+    followed.send("s", {"ts": at(30), "k": 2})
+    assert [(one.used, one.late) for one in followed.query.status().inputs] == [(1, 1)]
+    followed.run.close()
+
+
+def test_a_silent_stream_is_left_behind_though_another_takes_long_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed(
+        """CREATE STREAM a (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+CREATE STREAM b (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory', idle = '1 SECOND');
+        SET batch_rows = 1""",
+        "ISTREAM(SELECT k FROM a [NOW] UNION ALL SELECT k FROM b [NOW])",
+    )
+    read = Intake.read
+
+    def slow(intake: Intake, name: str) -> Any:
+        found = read(intake, name)
+        followed.clock.sleep(2 * POLL if name == "a" else 0)
+        return found
+
+    monkeypatch.setattr(Intake, "read", slow)
+    followed.session.append("b", [{"ts": at(0), "k": 0}])
+    followed.session.append("a", [{"ts": at(second), "k": second} for second in range(1, 40)])
+    for _ in range(30):
+        followed.run.step()
+    assert len(followed.answer()) > 10
+    followed.run.abandon()
+
+
+def test_a_change_that_is_refused_in_silence_is_shown(tmp_path: Path) -> None:
+    followed = Followed(
+        """CREATE TABLE t (ts TIMESTAMP, c VARCHAR, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+            WITH (connector = 'memory', changes = 'c', heartbeat = '1 SECOND')""",
+        "SELECT k FROM t",
+        tmp_path,
+        every=1,
+    )
+    followed.send("t", {"ts": at(0), "c": "+", "k": 1}, {"ts": at(1), "c": "-", "k": 9})
+    before = followed.query.status().steps
+    followed.sleep(20)
+    status = followed.query.status()
+    assert status.inputs[0].rejected == 1 and status.steps > before
+    assert followed.session.side_table["reason"].to_pylist() == ["a '-' without its row"]
+    followed.run.close()

@@ -115,11 +115,12 @@ class Intake:
         if len(batch.rows):
             self.note(name, pipeline.push(name, batch.rows, now))
         came = bool(len(batch.rows) or len(batch.rejected))
+        may_grow = self._may_grow(name) and not batch.over
         if not self._is_static(name):
-            pipeline.doors.hear(name, now, came)
+            pipeline.doors.hear(name, now, came, self._looked_at if batch.ended and may_grow else None)
         if not batch.ended:
             return True
-        if self._may_grow(name) and not batch.over:
+        if may_grow:
             self._look_again[name] = FOREVER
             if self._ending == "stopped":
                 self._look_again[name] = now + POLL
@@ -132,11 +133,13 @@ class Intake:
     def leave_idle_behind(self, pipeline: Pipeline) -> bool:
         """Of the streams that have been read to their present end, those that are silent for their idle time.
 
-        Whether time goes on by that.
+        Whether time goes on by that. Those that this run does not look at again have nothing more for it.
         """
-        now = self._clock.now()
-        silent = [name for name, again in self._look_again.items() if again > now]
-        return pipeline.doors.leave_idle_behind(now, silent)
+        for name, again in self._look_again.items():
+            if again == FOREVER:
+                now = self._clock.now()
+                pipeline.doors.hear(name, now, came=False, looked=now)
+        return pipeline.doors.leave_idle_behind()
 
     def note(self, name: str, refused: Refused | None) -> None:
         """Rows that the pipeline did not take."""

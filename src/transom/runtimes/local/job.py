@@ -163,6 +163,7 @@ class LocalJob:
             went_on = self.engine.advance(self._write)
             for name, rows in self.engine.refused.items():
                 self._intake.note(name, rows)
+                self._changed = True
         snapshots = all(query.output.snapshots for query in self.queries)  # which leave when they are shown
         if went_on and self._stopwatch is not None and self.engine.at_rest and not snapshots:
             self._stopwatch.leave()

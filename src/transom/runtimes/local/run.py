@@ -206,7 +206,7 @@ class LocalRun:
         self._stop.set()
 
     def close(self) -> None:
-        if self._unsettled:
+        if self._unsettled or self._checkpoint is not None:  # time may have gone on though nothing came of it
             self.settle()
         for job in self.jobs:
             job.close()

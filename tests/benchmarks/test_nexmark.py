@@ -1,0 +1,294 @@
+"""NEXMark in a small size: the events, every query against DuckDB, contestants in their processes, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from transom.benchmarks import nexmark, nexmark_flink
+from transom.benchmarks import nexmark_contestant as kinds
+from transom.benchmarks.nexmark_answers import Arbiter
+from transom.benchmarks.nexmark_contestant import Measured, running
+from transom.benchmarks.nexmark_data import AUCTION, BID, COLUMNS, PERSON, SIDE, STREAMS, Size, write_events
+from transom.benchmarks.nexmark_queries import QUERIES, UNWRITTEN
+from transom.benchmarks.nexmark_report import Outcome, bars, summary, table
+from transom.benchmarks.process_meter import session_cpu_seconds
+from transom.core.errors import OptionError, SourceError
+from transom.runtimes.spark.bench_nexmark import _ANSWERS, REFUSED
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+TINY = Size(6_000, step=40_000)
+"""Four minutes: 24 windows of ten seconds, and bidders who come back after a session."""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("events")
+    write_events(TINY, folder)
+    return folder
+
+
+def events(folder: Path, stream: str) -> pa.Table:
+    return pq.read_table(sorted((folder / stream).glob("*.parquet")))
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_fifty_events_one_is_a_person_and_three_are_auctions(tmp_path: Path) -> None:
+    assert write_events(Size(10_020), tmp_path) == {PERSON: 201, AUCTION: 603, BID: 9_216}
+    tables = {stream: events(tmp_path, stream) for stream in STREAMS}
+    times = np.concatenate([rows["date_time"].cast(pa.int64()).to_numpy() for rows in tables.values()])
+    assert (np.diff(np.sort(times)) == 100).all() and (times % 1_000 != 0).all()
+    for stream, rows in tables.items():
+        assert rows.column_names == list(COLUMNS[stream])
+        assert (np.diff(rows["date_time"].cast(pa.int64()).to_numpy()) > 0).all(), "files are in the order of time"
+        if stream != BID:
+            assert rows["id"].to_pylist() == list(range(1_000, 1_000 + len(rows)))
+
+
+def test_some_are_hot(tmp_path: Path) -> None:
+    write_events(Size(50_000), tmp_path)
+    bids, auctions = events(tmp_path, BID), events(tmp_path, AUCTION)
+    assert np.mean(bids["bidder"].to_numpy() % 100 == 1) == pytest.approx(0.75, abs=0.02)
+    assert np.mean(bids["auction"].to_numpy() % 100 == 0) == pytest.approx(0.5, abs=0.02)
+    assert np.mean(auctions["seller"].to_numpy() % 100 == 0) == pytest.approx(0.75, abs=0.03)
+    assert 60 < pc.mean(pc.utf8_length(bids["extra"])).as_py() < 75
+    assert set(auctions["category"].to_pylist()) == set(range(10, 15))
+    assert (auctions["expires"].to_numpy() > auctions["date_time"].to_numpy()).all()
+
+
+def test_events_are_the_same_for_the_same_seed(source: Path, tmp_path: Path) -> None:
+    write_events(TINY, tmp_path / "again")
+    write_events(Size(6_000, step=40_000, seed=8), tmp_path / "other")
+    for stream in STREAMS:
+        assert len(list((source / stream).glob("*.parquet"))) == TINY.files == 4
+        assert events(tmp_path / "again", stream) == events(source, stream)
+        assert events(tmp_path / "other", stream) != events(source, stream)
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_query_is_written_or_has_a_reason() -> None:
+    assert sorted(QUERIES.keys() | UNWRITTEN.keys(), key=lambda name: int(name[1:])) == [f"q{i}" for i in range(23)]
+    assert not QUERIES.keys() & UNWRITTEN.keys()
+    assert _ANSWERS.keys() | REFUSED.keys() == QUERIES.keys() == nexmark_flink.QUERIES.keys()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_answer_is_that_of_duckdb(name: str, source: Path, tmp_path: Path) -> None:
+    query = QUERIES[name]
+    kinds.KINDS[kinds.LOCAL]({"emit": "changes"})(query, source, tmp_path)
+    with Arbiter(source) as arbiter:
+        assert arbiter.differences(query, kinds.LOCAL, "changes", tmp_path) == 0
+        digest = arbiter.digest(query)
+        assert arbiter.digest_of(query, kinds.LOCAL, "changes", tmp_path) == digest
+        assert digest.rows > 0 and arbiter.rows(query) == sum(len(events(source, name)) for name in query.streams)
+    columns = nexmark_flink.QUERIES[name][0]
+    assert all(f"{column} " in columns.replace("`", "") for column in query.columns)
+    assert nexmark_flink.QUERIES[name][2] == bool(query.keys)
+
+
+def test_the_latest_answer_is_that_of_duckdb_too(source: Path, tmp_path: Path) -> None:
+    kinds.KINDS[kinds.LOCAL]({"emit": "latest", "batch_rows": "1000"})(QUERIES["q17"], source, tmp_path)
+    with Arbiter(source) as arbiter:
+        assert arbiter.differences(QUERIES["q17"], kinds.LOCAL, "latest", tmp_path) == 0
+
+
+def test_a_wrong_answer_is_found(source: Path, tmp_path: Path) -> None:
+    """A row too few, a change too many, a value that differs; and no answer at all."""
+    kinds.KINDS[kinds.LOCAL]({"emit": "changes"})(QUERIES["q17"], source, tmp_path)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    right = pq.read_table(path)
+    price = right.column_names.index("max_price")
+    for wrong in (
+        right.slice(0, len(right) - 1),
+        pa.concat_tables([right, right.slice(0, 1)]),
+        right.set_column(price, "max_price", pc.add(right["max_price"], 1)),
+    ):
+        pq.write_table(wrong, path)
+        with Arbiter(source) as arbiter:
+            assert arbiter.differences(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path) > 0
+            found = arbiter.digest_of(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path)
+            assert found != arbiter.digest(QUERIES["q17"])
+    path.unlink()
+    with Arbiter(source) as arbiter:
+        rows = arbiter.digest(QUERIES["q17"]).rows
+        assert arbiter.differences(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path) == rows
+
+
+def test_updates_count_by_the_last_of_a_key(source: Path, tmp_path: Path) -> None:
+    """What Spark's own streaming writes: every batch the rows that it has changed."""
+    query, out = QUERIES["q18"], tmp_path / "out"
+    out.mkdir()
+    for batch, path in enumerate(sorted((source / BID).glob("*.parquet"))):
+        bids = pq.read_table(path).append_column("batch", pa.array([batch] * pq.read_metadata(path).num_rows))
+        last = bids.to_pandas().drop_duplicates(["bidder", "auction"], keep="last")
+        pq.write_table(pa.Table.from_pandas(last, preserve_index=False), out / f"{batch}.parquet")
+    with Arbiter(source) as arbiter:
+        assert arbiter.differences(query, kinds.OWN, "", tmp_path) == 0
+
+
+def test_changes_of_flink_are_netted(source: Path, tmp_path: Path) -> None:
+    query = QUERIES["q18"]
+    kinds.KINDS[kinds.LOCAL]({"emit": "changes"})(query, source, tmp_path)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    rows = pq.read_table(path).to_pylist()
+    path.unlink()
+    with (tmp_path / "out" / "part-0").open("w", encoding="utf-8") as lines:
+        for row in rows:
+            values = {name: str(row[name]) if name == "date_time" else row[name] for name in query.columns}
+            came = row["change"] == "+"
+            told = {"before": None if came else values, "after": values if came else None, "op": "c" if came else "d"}
+            lines.write(json.dumps(told) + "\n")
+    with Arbiter(source) as arbiter:
+        assert arbiter.differences(query, kinds.FLINK, "", tmp_path) == 0
+
+
+# --- contestants -----------------------------------------------------------------------------------------------------
+
+
+def ask(**options: Any) -> argparse.Namespace:
+    given: dict[str, Any] = {
+        "json": True,
+        "quick": True,
+        "plot": None,
+        "events": None,
+        "runs": None,
+        "query": None,
+        "set": [],
+    }
+    return argparse.Namespace(**given | {"contestant": None, "flink": None, "updates": "changes"} | options)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events far enough apart for windows to end."""
+    monkeypatch.setattr(nexmark, "Size", lambda events: Size(events, step=40_000))
+    monkeypatch.setattr(nexmark, "QUICK_EVENTS", 8_000)
+    monkeypatch.setattr(nexmark, "QUICK_FEW_EVENTS", 6_000)
+
+
+def test_all_ends_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chart = tmp_path / "nexmark.svg"
+    names = [one.name for one in nexmark.contestants("changes", {}, None) if one.kind == kinds.LOCAL]
+    queries = ["q2", "q5", "q17"]
+    assert nexmark.main(ask(query=queries, contestant=names, plot=str(chart), runs=2)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told) == ["machine", "settings", "queries", "unwritten", "summary"]
+    for query in queries:
+        for name in names:
+            one = told["queries"][query]["contestants"][name]
+            assert one["right"] and one["output_rows"] > 0 and len(one["wall_s"]) == len(one["cpu_s"]) == 2
+            assert told["summary"]["rows_per_s"][query][name] == one["rows_per_s"] > 0
+    assert told["queries"]["q5"]["input_rows"] == 8_000 * 46 // 50
+    assert told["summary"]["right"] and told["summary"]["spark_over_own_min"] is None
+    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_spark_answers_alike(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Spark's own streaming, with a window and a table; all queries and Transom on Spark at night."""
+    names = ["spark_own", "transom_spark"] if NIGHTLY else ["spark_own"]
+    queries = list(QUERIES) if NIGHTLY else ["q4", "q12", "q17"]
+    assert nexmark.main(ask(query=queries, contestant=names)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["summary"]["right"]
+    assert "refused" in told["queries"]["q4"]["contestants"]["spark_own"]
+    assert told["summary"]["rows_per_s"]["q17"].keys() == set(names)
+    assert (told["summary"]["spark_over_own_min"] is not None) is NIGHTLY
+
+
+def test_what_is_not_there_is_said_before_anything_runs() -> None:
+    for wrong in ({"query": ["q6"]}, {"contestant": ["storm"]}, {"set": ["batches=1"]}):
+        with pytest.raises(OptionError):
+            nexmark.main(ask(**wrong))
+
+
+def test_a_query_that_fails_is_told_and_the_next_one_runs(source: Path, tmp_path: Path) -> None:
+    with running(kinds.LOCAL, {"emit": "changes"}, tmp_path / "run") as process:
+        failed = process.run("q2", tmp_path / "nothing", tmp_path / "failed")
+        assert "nothing" in failed.failure
+        run = process.run("q2", source, tmp_path / "right")
+    assert run.failure == "" and run.wall_s > 0 and run.cpu_s >= 0
+    assert list((tmp_path / "right" / "out").glob("*.parquet"))
+
+
+def test_an_interpreter_without_flink_says_so(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SourceError, match="ended with status 1") as failure,
+        running(kinds.FLINK, {}, tmp_path / "run", sys.executable),
+    ):
+        pass
+    assert "No module named 'pyflink'" in str(failure.value)
+
+
+def test_flink_gets_the_same_rows_in_the_order_of_time(source: Path, tmp_path: Path) -> None:
+    nexmark.write_for_flink(source, tmp_path)
+    for stream in STREAMS:
+        files = sorted((tmp_path / stream).glob("*.parquet"))
+        assert len(files) == nexmark.FLINK_FILES
+        parts = [pq.read_table(path) for path in files if pq.read_metadata(path).num_rows]
+        for part in parts:
+            assert pc.all(pc.less(part["date_time"][:-1], part["date_time"][1:])).as_py()
+        found = pa.concat_tables(parts).sort_by("date_time")
+        assert found["extra"].to_pylist() == events(source, stream)["extra"].to_pylist()
+    assert list((tmp_path / SIDE).glob("*.parquet"))
+
+
+def test_cpu_time_is_that_of_a_whole_session() -> None:
+    before = session_cpu_seconds(os.getsid(0))
+    sum(i * i for i in range(1_000_000))
+    assert session_cpu_seconds(os.getsid(0)) >= before > 0
+
+
+# --- report ----------------------------------------------------------------------------------------------------------
+
+
+def outcome(query: str, contestant: str, *seconds: float, **how: Any) -> Outcome:
+    return Outcome(query, contestant, 1_000, tuple(Measured(one, 2 * one) for one in seconds), 5, **how)
+
+
+OUTCOMES = [
+    outcome("q0", "transom_local", 1, 2, 9),
+    outcome("q0", "transom_spark", 4),
+    outcome("q0", "spark_own", 8),
+    outcome("q0", "flink", 1),
+    outcome("q5", "transom_local", 2),
+    outcome("q5", "transom_local_2", 1),
+    outcome("q5", "transom_spark", 3),
+    outcome("q5", "spark_own", 6),
+    outcome("q5", "flink", 3),
+    outcome("q12", "transom_local", 1),
+    outcome("q12", "transom_spark", 4),
+    outcome("q12", "spark_own", 2, wrong="1 rows differ"),
+    outcome("q15", "spark_own", refused="it cannot"),
+]
+
+
+def test_the_summary_compares_medians_of_right_answers() -> None:
+    told = summary(OUTCOMES)
+    assert told["rows_per_s"]["q0"] == {"transom_local": 500, "transom_spark": 250, "spark_own": 125, "flink": 1_000}
+    assert told["rows_per_cpu_s"]["q5"]["transom_spark"] == 167
+    assert told["spark_over_own"] == {"q0": 2.0, "q5": 2.0} and told["spark_over_own_min"] == 2.0
+    assert told["local_over_spark_cpu_max"] == 4.0, "q12; that of q5 is 1.5"
+    assert told["spark_over_flink_min"] == 0.25 and told["local_over_flink_min"] == 0.5
+    assert told["right"] is False
+
+
+def test_tables_are_for_people() -> None:
+    lines = table(OUTCOMES).splitlines()
+    assert [line.split()[0] for line in lines if "WRONG" in line] == ["q12"]
+    assert "spark_over_own_min        2.0" in lines and "spark_over_own            q0 2.0, q5 2.0" in lines
+    queries, rates = bars(OUTCOMES)
+    assert queries == ["q0", "q5", "q12"] and rates["flink"] == [0.001, pytest.approx(1 / 3_000), None]
