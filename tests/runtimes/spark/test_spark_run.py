@@ -129,14 +129,15 @@ def test_a_stop_is_no_failure_to_listeners_and_names_stay(spark: SparkSession, t
 
 
 def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSession) -> None:
-    read, stopped = threading.Event(), threading.Event()
+    read, stopped, in_vain = threading.Event(), threading.Event(), threading.Event()
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"ts": [datetime(2024, 5, 1)]})
         read.wait(PATIENCE)
         time.sleep(1.0)  # by then Spark has asked for more
         yield pa.record_batch({"ts": [datetime(2024, 5, 2)]})
-        stopped.wait(PATIENCE)
+        if not stopped.wait(PATIENCE):
+            in_vain.set()
 
     def watch(run: Run) -> None:
         read.set()
@@ -149,7 +150,7 @@ def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSe
     try:
         run.run(watch)
         assert run.status()[0].inputs[0].rows_in == 2
-        assert not run.finished, "it was stopped before the rows had ended"
+        assert not run.finished and not in_vain.is_set(), "it was stopped before the rows had ended"
     finally:
         stopped.set()
 
