@@ -43,6 +43,20 @@ SPARK: Final = (
         "heartbeats speak while there is a backlog, and the rows of it are late",
     ),
     Bug(
+        "a_pause_taken_for_the_end",
+        "runtimes/spark/cargo_source.py",
+        "if time.monotonic() >= patience and not waits:",
+        "if time.monotonic() >= patience:",
+        "a run to the end of rows that a program makes ends when they pause, and the rest is missing",
+    ),
+    Bug(
+        "a_spool_that_forgets_its_source",
+        "runtimes/spark/pump.py",
+        "self._position = self._spool.offset",
+        'self._position = {"rows": self._spool.rows}',
+        "a source with an offset of its own is read again from its beginning after a restart, and its rows come twice",
+    ),
+    Bug(
         "silent_who_has_not_been_listened_to",
         "pipeline/bucket.py",
         "source in spoke, now if source in at_end else None)",

@@ -3,14 +3,15 @@
 It carries tables in memory, and rows that a program makes while they are read. A file is shown whole or not at all, and
 its name tells which rows it holds, so planning opens none. Readers map files into memory and copy nothing. The rows lie
 as they were handed over; whether they fit the declared columns is found where they are read. The position is how many
-records have been read, as that of the memory and iterable sources.
+records have been read, as that of the memory and iterable sources. With its rows a file holds how far the source had
+been read that they come from, so no kill can part the two.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,15 +21,15 @@ import pyarrow as pa
 
 from transom.connectors.connector import Declaration, Limits, Plan, Source, Split, SplitRows
 from transom.connectors.row_fitter import RowFitter
-from transom.connectors.source import Growing, Position, Rejected
+from transom.connectors.source import START, Growing, Position, Rejected
 from transom.connectors.splits import SPLIT_RECORDS
-from transom.core.errors import SourceError
+from transom.core.errors import CheckpointError, SourceError
 from transom.core.schema import Schema
 
 _NAME: Final = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
 _CLOSED: Final = "closed"
 _CHUNK_ROWS: Final = 4 * SPLIT_RECORDS
-_WAIT: Final = 0.02
+_OFFSET: Final = b"offset"
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,22 @@ class Spool:
         self.rows = last[0].behind if last else 0
         """How many records have been appended, rejected ones included."""
         self._closed = os.path.exists(os.path.join(folder, _CLOSED))
+        files = [file.name for file in last]
+        self.offset = self._offset_in([_CLOSED, *files] if self._closed else files)
+        """How far the source has been read that the rows come from, by its own account; START: not at all."""
 
     @property
     def closed(self) -> bool:
         return self._closed
 
-    def append(self, batch: pa.RecordBatch, rejected: pa.RecordBatch | None = None) -> None:
-        """More rows; columns are found by name. `rejected` (see REJECTED) were found among them before."""
+    def append(
+        self, batch: pa.RecordBatch, rejected: pa.RecordBatch | None = None, offset: Position | None = None
+    ) -> None:
+        """More rows; columns are found by name. `rejected` (see REJECTED) were found among them before.
+
+        `offset` is how far their source has been read then. Where no row came it is not kept: to read that stretch
+        again brings none either.
+        """
         if self._closed:
             raise ValueError("the spool has been closed")
         refused = 0 if rejected is None else len(rejected)
@@ -89,13 +99,15 @@ class Spool:
         file = _File(self._number, self.rows, len(batch), refused)
         if rejected is not None and refused:
             self._write(f"{file.name}.rejected", rejected)
-        self._write(file.name, rows)
+        offset = {"rows": file.behind} if offset is None else offset
+        self._write(file.name, rows, offset)
         self._number += 1
-        self.rows = file.behind
+        self.rows, self.offset = file.behind, offset
 
-    def close(self) -> None:
+    def close(self, offset: Position | None = None) -> None:
         """No rows will follow."""
-        self._write(_CLOSED, None)
+        self.offset = self.offset if offset is None else offset
+        self._write(_CLOSED, pa.RecordBatch.from_pylist([], pa.schema([])), self.offset)
         self._closed = True
 
     def forget(self, position: Position) -> None:
@@ -106,13 +118,34 @@ class Spool:
                 if file.rejected:
                     os.unlink(os.path.join(self._folder, f"{file.name}.rejected"))
 
-    def _write(self, name: str, batch: pa.RecordBatch | None) -> None:
+    def _offset_in(self, names: list[str]) -> Position:
+        """What the first of these files says that says anything: earlier versions wrote none."""
+        for name in names:
+            path = os.path.join(self._folder, name)
+            try:
+                if name == _CLOSED and not os.path.getsize(path):
+                    continue
+                with pa.memory_map(path) as file:
+                    told = (pa.ipc.open_file(file).schema.metadata or {}).get(_OFFSET)
+                if told is None:
+                    continue
+                offset = json.loads(told)
+                if not isinstance(offset, dict):
+                    raise ValueError("no offset")
+                return offset
+            except (OSError, ValueError, RecursionError, pa.ArrowException) as error:
+                raise CheckpointError(
+                    f"'{path}' is damaged, which says how far a source had been read: {error}",
+                    remedy="restore it from a copy, or start with an empty checkpoint folder",
+                ) from None
+        return {"rows": self.rows} if self.rows else START
+
+    def _write(self, name: str, batch: pa.RecordBatch, offset: Position | None = None) -> None:
+        schema = batch.schema if offset is None else batch.schema.with_metadata({_OFFSET: json.dumps(offset)})
         hidden, path = os.path.join(self._folder, f".{name}"), os.path.join(self._folder, name)
         try:
-            with pa.OSFile(hidden, "wb") as file:
-                if batch is not None:
-                    with pa.ipc.new_file(file, batch.schema) as writer:
-                        writer.write_batch(batch)
+            with pa.OSFile(hidden, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+                writer.write_batch(batch.replace_schema_metadata(schema.metadata))
             os.replace(hidden, path)
         except OSError as error:
             raise SourceError(
@@ -155,12 +188,9 @@ class SpoolSource(Source):
         return self._fitter.schema
 
     def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
-        """While the spool is open only one that follows it is told that it has ended."""
+        """While the spool is open only one that follows it is told that it has ended; others are to look again."""
         at = int(position.get("rows", 0))
         closed, files = self._look()
-        if not closed and not growing and (not files or files[-1].behind <= at):
-            time.sleep(_WAIT)  # nobody will look again later, so the waiting is done here
-            closed, files = self._look()
         self._check(at, closed, files)
         stop = max(at, files[-1].behind if files else 0)
         total, stop = stop, stop if limits.rows is None else min(stop, at + limits.rows)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from transom.connectors.connector import OpenSink
+from transom.connectors.connector import OpenSink, Source
 from transom.connectors.memory import MemorySink
-from transom.connectors.open import open_source, source_opener
+from transom.connectors.open import declaration_of, open_source, source_opener
+from transom.connectors.spool import Spool, open_spool
+from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
-from transom.program.alignment import Pace
+from transom.program.alignment import Pace, read_by_need
 from transom.program.planned import read_program
 from transom.runtimes.spark import cargo_source
 from transom.runtimes.spark.cargo_source import CargoReader, Reading
@@ -111,7 +116,104 @@ def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
     assert Feedback.read(str(tmp_path)) == told
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '{"paces": {"a": 1}}', '{"paces": {"a": {"rows": "x"}}}', "\udc80"])
+class Pauses:
+    """The sleep of a source that waits: what happens in the first, the second .. of them. One more is one too many."""
+
+    def __init__(self, *happen: Callable[[], None]) -> None:
+        self._left = list(happen)
+
+    def sleep(self, seconds: float) -> None:
+        assert self._left, "it goes on waiting"
+        self._left.pop(0)()
+
+
+def nothing() -> None: ...
+
+
+def to_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]) -> tuple[CargoReader, Spool]:
+    """The source of a run to the end of rows that a program makes, and where those are laid out."""
+    declared = "CREATE STREAM s (id INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'memory');"
+    (one,) = [one for one in read_program(declared + "SELECT id FROM s", Catalogue()) if one.standing]
+    assert one.root is not None
+    layout = Layout(one.root, one.catalogue, "changes", 2)
+    definition, rows = layout.sources["s"], str(folder / "rows")
+    openers: dict[str, Callable[[], Source]] = {"s": lambda: open_spool(declaration_of(definition), rows)}
+    source = CargoReader(Reading(layout, ("s",), openers, 2, 5, None, Depot(), feedback=str(folder)))
+    source.prepareForTriggerAvailableNow()
+    monkeypatch.setattr(time, "sleep", Pauses(*happen).sleep)
+    return source, Spool(rows, definition.columns)
+
+
+def some(*ids: int) -> pa.RecordBatch:
+    return pa.record_batch({"id": pa.array(ids, pa.int32()), "ts": pa.array(ids, pa.timestamp("us"))})
+
+
+def test_rows_that_pause_are_waited_for_in_a_run_to_their_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, spool = to_the_end(
+        tmp_path, monkeypatch, nothing, lambda: spool.append(some(1, 2)), nothing, nothing, lambda: spool.close()
+    )
+    first = plan(source, source.initialOffset())
+    assert first["at"] == {"s": {"rows": 2}} and not first["ended"]
+    second = plan(source, first)
+    assert second["ended"] == ["s"] and not second["splits"]
+    assert plan(source, second) is second, "which Spark takes for the end"
+
+
+def test_nobody_waits_for_rows_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, spool = to_the_end(
+        tmp_path,
+        monkeypatch,
+        nothing,
+        lambda: Feedback(stopping=True).write(str(tmp_path)),
+        lambda: monkeypatch.setattr(os, "getppid", lambda: 1),
+    )
+    begun = source.initialOffset()
+    assert plan(source, begun) is begun, "the query is stopping"
+    Feedback().write(str(tmp_path))
+    assert plan(source, begun) is begun, "the driver has died"
+    spool.append(some(1))
+    Feedback(stopping=True).write(str(tmp_path))
+    assert plan(source, begun)["at"] == {"s": {"rows": 1}}
+
+
+SPOILT = [
+    "",
+    "{",
+    "[1]",
+    "\udc80",
+    "[" * 100_000,
+    '{"paces": {"a": 1}}',
+    '{"paces": {"a": {"rows": "x"}}}',
+    f'{{"paces": {{}}, "wake": 1{"0" * 400}, "stopping": false}}',
+    f'{{"paces": {{}}, "wake": 1, "stopping": {" " * (1 << 24)}true}}',
+]
+PACE = {"watermark": "5", "rows": "1", "waiting": "0", "density": "0.5"}
+WRONG = {
+    "watermark": [str(BEGINNING - 1), str(FOREVER + 1), "0.5", "null", f"1{'0' * 400}"],
+    "rows": [str(2**63), "1e3"],
+    "waiting": [str(2**63), f"1{'0' * 400}"],
+    "density": ["1e-320", "0", "-1", "1e300", "Infinity", "NaN", f"1{'0' * 400}", '"x"'],
+}
+for field, values in WRONG.items():
+    for value in values:
+        pace = ", ".join(f'"{name}": {told}' for name, told in {**PACE, field: value}.items())
+        SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false}}')
+
+
+@pytest.mark.parametrize("text", SPOILT, ids=lambda text: text[:100])
 def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "feedback.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert Feedback.read(str(tmp_path)) == Feedback()
+
+
+def test_the_utmost_that_is_told_can_be_planned_by(tmp_path: Path) -> None:
+    density = Pace(BEGINNING + 1).after(FOREVER - 1, 1, 0).density
+    paces = {
+        "a": Pace(BEGINNING, 2**63 - 1, 0, density),
+        "b": Pace(FOREVER, 0, 2**63 - 1, 2.0**62),
+        "c": Pace(0, 1, -1, density),
+    }
+    told = Feedback(paces, FOREVER + 1)
+    told.write(str(tmp_path))
+    assert Feedback.read(str(tmp_path)) == told
+    read_by_need(told.paces, 2**62, lambda name, rows: rows)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from queue import Queue
 
@@ -122,6 +126,33 @@ def test_a_stop_is_no_failure_to_listeners_and_names_stay(spark: SparkSession, t
     finally:
         spark.streams.removeListener(listener)
     assert sorted(map(str, listener.names)) == ["many", "many", "sums", "sums"]
+
+
+def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSession) -> None:
+    read, stopped, in_vain = threading.Event(), threading.Event(), threading.Event()
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"ts": [datetime(2024, 5, 1)]})
+        read.wait(PATIENCE)
+        time.sleep(1.0)  # by then Spark has asked for more
+        yield pa.record_batch({"ts": [datetime(2024, 5, 2)]})
+        if not stopped.wait(PATIENCE):
+            in_vain.set()
+
+    def watch(run: Run) -> None:
+        read.set()
+        if run.status()[0].inputs[0].rows_in == 2:
+            run.stop()
+
+    session = Session(spark=spark)
+    session.stream("s", rows(), time="ts")
+    run = session.assemble(session.prepare("SELECT ts FROM s"), end=True)
+    try:
+        run.run(watch)
+        assert run.status()[0].inputs[0].rows_in == 2
+        assert not run.finished and not in_vain.is_set(), "it was stopped before the rows had ended"
+    finally:
+        stopped.set()
 
 
 def test_of_two_that_run_at_once_one_has_a_number(spark: SparkSession, tmp_path: Path) -> None:

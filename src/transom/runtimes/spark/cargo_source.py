@@ -187,13 +187,15 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading = reading
         self._opened: dict[str, Source] = {}
         self._pause = _LOOK
+        self._to_the_end = False
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
         return {name: begin[name] for name in ("batch", "at", "ended")}  # the splits that led there have been read
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What has an end is read to its end; that is all such a run asks for."""
+        """What has an end is read to its end; that is all such a run asks for. Where nothing has come Spark ends it."""
+        self._to_the_end = True
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._reading.max_rows or 2**62)
@@ -204,17 +206,24 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._latest(start)
 
     def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
-        """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does."""
+        """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does.
+
+        A run to the end looks until all that is to end with it has ended, its query is stopping, or the driver is gone.
+        """
         reading = self._reading
         reading.enter()
         patience = time.monotonic() + (_PATIENCE if reading.alone else 0.0)
+        missing = [name for name in reading.names if name not in start["ended"] and name not in reading.growing]
+        waits, driver = self._to_the_end and bool(missing), os.getppid()
         while True:
             known = None if reading.feedback is None else Feedback.read(reading.feedback)
             found = self._plan(start, known)
             if found is not None:
                 self._pause = _LOOK
                 return found
-            if time.monotonic() >= patience or (known is not None and known.stopping):
+            if (known is not None and known.stopping) or os.getppid() != driver:
+                return start
+            if time.monotonic() >= patience and not waits:
                 return start
             wake = 0.0 if known is None or known.wake is None else known.wake / 1e6 - time.time()
             time.sleep(min(self._pause, wake) if wake > 0 else self._pause)

@@ -11,9 +11,14 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from transom.core.time import BEGINNING, FOREVER, UNBOUNDED
 from transom.program.alignment import Pace
 
 _NAME: Final = "feedback.json"
+_LONGEST: Final = 1 << 24
+"""Characters; a hundred or two tell of an input."""
+_TIMES: Final = range(BEGINNING, FOREVER + 1)
+_NUMBERS: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
@@ -37,19 +42,24 @@ class Feedback:
     def read(cls, folder: str) -> Feedback:
         try:
             with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
-                found = json.load(file)
+                found = json.loads(file.read(_LONGEST))
             wake = found["wake"]
-            if not isinstance(wake, int | None):
+            if wake is not None and not _is_among(_NUMBERS, wake):
                 return cls()
             paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
             return cls(paces, wake, bool(found["stopping"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 
 
 def _pace(watermark: int, rows: int, waiting: int, density: float | None) -> Pace:
-    if not all(isinstance(number, int) for number in (watermark, rows, waiting)):
+    if not (_is_among(_TIMES, watermark) and _is_among(_NUMBERS, rows) and _is_among(_NUMBERS, waiting)):
         raise ValueError
-    if density is not None and not density > 0:
+    # One row in all time is the least, and all there can be at once are the most.
+    if density is not None and not 1 / UNBOUNDED <= density <= _NUMBERS[-1]:
         raise ValueError
     return Pace(watermark, rows, waiting, density)
+
+
+def _is_among(allowed: range, number: object) -> bool:
+    return isinstance(number, int) and number in allowed

@@ -22,9 +22,9 @@ AHEAD: Final = 1 << 20
 class Pump:
     """Reads a source into a spool: at once if all its rows are here, otherwise in a thread of its own.
 
-    Where a folder has rows already, from before a restart, it goes on behind them. The spool is closed when nothing
-    will ever follow: the source says so, or `ending` says that the input ends with the run. `used` tells how many rows
-    the query has read so far.
+    Where a folder has rows already, from before a restart, it goes on behind them: the spool knows how far the source
+    had been read. It is closed when nothing will ever follow: the source says so, or `ending` says that the input ends
+    with the run. `used` tells how many rows the query has read so far.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Pump:
         self._thread: threading.Thread | None = None
         self.folder = folder
         self.used = used
-        self._position = {"rows": self._spool.rows}
+        self._position = self._spool.offset
         self.error: BaseException | None = None
         """What went wrong in the thread: the program's own rows may raise anything."""
         if self._spool.closed:
@@ -78,11 +78,12 @@ class Pump:
                 self._stopped.wait(_SECONDS)
                 continue
             batch = self._source.read(self._position, _ROWS, growing=self._growing)
-            self._spool.append(batch.rows, batch.rejected)
+            self._spool.append(batch.rows, batch.rejected, batch.position)
             self._position = batch.position
             if batch.over or (batch.ended and self._ends):
-                self._spool.close()
-            if batch.over or (batch.ended and not self._growing):
+                self._spool.close(batch.position)
+                return
+            if batch.ended and not self._growing and not self.closes:
                 return
             if batch.ended:
                 self._stopped.wait(_SECONDS)

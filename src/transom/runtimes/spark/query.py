@@ -259,7 +259,7 @@ class SparkQuery:
 
     def _let_the_source_go(self) -> None:
         """Spark does not stop while the source is waiting for more."""
-        if self.ending == "stopped" and self.active:
+        if self.active:
             with self._lock:
                 self._statuses.stopping = True
                 replace(Feedback.read(self._folder()), stopping=True).write(self._folder())
