@@ -23,7 +23,11 @@ def temporary() -> Iterator[str]:
         yield folder
 
 
-def running(temporary: str, *arguments: str | Path, before: str = "pass") -> subprocess.Popen[str]:
+NOTHING_IGNORED = "signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+"""The tests themselves may run under nohup."""
+
+
+def running(temporary: str, *arguments: str | Path, before: str = NOTHING_IGNORED) -> subprocess.Popen[str]:
     """A run with temporary files of its own; `before` is done in its process first."""
     begin = f"import os, signal, sys; {before}; os.execv(sys.argv[1], sys.argv[1:])"
     return subprocess.Popen(
