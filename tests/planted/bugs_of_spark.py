@@ -59,7 +59,7 @@ SPARK: Final = (
     Bug(
         "silent_who_has_not_been_listened_to",
         "pipeline/bucket.py",
-        "source in spoke, now if source in at_end else None)",
+        "source in spoke, now if source in quiet else None)",
         "source in spoke, now)",
         "a stream with rows that are still to be read falls idle, and they are late",
     ),

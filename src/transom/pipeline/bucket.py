@@ -305,12 +305,13 @@ class Bucket:
             return
         spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
         at_end = {p.about["source"] for p in seen if p.about["at_end"]}
+        # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
+        quiet = at_end | self.layout.unordered
         following = [p.about["now"] for p in seen if p.about["follows"]]
         if following:
-            # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
             self.doors.follow(max(following), at_end - (spoke & self.layout.unordered))
         for source in set(self.source_of.values()):
-            self.doors.hear(source, now, source in spoke, now if source in at_end else None)
+            self.doors.hear(source, now, source in spoke, now if source in quiet else None)
         self.doors.leave_idle_behind()
 
     def _account(self, about: dict[str, Any]) -> None:
