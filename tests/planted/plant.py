@@ -3,9 +3,9 @@
     python -m tests.planted.plant [--only NAME ..] [--jobs N] [--json]
 
 First everything runs without a bug, and has to pass. Then, bug by bug, the same tests run until the first one fails:
-the bug is caught by that test, or it is MISSED, and the exit status is 1. What caught a bug when it was last planted, or
-is thought to (`caught_by.json`), runs before everything else, in a process of its own; then what usually catches bugs.
-A hint that is wrong costs time and nothing else. A run over all bugs writes the file anew, if none was missed.
+the bug is caught by that test, or it is MISSED, and the exit status is 1. What caught a bug when it was last planted,
+or is thought to (`caught_by.json`), runs before everything else, in a process of its own; then what usually catches
+bugs. A hint that is wrong costs time and nothing else. A run over all bugs writes the file anew, if none was missed.
 
 A copy always lies in the same folder and files keep their times, so that Numba finds what it compiled before. It looks
 at the file of a loop only, though, not at the files of the loops that are compiled into it, so what was compiled from
