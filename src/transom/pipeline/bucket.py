@@ -145,6 +145,7 @@ class Bucket:
                 self._refuse(name, refused, out)
         else:
             self._advance(*found, parts, out)
+            self._flush(out)
         for part in self._parts:
             part.settle()  # the state is written next
         return out.parcels()
@@ -395,6 +396,14 @@ class Bucket:
         for key, advanced in ((self.query, given), *beside.items()):
             if advanced.rows is not None and (len(advanced.rows) or self.layout.emit_name == "latest"):
                 out.answer(key, advanced.rows)
+
+    def _flush(self, out: Outgoing) -> None:
+        """The batch is over for the answers that are told then."""
+        rows = {self.query: self._stage.flush(self.state)}
+        rows |= {key: branch.stage.flush(self.state.consumers[key]) for key, branch in self.beside.items()}
+        for key, told in rows.items():
+            if told is not None and len(told):
+                out.answer(key, told)
 
     def _outputs(self, given: Advanced) -> dict[str, Delta]:
         """What is made here of what queries share, by name."""

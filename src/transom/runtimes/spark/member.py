@@ -54,7 +54,9 @@ class SparkMember:
     def open(self, group: SparkQuery) -> list[Sink]:
         """Where the answer goes, and refused rows if they are wanted; opened once."""
         if not self._sinks:
-            self._sinks = group.open_sinks(self.order.open_sink, self.order.open_side, self.schema)
+            self._sinks = group.open_sinks(
+                self.order.open_sink, self.order.open_side, self.schema, self.consumer.output_key
+            )
         return self._sinks
 
     @property
