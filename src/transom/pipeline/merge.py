@@ -16,7 +16,7 @@ from transom.core.delta import Int64s
 from transom.kernels.columns import empty_batch
 from transom.kernels.keys import encode_keys
 
-_OWN_COLUMNS = {"stream": 1, "changes": 2, "net": 1, "latest": 0}
+_OWN_COLUMNS = {"stream": 1, "changes": 2, "latest": 0}
 
 
 def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> pa.RecordBatch:
@@ -26,18 +26,16 @@ def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) ->
 
 
 def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The rows in the columns of `emit.py`. Lifetimes have no order, so they stay in the batches in which they came."""
+    """The rows in the columns of `emit.py`. Lifetimes and net changes have no order: they stay in their batches."""
     parts = [part for part in told if len(part)]
     if not parts:
         return [empty_batch(schema)]
-    if len(parts) == 1 or emit_name == "lifetimes":
+    if len(parts) == 1 or emit_name in ("lifetimes", "net"):
         return parts
     rows = pa.concat_batches(parts)
     own = _OWN_COLUMNS[emit_name]
-    if emit_name in ("latest", "net"):
-        ranks = value_ranks(rows.columns[own:], len(rows))
-        order = np.lexsort((ranks, entering(rows))) if own else np.argsort(ranks, kind="stable")
-        return [rows.take(pa.array(order))]
+    if emit_name == "latest":
+        return [rows.take(pa.array(np.argsort(value_ranks(rows.columns, len(rows)), kind="stable")))]
     at = rows.column(own - 1).cast(pa.int64()).to_numpy()
     comes = entering(rows) if own > 1 else np.zeros(len(rows), dtype=np.bool_)
     order = np.lexsort((comes, at))

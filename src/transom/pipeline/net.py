@@ -25,7 +25,7 @@ from transom.kernels.kernel import Step
 from transom.kernels.row_store import RowStore
 from transom.pipeline.answer import output_schema
 from transom.pipeline.direct_changes import AliveRows, Mask, as_compared, cancelled, signs
-from transom.pipeline.merge import entering, value_numbers, value_ranks
+from transom.pipeline.merge import entering, value_numbers
 from transom.planner.answer_key import Key
 from transom.state.checks import need
 
@@ -60,11 +60,13 @@ class NetEmit:
         """Nothing yet: see `flush`."""
         if isinstance(rows, SignedDelta):
             entered = np.arange(len(rows)) >= rows.departed
-            self._note(state, entered, as_compared(rows.values).columns)
+            told = [signs(entered), *as_compared(rows.values).columns]
+            # Here a step has all that came and went within it.
+            state.noted.append(netted(pa.RecordBatch.from_arrays(told, schema=self._out)))
         else:
             self._take(state, rows, step.upto)
         if sum(map(len, state.noted)) > max(MOST_NOTED, 2 * state.netted):
-            state.noted = [netted(pa.concat_batches(state.noted))]
+            state.noted = [self._netted(state)]
             state.netted = len(state.noted[0])
         return self._nothing
 
@@ -85,15 +87,16 @@ class NetEmit:
             state.noted.append(pa.RecordBatch.from_arrays([signs(entered), *columns], schema=self._out))
 
     def flush(self, state: NetState) -> pa.RecordBatch:
-        """The batch is over: its net changes, those that leave first, each in the order of values."""
+        """The batch is over: its net changes. As none depends on another, they are in no order."""
         if not state.noted:
             return self._nothing
-        rows = netted(pa.concat_batches(state.noted))
+        rows = self._netted(state)
         state.noted, state.netted = [], 0
-        if self.key is not None:
-            rows = _by_key(rows, self.key)
-        ranks = value_ranks(rows.columns[1:], len(rows))
-        return rows.take(pa.array(np.lexsort((ranks, entering(rows)))))
+        return rows if self.key is None else upserts(rows, self.key)
+
+    def _netted(self, state: NetState) -> pa.RecordBatch:
+        rows = pa.concat_batches(state.noted)
+        return netted(rows) if self.key is None else netted_by_key(rows, self.key)
 
     @cached_property
     def _out(self) -> pa.Schema:
@@ -119,14 +122,47 @@ def netted(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.take(pa.array(np.flatnonzero(~gone))) if gone.any() else rows
 
 
-def _by_key(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
-    """Without what has left of keys for which something has entered."""
+def netted_by_key(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
+    """Of every key the row that left first and the one that entered last, unless they are equal.
+
+    Changes of a key come in their order: one that begins with a departure had a row before. So whole rows are compared
+    only where a key had one before and has one now.
+
+    >>> rows = pa.record_batch({"change": [*"-+-++-"], "k": [1, 1, 1, 1, 2, 2], "a": [5, 6, 6, 5, 0, 0]})
+    >>> netted_by_key(rows, (0,)).num_rows, netted_by_key(rows.slice(0, 3), (0,)).to_pylist()
+    (0, [{'change': '-', 'k': 1, 'a': 5}])
+    """
     comes = entering(rows)
     if comes.all() or not comes.any():
         return rows
-    keys: Int64s = (
-        value_numbers([rows.column(1 + at) for at in key], len(rows)) if key else np.zeros(len(rows), np.int64)
-    )
+    keys = _key_numbers(rows, key)
+    places = np.arange(len(rows))
+    first, last = np.empty((2, int(keys.max()) + 1), dtype=np.int64)
+    first[keys[::-1]] = places[::-1]
+    last[keys] = places
+    had, has = ~comes[first], comes[last]
+    both = np.flatnonzero(had & has)
+    if len(both):
+        pairs = rows.take(pa.array(np.concatenate([first[both], last[both]])))
+        before, now = value_numbers(pairs.columns[1:], len(pairs)).reshape(2, -1)
+        had[both], has[both] = (before != now,) * 2
+    return rows.take(pa.array(np.concatenate([first[had], last[has]])))
+
+
+def upserts(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
+    """Without what has left of keys for which something has entered.
+
+    >>> upserts(pa.record_batch({"change": ["-", "-", "+"], "k": [1, 2, 2], "a": [5, 6, 7]}), (0,)).to_pylist()
+    [{'change': '-', 'k': 1, 'a': 5}, {'change': '+', 'k': 2, 'a': 7}]
+    """
+    comes = entering(rows)
+    if comes.all() or not comes.any():
+        return rows
+    keys = _key_numbers(rows, key)
     replaced = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
     replaced[keys[comes]] = True
     return rows.take(pa.array(np.flatnonzero(comes | ~replaced[keys])))
+
+
+def _key_numbers(rows: pa.RecordBatch, key: Key) -> Int64s:
+    return value_numbers([rows.column(1 + at) for at in key], len(rows)) if key else np.zeros(len(rows), np.int64)

@@ -43,7 +43,7 @@ def test_a_batch_that_is_run_again_tells_the_same(spark: SparkSession, tmp_path:
     with pytest.raises(Broken):
         session.assemble(session.prepare(ALONE), on_batch=fails_at_two, **terms).run()
     session.assemble(session.prepare(ALONE), on_batch=notes, **terms).run()
-    assert again[2].equals(seen[2]) and len(seen[2])
+    assert sorted(again[2].to_pylist(), key=str) == sorted(seen[2].to_pylist(), key=str) and len(seen[2])
     told = seen | again
     expected = session_of(None).run(ALONE, emit="latest").to_pylist()
     assert applied([told[number] for number in sorted(told)], (0,)) == sorted(tuple(row.values()) for row in expected)
