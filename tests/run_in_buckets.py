@@ -220,7 +220,8 @@ class Cluster:
         return known
 
     def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
-        packer = Packer(self.layout, sender, now, follows=at_end is not None)
+        begun = bool(self.statuses) and self.upto is not None
+        packer = Packer(self.layout, sender, now, follows=at_end is not None, begun=begun)
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)

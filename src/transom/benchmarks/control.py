@@ -9,7 +9,6 @@ of open rows and how a partition is doing are.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import time
 from collections import Counter
@@ -73,8 +72,7 @@ def packed(
     layout: Layout, sender: int, keys: np.ndarray[Any, Any], second: int, begun: bool
 ) -> tuple[list[Parcel], float]:
     """What a task packs of rows with these keys, within a few seconds from one on; and how long telling of it takes."""
-    known = {"begun": begun} if "begun" in inspect.signature(Packer).parameters else {}
-    packer = Packer(layout, sender, **known)
+    packer = Packer(layout, sender, begun=begun)
     found: list[Parcel] = []
     random = np.random.default_rng(sender)
     for at in range(0, len(keys), ARROW_ROWS):
@@ -107,7 +105,8 @@ def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
     step_s = 0.0
     sent: list[Parcel] = []
     for batch in range(4):  # rows are taken one batch later: the third ends what the second has opened
-        blobs = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun=batch > 0)
+        begun = below.state.doors.upto is not None
+        blobs = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun)
         began = time.perf_counter()
         going = below.step(blobs)
         step_s = time.perf_counter() - began
@@ -159,19 +158,20 @@ def _driven(layout: Layout, statuses: Sequence[Parcel]) -> tuple[float, int]:
 
 
 def table(found: Sequence[Traffic]) -> str:
-    """
+    """Of as many tasks as partitions.
+
     >>> print(table([Traffic(16, 2_000_000, 40_000, 9_000, 8_000_000, 50_000, 0.001, 0.0042, 0.003)]))
-    | tasks x partitions | first batch | later batches | second level | 10^6 ends | statuses | a task | a partition | driver |
+    | both | first batch | later batches | second level | 10^6 ends | statuses | a task | a partition | driver |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 16 x 16 | 2.0 MB | 40 KB | 9 KB | 8.0 MB | 50 KB | 1.0 ms | 4.2 ms | 3.0 ms |
+    | 16 | 2.0 MB | 40 KB | 9 KB | 8.0 MB | 50 KB | 1.0 ms | 4.2 ms | 3.0 ms |
     """
-    names = ["tasks x partitions", "first batch", "later batches", "second level", "10^6 ends", "statuses"]
+    names = ["both", "first batch", "later batches", "second level", "10^6 ends", "statuses"]
     lines = [" | ".join(["", *names, "a task", "a partition", "driver", ""]).strip()]
     lines.append("| --- |" + " ---: |" * 8)
     for one in found:
         sizes = map(_size, (one.seen_first, one.seen, one.passed_on, one.ends, one.statuses))
         spent = (f"{seconds * 1000:.1f} ms" for seconds in (one.pack_s, one.step_s, one.driver_s))
-        lines.append(f"| {one.partitions} x {one.partitions} | {' | '.join([*sizes, *spent])} |")
+        lines.append(f"| {one.partitions} | {' | '.join([*sizes, *spent])} |")
     return "\n".join(lines)
 
 

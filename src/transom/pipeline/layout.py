@@ -56,6 +56,11 @@ class Port:
     columns: tuple[int, ...] = ()
     accounts: bool = False
 
+    @property
+    def called(self) -> str:
+        """A name that it has in every layout, unique in all of one."""
+        return f"{self.query} {self.name}"
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -158,13 +158,15 @@ class _CargoSource(DataSource):
 class Stretch(InputPartition):
     """What one task reads: splits of inputs in order, and the inputs that end with this batch.
 
-    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs.
+    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs, and if the
+    time of the query had `begun` before this batch.
     """
 
     sender: int
     now: int | None
     at_end: tuple[str, ...]
     follows: bool
+    begun: bool
     splits: tuple[tuple[str, tuple[Split, ...]], ...]
     ended: tuple[str, ...]
 
@@ -240,7 +242,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             goes_on = len(ended) < len(reading.layout.sources)
             if now is None or not goes_on or not reading.is_time(now, start, known):
                 return None
-        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
+        begun = known is not None and known.begun is not None
+        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **told}
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace]) -> _Batch:
@@ -287,7 +290,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows"))
+        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
         found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
         return [*found, Stretch(len(found), *clock, last, ended)]
@@ -304,7 +307,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from transom.pipeline.packer import Packer
 
         self._reading.enter()
-        reading, clock = self._reading, (stretch.now, stretch.follows)
+        reading, clock = self._reading, (stretch.now, stretch.follows, stretch.begun)
         packer = Packer(reading.layout, stretch.sender, *clock)
         if stretch.now is not None and not stretch.sender:
             for name in reading.names:  # of those that bring nothing it is told, too: they are silent

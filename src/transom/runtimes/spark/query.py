@@ -423,7 +423,7 @@ class SparkQuery:
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
-            self._statuses.take(brought[STATUS])
+            self._statuses.take(brought[STATUS], number)
             self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
