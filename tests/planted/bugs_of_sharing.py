@@ -122,8 +122,8 @@ SHARING: Final = (
     Bug(
         "doors_of_a_bucket_open_anew",
         "pipeline/migration.py",
-        "state = replace(state, part=part, consumers=consumers)",
-        "state = replace(state, part=part, consumers=consumers, doors=new.state.doors)",
+        "state = replace(state, part=part, consumers=consumers, routes=routes)",
+        "state = replace(state, part=part, consumers=consumers, routes=routes, doors=new.state.doors)",
         "rows that waited on Spark while a query came or went are lost",
     ),
     Bug(
