@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from transom.connectors.callback import EpochCallbackSink
 from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
-from transom.connectors.open import declaration_of, source_opener
+from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.core.time import SECOND
@@ -382,7 +382,8 @@ class SparkQuery:
         definition, within = self.layout.sources[name], self.layout.catalogue.within
         if name in self._pumps:
             return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
-        return source_opener(definition, within)
+        read = {place for port in self.layout.ports_of(name) for place in port.columns}
+        return partial(narrowed, source_opener(definition, within), [definition.columns[place].name for place in read])
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
