@@ -165,7 +165,7 @@ def test_nobody_waits_for_rows_in_vain(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch,
         nothing,
         lambda: Feedback(stopping=True).write(str(tmp_path)),
-        lambda: monkeypatch.setattr(os, "getppid", lambda: 1),
+        lambda: monkeypatch.setattr(os, "getppid", lambda: -1),
     )
     begun = source.initialOffset()
     assert plan(source, begun) is begun, "the query is stopping"
