@@ -31,6 +31,7 @@ from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.offset_log import OffsetLog
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._opened: dict[str, Source] = {}
+        self._log = None if reading.feedback is None else OffsetLog(reading.feedback)
         self._pause = _LOOK
         self._to_the_end = False
 
@@ -269,8 +271,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
         limits = Limits() if static else Limits(rows, reading.max_files)
-        plan = self._source(name).plan(batch.at.get(name, {}), limits, growing=growing and (reading.follow or "later"))
-        batch.at[name] = plan.position
+        before = batch.at.get(name, {})
+        whole = before if self._log is None else self._log.whole(name, before)
+        plan = self._source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
+        batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
         if plan.splits:
             batch.splits[name] = [split.packed() for split in plan.splits]
         if plan.ended:
