@@ -125,3 +125,8 @@ def test_a_sink_is_told_the_key(
         sink = f"CREATE SINK out WITH (connector = 'noting', emit = '{emit}'); INSERT INTO out {query}"
         start(declarations(tmp_path, "csv") + sink).run()
     assert [opening.key for opening in seen] == [key, None]
+    with Session() as session:
+        session.sql(declarations(tmp_path, "csv") + "CREATE SINK out WITH (connector = 'noting', emit = 'net')")
+        told = session.explain(f"INSERT INTO out {query}")
+    expected = "as a bag: the plan proves no key" if key is None else f"by ({key[0]})" if key else "of one row"
+    assert f"net changes {expected}" in told.splitlines()
