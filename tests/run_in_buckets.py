@@ -220,7 +220,8 @@ class Cluster:
         return known
 
     def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
-        packer = Packer(self.layout, sender, now, follows=at_end is not None)
+        begun = bool(self.statuses) and self.upto is not None
+        packer = Packer(self.layout, sender, now, follows=at_end is not None, begun=begun)
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)
@@ -262,9 +263,10 @@ def run_in_buckets(
     watch: Callable[[Batch, Cluster, Answer], None] = lambda batch, cluster, answer: None,
 ) -> History:
     """Run the batches, then end all inputs; static tables come with the first batch, in a task of their own."""
-    layout = Layout(plan(query, catalogue), catalogue, emit, buckets, unordered)
+    root = plan(query, catalogue)
+    layout = Layout(root, catalogue, emit, buckets, unordered)
     with closing(Cluster(layout, disorder)) as cluster:
-        answer = Answer(isinstance(query, Stream), emit)
+        answer = Answer(isinstance(query, Stream), emit, root)
         timed = [name for name, definition in layout.sources.items() if definition.time is not None]
         static = [Push(name, inputs.get(name, []), end=True) for name in layout.sources if name not in timed]
         given = one_by_one(all_at_once(inputs)) if batches is None else batches

@@ -11,12 +11,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from tests.net_table import NetTable
 from transom.core.schema import Schema
-from transom.core.time import FOREVER, from_datetime
+from transom.core.time import BEGINNING, FOREVER, from_datetime
 from transom.pipeline import partitions as partitions_of_a_process
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.planner.answer_key import answer_key
+from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import History, RelationHistory, StreamHistory
 
@@ -52,12 +55,16 @@ def row_by_row(inputs: dict[str, Rows]) -> list[Push]:
 class Answer:
     """The output so far, read back as a history."""
 
-    def __init__(self, stream: bool, emit: str) -> None:
+    def __init__(self, stream: bool, emit: str, root: Operator | None = None) -> None:
         self.stream = stream
         self.emit = emit
         self.values: list[tuple[Any, ...]] = []
+        self.table = NetTable(answer_key(root)) if root is not None and emit == "net" and not stream else None
 
     def add(self, batch: pa.RecordBatch) -> None:
+        if self.table is not None:
+            self.table.apply(batch)
+            return
         rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
         self._check(rows)
         self.values += rows
@@ -74,6 +81,8 @@ class Answer:
             assert all(te is None or ta < te for *_, ta, te in rows), "a ghost is shown"
 
     def history(self, **counts: Any) -> History:
+        if self.table is not None:
+            return RelationHistory.of([(BEGINNING, self.table.rows.elements())], **counts)
         if self.stream:
             return StreamHistory.of(((from_datetime(at), row) for at, *row in self.values), **counts)
         if self.emit == "changes":
@@ -95,10 +104,12 @@ def run_locally(
     partitions: int = 1,
     threads: bool = False,
     restart: Callable[[int], bool] = lambda i: False,
+    commit: Callable[[int], bool] = lambda i: True,
     watch: Callable[[Pipeline, Answer], None] = lambda pipeline, answer: None,
 ) -> History:
     """Push everything, advancing after each push; `restart(i)` puts a save and a fresh start after push i.
 
+    A batch is over after push i if `commit(i)`, and when it is saved; then, `watch` looks at the answer.
     With `threads` every step of several partitions is shared among threads, however few its rows are.
     """
     with ExitStack() as lent, ExitStack() as opened:
@@ -106,7 +117,7 @@ def run_locally(
             lent.enter_context(patch.object(partitions_of_a_process, "MANY_ROWS", 0))
         operator = plan(query, catalogue)
         pipeline = opened.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
-        answer = Answer(isinstance(query, Stream), emit)
+        answer = Answer(isinstance(query, Stream), emit, operator)
         definitions = {name: catalogue.relations[name] for name in pipeline.names}
         for name in pipeline.statics:
             _push(pipeline, definitions, Push(name, inputs.get(name, [])))
@@ -119,7 +130,10 @@ def run_locally(
             output, _ = pipeline.advance()
             if output is not None:
                 answer.add(output.rows)
-            watch(pipeline, answer)
+            if commit(i) or restart(i) or i == len(todo) - 1:
+                if (rows := pipeline.flush()) is not None:
+                    answer.add(rows)
+                watch(pipeline, answer)
             if restart(i):
                 saved = pipeline.snapshot()
                 opened.close()
@@ -130,6 +144,8 @@ def run_locally(
             output, _ = pipeline.advance()
             if output is not None:
                 answer.add(output.rows)
+            if (rows := pipeline.flush()) is not None:
+                answer.add(rows)
         for name in pipeline.inputs:
             ledger = pipeline.ledger(name)
             assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)

@@ -17,6 +17,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.connectors.screen import Screen
+from transom.core.emits import Emit
 from transom.core.errors import (
     CheckpointError,
     EvaluationError,
@@ -42,7 +43,7 @@ from transom.program.progress import Listener, Progress
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, OpenRun, Order, Query, Run, Runtime, Terms, ending_of
 from transom.program.running import RunningQuery
-from transom.program.standing import Emit, StandingQueries, StandingQuery
+from transom.program.standing import StandingQueries, StandingQuery
 from transom.program.statistics import sampling
 from transom.program.status import Status
 from transom.runtimes.local.query import LocalQuery

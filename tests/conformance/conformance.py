@@ -63,10 +63,10 @@ class Case:
 
 
 def load() -> list[Case]:
-    return [case for path in sorted(HERE.glob("*.md")) if path.name != "README.md" for case in _read(path)]
+    return [case for path in sorted(HERE.glob("*.md")) if path.name != "README.md" for case in read(path)]
 
 
-def _read(path: Path) -> Iterator[Case]:
+def read(path: Path) -> Iterator[Case]:
     above, *sections = re.split(r"^## +", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     shared = "".join(block.text for block in _blocks(above, path.name))
     for section in sections:

@@ -15,6 +15,7 @@ from transom.pipeline.cargo import CargoPart
 from transom.pipeline.exchange import FeedState, relation_of, stream_of
 from transom.pipeline.feed import sent, unpacked
 from transom.pipeline.layout import Port
+from transom.pipeline.routes import Routes
 from transom.state.holders import HolderPool
 
 BUCKETS = 4
@@ -43,12 +44,13 @@ class Receiver:
         self.pools = [HolderPool() for _ in range(BUCKETS)]
         self.feeds = [FeedState() for _ in range(BUCKETS)]
         self.open: list[dict[int, list[int]]] = [{} for _ in range(BUCKETS)]
+        self.routes = [Routes() for _ in range(BUCKETS)]
 
     def step(self, *given: Delta, backwards: bool = False) -> tuple[list[int], list[tuple[int, int]]]:
         """What every sending bucket gave; the keys that came, and the keys that ended with their ends."""
         parts: list[list[CargoPart]] = [[] for _ in range(BUCKETS)]
         for bucket, one in enumerate(given):
-            for to, part in sent(self.port, one, bucket, BUCKETS):
+            for to, part in sent(self.port, one, bucket, BUCKETS, self.routes[bucket]):
                 parts[to].append(part)
         came, ended = [], []
         for b in range(BUCKETS):
@@ -72,6 +74,24 @@ def test_an_end_reaches_the_row_wherever_it_is_and_nobody_else() -> None:
     assert receiver.step(delta([(k, k, k) for k in range(9)])) == (list(range(9)), [])
     assert receiver.step(delta([], [(3, 30), (8, 31)])) == ([], [(3, 30), (8, 31)])
     assert sum(pool.in_use for pool in receiver.pools) == 7
+
+
+def test_an_end_is_told_to_those_who_have_the_row() -> None:
+    """A holder may have rows in several buckets; when it has ended it may be used again, for other buckets."""
+    port, routes = BY_K, Routes()
+    went = [
+        {to for to, part in sent(port, delta(rows, ends), 0, BUCKETS, routes) if part.kind == kind}
+        for rows, ends, kind in [
+            ([(k, 0, 5) for k in range(9)] + [(3, 0, 6), (3, 1, 6)], (), "delta"),
+            ([], [(6, 2)], "ends"),
+            ([(3, 3, 5)], [(5, 3), (77, 3)], "ends"),
+            ([], [(5, 4)], "ends"),
+        ]
+    ]
+    (home,) = went[1]
+    assert went[0] == went[2] == set(range(BUCKETS)) and went[3] == {home}
+    assert routes.nodes.in_use == 0
+    routes.check()
 
 
 def test_senders_number_their_holders_without_knowing_of_each_other() -> None:
@@ -120,7 +140,7 @@ def test_rows_with_a_known_end_need_no_holder() -> None:
 def test_what_comes_from_many_is_in_time_order_where_the_reader_relies_on_it() -> None:
     assert INTO_ONE.exchange.partitioning.kind == "single"
     one, other = delta([(1, 3, -1), (2, 9, -1)]), delta([(3, 1, -1), (4, 9, -1)])
-    parts = [part for bucket, d in enumerate((one, other)) for _, part in sent(INTO_ONE, d, bucket, 1)]
+    parts = [part for bucket, d in enumerate((one, other)) for _, part in sent(INTO_ONE, d, bucket, 1, Routes())]
     found = relation_of(FeedState(), *unpacked(parts), SCHEMA, Step(0, 100, 0, HolderPool()), in_time_order=True)
     assert found.ta.tolist() == [1, 3, 9, 9] and found.te.tolist() == [6, 8, 14, 14]
     assert found.values.column(0).to_pylist() == [3, 1, 2, 4]
@@ -135,7 +155,7 @@ def test_rows_of_a_stream_are_in_time_order_and_those_of_one_instant_by_value() 
     (port,) = laid_out("SELECT MAX(k) AS m FROM ISTREAM(SELECT k FROM s [NOW]) [ROWS 3]", BUCKETS).ports_from(1)
     parts = []
     for bucket, given in enumerate([stream((1, 3), (9, 3), (5, 8)), stream(), stream((4, 3), (0, 9))]):
-        parts += [part for _, part in sent(port, given, bucket, 1)]
+        parts += [part for _, part in sent(port, given, bucket, 1, Routes())]
     for order in (parts, parts[::-1]):
         found = stream_of(unpacked(order)[0], SCHEMA, 100)
         assert (found.values.column(0).to_pylist(), found.t.tolist()) == ([1, 4, 9, 5, 0], [3, 3, 3, 8, 9])
@@ -146,5 +166,5 @@ def test_rows_that_may_be_anywhere_stay_where_they_are() -> None:
     text = "SELECT k FROM s [RANGE 3 SECONDS] UNION ALL SELECT MAX(k) AS k FROM t [ROWS 3]"
     (port,) = [port for port in laid_out(text, BUCKETS, emit="lifetimes").ports if port.exchange.fragment is not None]
     assert port.exchange.partitioning.kind == "any"
-    assert [to for to, _ in sent(port, delta([(1, 0, -1), (2, 0, -1)]), 3, BUCKETS)] == [3]
-    assert [to for to, _ in sent(port, delta([(1, 0, -1)], [(0, 1)]), 3, 2)] == [1, 0, 1]
+    assert [to for to, _ in sent(port, delta([(1, 0, -1), (2, 0, -1)]), 3, BUCKETS, Routes())] == [3]
+    assert [to for to, _ in sent(port, delta([(1, 0, -1)], [(0, 1)]), 3, 2, Routes())] == [1]

@@ -16,6 +16,7 @@ from transom.pipeline import packer as packing
 from transom.pipeline.cargo import SIDE_ROWS, CargoPart, Parcel, unpack
 from transom.pipeline.layout import SINK, Layout
 from transom.pipeline.packer import Packer
+from transom.pipeline.seen import heard, unpacked_times
 
 GROUPED = "SELECT k, COUNT(*) AS n FROM {0} [RANGE 5 SECONDS] {1} GROUP BY k"
 
@@ -40,9 +41,9 @@ def rows_in(parcels: list[Parcel], kind: str) -> list[tuple[int, pa.RecordBatch]
 
 def seen(parcels: list[Parcel]) -> dict[str, Any]:
     """What was told of the one source: the same to every bucket."""
-    told = [part for _, part in parts(parcels, "seen")]
+    told = [heard(part) for _, part in parts(parcels, "seen")]
     assert all(part == told[0] for part in told)
-    return {**told[0].about, "firsts": [] if told[0].rows is None else told[0].rows.column(0).to_pylist()}
+    return {**told[0].about, "firsts": unpacked_times(told[0].about["firsts"]).tolist()}
 
 
 def test_every_bucket_hears_of_every_stretch_and_a_key_goes_to_one() -> None:

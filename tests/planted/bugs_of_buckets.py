@@ -43,6 +43,20 @@ EXCHANGES: Final = (
         "rows of one instant of a derived stream come in an order that depends on the number of buckets",
     ),
     Bug(
+        "ended_rows_are_still_somewhere",
+        "pipeline/routes.py",
+        "head[holders[i]] = -1",
+        "head[holders[i]] = head[holders[i]]",
+        "an end is told of rows that went elsewhere under a number that is used again",
+    ),
+    Bug(
+        "later_levels_hear_of_one_task",
+        "pipeline/seen.py",
+        'known["greatest"] = _greater(known["greatest"], seen["greatest"])',
+        'known["greatest"] = seen["greatest"]',
+        "where time is on later levels depends on which task was the last",
+    ),
+    Bug(
         "equal_rows_told_in_two_places",
         "planner/fragments.py",
         "if part.single or part.free:\n            return part.single",
@@ -104,7 +118,7 @@ DOORS: Final = (
     Bug(
         "late_row_begins_the_query",
         "pipeline/bucket.py",
-        "admitted = times[times >= self.doors.inputs[name].watermark(state)]",
+        "admitted = times[times >= watermark]",
         "admitted = times",
         "time begins with a row that is late by what another task read",
     ),

@@ -73,9 +73,23 @@ SHARING: Final = (
     Bug(
         "what_leaves_and_enters_at_once_is_told",
         "pipeline/direct_changes.py",
-        "kept = ~_cancelled(at, rank, sign)",
+        "kept = ~cancelled(at, rank, sign)",
         "kept = np.ones(len(at), dtype=np.bool_)",
         "changes mention a row that stays as it was",
+    ),
+    Bug(
+        "a_key_that_has_a_row_is_told_to_have_none",
+        "pipeline/net.py",
+        "np.flatnonzero(comes | ~replaced[keys])",
+        "np.flatnonzero(comes | ~replaced[keys] | replaced[keys])",
+        "net changes by a key tell the row that another one has replaced",
+    ),
+    Bug(
+        "net_changes_wait_for_rows",
+        "runtimes/local/job.py",
+        "self._changed = self._changed or self.engine.holds_rows",
+        "self._changed = self._changed or False",
+        "net changes of what expires in silence are told when the next row comes",
     ),
     Bug(
         "open_lifetimes_not_told",
@@ -108,8 +122,8 @@ SHARING: Final = (
     Bug(
         "doors_of_a_bucket_open_anew",
         "pipeline/migration.py",
-        "state = replace(state, part=part, consumers=consumers)",
-        "state = replace(state, part=part, consumers=consumers, doors=new.state.doors)",
+        "state = replace(state, part=part, consumers=consumers, routes=routes)",
+        "state = replace(state, part=part, consumers=consumers, routes=routes, doors=new.state.doors)",
         "rows that waited on Spark while a query came or went are lost",
     ),
     Bug(

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from transom.benchmarks.nexmark_contestant import FLINK, OWN
+from transom.benchmarks.nexmark_contestant import FLINK, OWN, declarations, question
 from transom.benchmarks.nexmark_data import COLUMNS, SIDE
 from transom.benchmarks.nexmark_queries import Query
+from transom.pipeline.answer import output_key
 from transom.runtimes.reference.answers import Answers, Digest, files
+from transom.session import Session
 
 COPIES: Final = "copies"
 """How often a row of a table is in it: whoever takes away more than there was has less than none."""
@@ -19,6 +21,7 @@ class Arbiter:
     """The answers over the events of one folder."""
 
     def __init__(self, source: Path) -> None:
+        self._source = source
         self._answers = Answers()
         self._digests: dict[str, Digest] = {}
         for name in COLUMNS:
@@ -62,9 +65,20 @@ class Arbiter:
         if kind == OWN:
             last = f"QUALIFY ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY batch DESC) = 1"
             return f"SELECT *, 1 AS {COPIES} FROM ({files(folder)}) {last}"
+        if emit == "net" and (key := self._answer_key(query)):
+            last = f"QUALIFY ROW_NUMBER() OVER (PARTITION BY {', '.join(key)} ORDER BY filename DESC) = 1"
+            return f"SELECT *, 1 AS {COPIES} FROM (SELECT * FROM ({files(folder)}) {last}) WHERE change = '+'"
         if emit == "latest":
             return f"SELECT *, 1 AS {COPIES} FROM ({files(folder)})"
         return _net(f"SELECT *, CASE change WHEN '+' THEN 1 ELSE -1 END AS {COPIES} FROM ({files(folder)})", names)
+
+    def _answer_key(self, query: Query) -> tuple[str, ...] | None:
+        """The columns by which Transom tells the net changes of an answer, if it knows any."""
+        with Session() as session:
+            text = declarations(self._source, query.reads) + question(query, self._source, "net")
+            root = session.prepare(text)[-1].root
+            assert root is not None
+            return output_key(root, "net")
 
     def _complete(self, query: Query, rows: str) -> str:
         """Without the windows that the input leaves open."""

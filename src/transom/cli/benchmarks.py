@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 BENCHMARKS: Final[dict[str, tuple[str, str]]] = {
+    "control": (
+        "transom.benchmarks.control",
+        "what it takes to keep 16 to 400 partitions together: control bytes of a batch and driver time, simulated",
+    ),
     "join": (
         "transom.benchmarks.join",
         "rows a second through the window join of two streams, by the size of the window, or by --partitions N",

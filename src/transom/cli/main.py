@@ -15,6 +15,7 @@ from typing import NoReturn
 from transom import __version__
 from transom.cli.messages import drop_unwritten, message_of, prepare_output, say
 from transom.cli.query_file import UsageError
+from transom.core.emits import EMITS
 from transom.core.errors import TransomError
 from transom.core.text import visible
 from transom.program.interrupt import Terminated, listen
@@ -110,8 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--flink", metavar="PYTHON", help="nexmark: beside Flink, with this interpreter that has it")
     bench.add_argument(
         "--updates",
-        metavar="EMIT",
-        default="changes",
+        choices=[emit for emit in EMITS if emit != "lifetimes"],
+        default="net",
         help="nexmark: how Transom writes answers that change (default %(default)s)",
     )
     bench.add_argument(
@@ -202,7 +203,7 @@ def _add_runtime(parser: argparse.ArgumentParser, default: str) -> None:
 def _add_look(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit",
-        choices=["changes", "lifetimes", "latest"],
+        choices=EMITS,
         default="changes",
         help="how the answers that are printed look",
     )

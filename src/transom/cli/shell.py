@@ -13,6 +13,7 @@ from transom.cli.shell_queries import ShellQuery, refuse_shared_sink
 from transom.cli.shell_show import show
 from transom.cli.shell_text import Command, read_command
 from transom.connectors.terminal_sink import TerminalSink
+from transom.core.emits import Emit
 from transom.core.errors import QueryError
 from transom.plan.catalogue import (
     CreateStatement,
@@ -23,7 +24,6 @@ from transom.plan.catalogue import (
 )
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
-from transom.program.standing import Emit
 from transom.session import Session
 
 HELP: Final = """\

@@ -10,6 +10,7 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from transom.core.emits import EMITS, Emit
 from transom.core.schema import TIMESTAMP, VARCHAR, Column, Schema, sql_name
 from transom.core.time import parse_duration
 from transom.cql import syntax
@@ -21,7 +22,6 @@ ARRIVAL_TIME: Final = "arrival_time"
 """The time column of a stream that is stamped when its rows arrive."""
 
 Late = OneOf["drop", "side", "fail"]
-Emit = OneOf["lifetimes", "changes", "latest"]
 
 
 @dataclass
@@ -194,7 +194,7 @@ def _table(
 
 def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
     settings = _settings(node, source)
-    emit = cast("Emit | None", settings.one_of("emit", "lifetimes", "changes", "latest"))
+    emit = cast("Emit | None", settings.one_of("emit", *EMITS))
     return SinkDefinition(node.this.name, emit or "changes", settings.properties)
 
 

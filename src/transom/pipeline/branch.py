@@ -51,13 +51,13 @@ class Branch:
         self.inputs = tuple(ports.values())
         answers = not consumer.above(partitions)
         output = OutputWriter.of(consumer.root, self.member.emit) if answers else None
-        self._stage = Stage(self.part, output, consumer.root if answers else None)
+        self.stage = Stage(self.part, output, consumer.root if answers else None)
         self.state = self.start()
         self.read: tuple[int, ...] = ()
 
     def start(self) -> BranchState:
         """What it remembers before its first step."""
-        output = self._stage.output
+        output = self.stage.output
         return BranchState(self.consumer.begin, self.part.start(), None if output is None else output.start())
 
     def read_from(self, trunk: Operator) -> None:
@@ -70,7 +70,7 @@ class Branch:
         origin = step.origin if state.begin is None else state.begin
         own = Step(step.before, step.upto, origin, state.part.holders)
         brought: dict[str, Brought] = {name: pairs if name == PAIRS else given[name] for name in self.inputs}
-        return self._stage.advance(state, brought, own, last_used)
+        return self.stage.advance(state, brought, own, last_used)
 
     def step(self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int) -> pa.RecordBatch:
         """The rows of its answer, where all of it is here."""
@@ -81,7 +81,7 @@ class Branch:
     @property
     def due(self) -> int:
         """As `Stage.due`."""
-        return self._stage.due(self.state)
+        return self.stage.due(self.state)
 
     def slides(self) -> dict[str, int]:
         """As `Part.last_of_slides`, by the numbers that operators have in their query."""

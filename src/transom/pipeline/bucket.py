@@ -11,7 +11,7 @@ of other buckets, and with a memory of its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Delta, StreamDelta, no_int64s
-from transom.core.errors import SourceError
-from transom.core.time import BEGINNING
+from transom.core.errors import CheckpointError, SourceError
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
@@ -40,6 +40,8 @@ from transom.pipeline.merge import value_ranks
 from transom.pipeline.outgoing import Outgoing, status_parcel
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
+from transom.pipeline.routes import Routes
+from transom.pipeline.seen import brief, digest, heard, unpacked_times
 from transom.pipeline.side import count_reasons, refused_rows
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Advanced, Stage
@@ -114,7 +116,8 @@ class Bucket:
         output = self._stage.output
         emit = None if output is None else output.start()
         consumers = {key: branch.start() for key, branch in self.beside.items()}
-        return BucketState(self.part.start(), doors, emit, feeds, static, consumers)
+        routes = {port.called: Routes() for port in self._sends}
+        return BucketState(self.part.start(), doors, emit, feeds, static, consumers, routes)
 
     def restored(self, data: bytes, classes: Iterable[type]) -> BucketState:
         """A memory that was saved; CheckpointError where it cannot be one of this bucket."""
@@ -123,6 +126,8 @@ class Bucket:
             alike(self.start(), found)
             self.part.check(found.part, found.feeds.values())
             self.doors.check(found.doors)
+            for port in self._sends:
+                found.routes[port.called].check_partitions(self.layout.buckets_of(port.fragment))
             need(found.consumers.keys() == self.beside.keys())
             for key, branch in self.beside.items():
                 branch.part.check(found.consumers[key].part)
@@ -134,11 +139,11 @@ class Bucket:
         `decided` is what was decided in the step if it is taken again; after it, `decisions` are those of the step.
         """
         self.decisions = Decisions(decided)
-        parts = sorted((part for blob in blobs for part in unpack(blob)), key=_place)
+        parts = sorted((heard(part) for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
         self.part.attach(self.state.part)
         self.state.steps += 1
-        out = Outgoing(self.layout, self.bucket, self.level)
+        out = Outgoing(self.layout, self.bucket, self.level, self.state.routes)
         self._admit(parts, out)
         self._pass_on(parts, out)
         found = self.doors.next_step()
@@ -147,6 +152,7 @@ class Bucket:
                 self._refuse(name, refused, out)
         else:
             self._advance(*found, parts, out)
+            self._flush(out)
         for part in self._parts:
             part.settle()  # the state is written next
         return out.parcels()
@@ -193,7 +199,7 @@ class Bucket:
         self._refuse_after_the_end(seen)
         stamps: dict[tuple[str, int], int] = {}
         for name in self.doors.inputs:
-            for about, firsts in ((p.about, p.rows) for p in seen if p.about["source"] == self.source_of[name]):
+            for about in (part.about for part in seen if part.about["source"] == self.source_of[name]):
                 sender = about["sender"]
                 if self.doors.stamped(name):
                     first = self._stamp(name, about, stamps)
@@ -202,7 +208,7 @@ class Bucket:
                     continue
                 for part in rows[name, sender]:
                     self._admit_rows(name, part, out)
-                self._begin(name, about, firsts)
+                self._begin(name, about)
                 if self.source_of[name] not in self.layout.unordered:
                     self._see(name, about)
         for name in self.doors.inputs:
@@ -224,16 +230,21 @@ class Bucket:
                 if more:
                     raise came_after_the_end(f"stream '{self.layout.sources[source].name}'")
 
-    def _begin(self, name: str, about: dict[str, Any], firsts: pa.RecordBatch | None) -> None:
-        """The query may begin with the earliest of these times that is not late."""
-        if firsts is None or self.doors.state.origin is not None:
+    def _begin(self, name: str, about: dict[str, Any]) -> None:
+        """The query may begin with the earliest of the times told that is not late."""
+        if self.doors.state.origin is not None:
             return
-        state = self.doors.state.inputs[name]
-        times = firsts.column(0).to_numpy()
-        admitted = times[times >= self.doors.inputs[name].watermark(state)]
+        if about["begun"]:
+            raise CheckpointError(
+                "time has not begun for a part of the query of which it is said that it has",
+                remedy="put the checkpoint back from one copy as a whole, or start with an empty folder",
+            )
+        state, times = self.doors.state.inputs[name], unpacked_times(about["firsts"])
+        watermark = self.doors.inputs[name].watermark(state)
+        admitted = times[times >= watermark]
         if len(admitted):
-            state.begin(int(admitted.min()))
-        elif about["more"]:
+            state.begin(int(admitted[0]))
+        elif about["more"] and (state.first is None or watermark < state.first):  # else it begins no earlier with them
             raise SourceError(
                 f"'{self.source_of[name]}' brings so many late rows that nobody can tell where time begins",
                 remedy="SET origin = '..', or allow more disorder in WATERMARK FOR",
@@ -383,20 +394,30 @@ class Bucket:
         """What goes on from here, of this fragment and of the queries that run beside it."""
         shared = self._outputs(given)
         beside = self._step_beside(shared, step)
+        at_the_end = step.upto == FOREVER  # nobody asks where slides end before
         for port in self._sends:
             sender = port.exchange.sender
             if port.query == self.query:
-                out.send(port, given.deltas[self.part.number[id(sender)]], self.slides())
+                out.send(port, given.deltas[self.part.number[id(sender)]], self.slides() if at_the_end else {})
                 continue
             output = self._consumers[port.query].input_of(sender)
             if output is not None:
                 out.send(port, picked(shared[output], self._columns[port.query][output]), {})
                 continue
             branch = self.beside[port.query]
-            out.send(port, beside[port.query].deltas[branch.part.number[id(sender)]], branch.slides())
+            slides = branch.slides() if at_the_end else {}
+            out.send(port, beside[port.query].deltas[branch.part.number[id(sender)]], slides)
         for key, advanced in ((self.query, given), *beside.items()):
             if advanced.rows is not None and (len(advanced.rows) or self.layout.emit_name == "latest"):
                 out.answer(key, advanced.rows)
+
+    def _flush(self, out: Outgoing) -> None:
+        """The batch is over for the answers that are told then."""
+        rows = {self.query: self._stage.flush(self.state)}
+        rows |= {key: branch.stage.flush(self.state.consumers[key]) for key, branch in self.beside.items()}
+        for key, told in rows.items():
+            if told is not None and len(told):
+                out.answer(key, told)
 
     def _outputs(self, given: Advanced) -> dict[str, Delta]:
         """What is made here of what queries share, by name."""
@@ -464,7 +485,21 @@ class Bucket:
                     self.state.slides[number] = max(last, self.state.slides.get(number, last))
         first = min(number for number, level in self.layout.level.items() if level == self.level)
         if self.fragment.number == first and self.bucket == 0:
-            out.to_all_above([part for part in parts if part.kind == "seen"])
+            out.to_all_above(self._seen_for_later_levels([part for part in parts if part.kind == "seen"]))
+
+    def _seen_for_later_levels(self, seen: Sequence[CargoPart]) -> Iterator[CargoPart]:
+        """All of it, of sources whose rows are judged there; of the others where time is."""
+        by_source: dict[str, list[CargoPart]] = defaultdict(list)
+        for part in seen:
+            by_source[part.about["source"]].append(part)
+        for source, parts in by_source.items():
+            names = [name for name, of in self.source_of.items() if of == source]
+            later = any(self.layout.level[port.fragment] > self.level for port in self.layout.ports_of(source))
+            if later or any(map(self.doors.stamped, names)):
+                yield from map(brief, parts)
+            else:
+                firsts = [first for name in names if (first := self.state.doors.inputs[name].first) is not None]
+                yield from digest(parts, min(firsts, default=None))
 
     def slides(self) -> dict[str, int]:
         own = {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}

@@ -12,6 +12,7 @@ from transom.pipeline.doors import DoorsState
 from transom.pipeline.exchange import FeedState
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
+from transom.pipeline.routes import Routes
 
 
 @dataclass
@@ -20,6 +21,7 @@ class BucketState:
 
     `on_the_way` counts, for operators that belong to no fragment, the rows that came to them and that went on. Numbers
     are those of operators in their own query. `consumers` is what queries remember that run beside a join they share.
+    `routes` says by port where rows went whose ends are open.
     """
 
     part: PartState
@@ -28,6 +30,7 @@ class BucketState:
     feeds: dict[str, FeedState]
     static: dict[str, list[pa.RecordBatch]]
     consumers: dict[str, BranchState]
+    routes: dict[str, Routes]
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     slides: dict[str, int] = field(default_factory=dict)
     on_the_way: dict[str, list[int]] = field(default_factory=dict)
@@ -35,5 +38,5 @@ class BucketState:
     steps: int = 0
 
 
-BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState)
+BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState, Routes)
 """The closed list of what a saved bucket may hold."""

@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
 from transom.plan.sharing import SharedJoin
@@ -72,6 +72,10 @@ class Consumer:
         return output_schema(self.emit_name, self.root.schema)
 
     @cached_property
+    def output_key(self) -> tuple[str, ...] | None:
+        return output_key(self.root, self.member.emit)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Names the query, whatever others there are and whenever it came."""
         root = self.root if self.begin is None else consumer(self.member.asked, self.catalogue, self.trunk)
@@ -81,7 +85,7 @@ class Consumer:
 
     @cached_property
     def _fragments(self) -> list[Fragment]:
-        return fragments(self.root, equal_rows_meet=self.emit_name == "changes")
+        return fragments(self.root, meeting_columns(self.root, self.member.emit))
 
     def beside(self, partitions: int) -> list[Operator]:
         """The operators that run where the pairs are made; all of them if there is nothing `above`."""

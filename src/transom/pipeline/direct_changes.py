@@ -6,6 +6,7 @@ as enter and leave at once are not mentioned. What is kept are the rows alive, w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.core.delta import Delta, Ends, Int64s, no_holders
+from transom.core.delta import Delta, Ends, Int64s
 from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import FOREVER
 from transom.kernels.columns import fixed_array
@@ -41,6 +42,23 @@ class AliveRows:
         need(self.rows.capacity >= self.slots.high)
         self.lifetimes.check_slots(self.slots.mask())
 
+    def leave(self, ends: Ends, upto: int, types: Sequence[pa.DataType]) -> tuple[list[pa.Array], Int64s]:
+        """The rows that end before `upto`, by these ends or by what they said when they came, and when they do."""
+        slots, te = self.lifetimes.leave(ends, upto)
+        values = self.rows.gather(slots, types)
+        self.rows.free(slots)
+        self.slots.give_back(slots)
+        return values, te
+
+    def keep(self, rows: Delta, which: Int64s) -> None:
+        if not len(which):
+            return
+        slots = self.slots.take(len(which))
+        self.rows.reserve(self.slots.high)
+        values = rows.values if len(which) == len(rows) else rows.values.take(pa.array(which))
+        self.rows.write(slots, values.columns)
+        self.lifetimes.add(slots, rows.te[which], rows.holder[which])
+
 
 @dataclass(frozen=True)
 class DirectChangesEmit:
@@ -55,12 +73,10 @@ class DirectChangesEmit:
         return state.lifetimes.due
 
     def write(self, state: AliveRows, rows: Delta, step: Step) -> pa.RecordBatch:
-        if self._floating:  # as they are compared
-            values = pa.RecordBatch.from_arrays(normalised(rows.values.columns), schema=rows.values.schema)
-            rows = replace(rows, values=values)
-        left, te = self._leave(state, step.upto)
+        rows = replace(rows, values=as_compared(rows.values))
+        left, te = state.leave(Ends(), step.upto, self.schema.types)
         short = np.flatnonzero(rows.te < step.upto)
-        self._keep(state, rows, np.flatnonzero((rows.te >= step.upto) & (rows.te < FOREVER)))
+        state.keep(rows, np.flatnonzero((rows.te >= step.upto) & (rows.te < FOREVER)))
         parts = [left, rows.values.take(pa.array(short)).columns, rows.values.columns]
         columns = [pa.concat_arrays([part[i] for part in parts]) for i in range(len(self.schema))]
         t = np.concatenate([te, rows.te[short], rows.ta])
@@ -69,7 +85,7 @@ class DirectChangesEmit:
         order = _in_order(t, entered, columns)
         taken = pa.array(order)
         arrays = [
-            _signs(entered[order]),
+            signs(entered[order]),
             fixed_array(TIMESTAMP, t[order], None),
             *(each.take(taken) for each in columns),
         ]
@@ -79,25 +95,12 @@ class DirectChangesEmit:
     def _out(self) -> pa.Schema:
         return output_schema("changes", self.schema)
 
-    @cached_property
-    def _floating(self) -> bool:
-        return any(map(pa.types.is_floating, self.schema.types))
 
-    def _leave(self, state: AliveRows, upto: int) -> tuple[list[pa.Array], Int64s]:
-        slots, te = state.lifetimes.leave(Ends(), upto)
-        values = state.rows.gather(slots, self.schema.types)
-        state.rows.free(slots)
-        state.slots.give_back(slots)
-        return values, te
-
-    def _keep(self, state: AliveRows, rows: Delta, which: Int64s) -> None:
-        if not len(which):
-            return
-        slots = state.slots.take(len(which))
-        state.rows.reserve(state.slots.high)
-        values = rows.values if len(which) == len(rows) else rows.values.take(pa.array(which))
-        state.rows.write(slots, values.columns)
-        state.lifetimes.add(slots, rows.te[which], no_holders(len(which)))
+def as_compared(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Equal rows alike: 0.0 for -0.0, and one NaN."""
+    if not any(map(pa.types.is_floating, rows.schema.types)):
+        return rows
+    return pa.RecordBatch.from_arrays(normalised(rows.columns), schema=rows.schema)
 
 
 def _in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s:
@@ -118,7 +121,7 @@ def _in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s:
     among = order[places]
     rank = _ranks([column.take(pa.array(among)) for column in columns])
     at, sign = t[among], entered[among]
-    kept = ~_cancelled(at, rank, sign)
+    kept = ~cancelled(at, rank, sign)
     by = np.lexsort((rank, sign, at))
     told = np.ones(len(t), dtype=np.bool_)
     order[places] = among[by]
@@ -140,7 +143,7 @@ def _ranks(columns: list[pa.Array]) -> Int64s:
     return rank
 
 
-def _cancelled(t: Int64s, rank: Int64s, entered: Mask) -> Mask:
+def cancelled(t: Int64s, rank: Int64s, entered: Mask) -> Mask:
     """Of equal rows of an instant as many that left as entered."""
     by = np.lexsort((entered, rank, t))
     t, rank, signs = t[by], rank[by], entered[by]
@@ -156,9 +159,9 @@ def _cancelled(t: Int64s, rank: Int64s, entered: Mask) -> Mask:
     return found
 
 
-def _signs(entered: Mask) -> pa.Array:
+def signs(entered: Mask) -> pa.Array:
     """
-    >>> _signs(np.array([True, False])).to_pylist()
+    >>> signs(np.array([True, False])).to_pylist()
     ['+', '-']
     """
     letters = np.where(entered, ord("+"), ord("-")).astype(np.uint8)

@@ -24,10 +24,11 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused
+from transom.pipeline.answer import output_key
 from transom.pipeline.doors import Doors, DoorsState
 from transom.pipeline.layout import Layout
 from transom.pipeline.memory import PipelineState, StageMemory
-from transom.pipeline.merge import in_order
+from transom.pipeline.merge import in_order, merged
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Counters, Part
 from transom.pipeline.partitions import Partitions
@@ -92,6 +93,7 @@ class Pipeline:
         self.emit_name = output.name
         self.emit = output.emit
         self.output_schema = output.schema
+        self.output_key = output_key(root, emit)
         self.operators = list(root.walk())
         scans = [o for o in self.operators if isinstance(o.node, StreamScan | TableScan)]
         self._spread: Partitions | None = None
@@ -214,6 +216,17 @@ class Pipeline:
         for part in self._parts:
             part.answered()
         return Output(rows, upto), refused
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows of the answer wait for the end of the batch."""
+        return any(stage.holds(memory) for stage, memory in zip(self._stages, self.state.stages, strict=True))
+
+    def flush(self) -> pa.RecordBatch | None:
+        """The batch is over: the rows of the answer that have waited for that, if there are any."""
+        stages = zip(self._stages, self.state.stages, strict=True)
+        found = [rows for stage, memory in stages if (rows := stage.flush(memory)) is not None]
+        return merged(found, self.emit_name, self.output_schema) if found else None
 
     def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, Refused]]:
         state, upto = self.state, step.upto

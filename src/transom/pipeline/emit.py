@@ -4,6 +4,7 @@
 | --- | --- |
 | stream | at, the row |
 | changes | change (+ or -), at, the row |
+| net | change (+ or -), the row; what a batch has changed, once (`net.py`) |
 | lifetimes | the row, ta, te; a row once its end is known; at the end of all input the open ones, with an empty te |
 | latest | the row; the whole snapshot each time |
 

@@ -56,6 +56,13 @@ class Engine(Protocol):
     def catch_up(self, tell: Tell) -> bool:
         """Nothing has come: there is time for results that were put off; whether there were any."""
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows of an answer wait for the end of the batch."""
+
+    def flush(self, tell: Tell, only: str | None = None) -> None:
+        """The batch is over, for one query alone or for all: tell each the rows that have waited for that."""
+
     def progress_of(self, name: str) -> int | None:
         """What is before it is final in the answer of a query; None before its time has begun."""
 
@@ -63,6 +70,9 @@ class Engine(Protocol):
         """Those of a query, in the order of EXPLAIN."""
 
     def rows_out(self, name: str) -> int: ...
+
+    def output_key(self, name: str) -> tuple[str, ...] | None:
+        """The columns that name a row of the output of a query, where it has net changes of an answer with a key."""
 
     def used_before(self, name: str) -> Mapping[str, list[int]]:
         """What had become of the rows of each input when a query came: used, late, rejected."""
@@ -117,6 +127,15 @@ class Alone:
             tell(0, output.rows)
         return output is not None
 
+    @property
+    def holds_rows(self) -> bool:
+        return self.trunk.holds_rows
+
+    def flush(self, tell: Tell, only: str | None = None) -> None:
+        rows = self.trunk.flush()
+        if rows is not None:
+            tell(0, rows)
+
     def progress_of(self, name: str) -> int:
         return self.trunk.progress
 
@@ -125,6 +144,9 @@ class Alone:
 
     def rows_out(self, name: str) -> int:
         return self.trunk.state.rows_out
+
+    def output_key(self, name: str) -> tuple[str, ...] | None:
+        return self.trunk.output_key
 
     def used_before(self, name: str) -> Mapping[str, list[int]]:
         return {}

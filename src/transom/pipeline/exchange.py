@@ -56,7 +56,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class SentEnds:
-    """Ends under the holders of one partition: of all its rows, wherever they went."""
+    """Ends under the holders of one partition: of rows that went to whoever gets them, and perhaps of others."""
 
     sender: int
     holder: Int64s

@@ -12,11 +12,12 @@ from transom.pipeline.agenda import Brought
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.exchange import Received, Rows, SentEnds, departed_of, ends_of, spread_rows, times_of
 from transom.pipeline.layout import Port
+from transom.pipeline.routes import Routes
 
 _LIFETIMES = ("ta", "te", "holder")
 
 
-def sent(port: Port, delta: Brought, bucket: int, buckets: int) -> list[tuple[int, CargoPart]]:
+def sent(port: Port, delta: Brought, bucket: int, buckets: int, routes: Routes) -> list[tuple[int, CargoPart]]:
     """The parts that take what an operator gave in `bucket` to the buckets that want it."""
     about: dict[str, Any] = {"port": port.name, "sender": bucket}
     kind = "delta" if isinstance(delta, Delta) else "signed" if isinstance(delta, SignedDelta) else "stream"
@@ -24,14 +25,19 @@ def sent(port: Port, delta: Brought, bucket: int, buckets: int) -> list[tuple[in
     columns = delta.values.columns + [pa.array(each, pa.int64()) for each in times_of(delta)]
     rows = pa.RecordBatch.from_arrays(columns, [*("" for _ in delta.values.columns), *names])
     found = []
-    for to, positions in enumerate(spread_rows(port, delta.values, bucket, buckets)):
+    # Ends first: a holder that was closed may be in use again for a row of this very step.
+    for ended in ends_of(bucket, delta):
+        for to, ends in routes.ends(ended, buckets):
+            told = pa.record_batch({"holder": ends.holder, "te": ends.te})
+            found.append((to, CargoPart({**about, "kind": "ends"}, told)))
+    spread = spread_rows(port, delta.values, bucket, buckets)
+    if isinstance(delta, Delta):
+        routes.note(delta.holder, spread)
+    for to, positions in enumerate(spread):
         if len(positions):
             some = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
             departed = {"departed": departed_of(delta, positions)} if kind == "signed" else {}
             found.append((to, CargoPart({**about, "kind": kind, **departed}, some)))
-    for one in ends_of(bucket, delta):
-        ends = CargoPart({**about, "kind": "ends"}, pa.record_batch({"holder": one.holder, "te": one.te}))
-        found += [(to, ends) for to in range(buckets)]
     return found
 
 

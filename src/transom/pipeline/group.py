@@ -112,6 +112,15 @@ class GroupPipeline:
         trunk.state.doors.upto = upto
         return True
 
+    @property
+    def holds_rows(self) -> bool:
+        return any(branch.stage.holds(branch.state) for branch in self.branches)
+
+    def flush(self, tell: Tell, only: str | None = None) -> None:
+        for place, branch in enumerate(self.branches):
+            if only in (None, branch.member.name) and (rows := branch.stage.flush(branch.state)) is not None:
+                tell(place, rows)
+
     # --- coming and going --------------------------------------------------------------------------------------------
 
     def add(self, member: Member) -> Branch:
@@ -259,6 +268,9 @@ class GroupPipeline:
 
     def rows_out(self, name: str) -> int:
         return self._branch(name).state.rows_out
+
+    def output_key(self, name: str) -> tuple[str, ...] | None:
+        return self._branch(name).consumer.output_key
 
     def used_before(self, name: str) -> Mapping[str, list[int]]:
         return self._branch(name).state.before

@@ -18,7 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer
 from transom.plan.algebra import StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -57,6 +57,11 @@ class Port:
     columns: tuple[int, ...] = ()
     accounts: bool = False
 
+    @property
+    def called(self) -> str:
+        """A name that it has in every layout, unique in all of one."""
+        return f"{self.query} {self.name}"
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -92,6 +97,10 @@ class Layout:
         return output_schema(self.emit_name, self.root.schema)
 
     @cached_property
+    def output_key(self) -> tuple[str, ...] | None:
+        return output_key(self.root, self.emit)
+
+    @cached_property
     def answers(self) -> dict[str, tuple[str, pa.Schema]]:
         """By the key of a query, the form of its answer and its columns."""
         if not self.consumers:
@@ -100,8 +109,8 @@ class Layout:
 
     @cached_property
     def fragments(self) -> list[Fragment]:
-        equal_rows_meet = not self.consumers and self.emit_name == "changes"
-        found = fragments(self.root, equal_rows_meet, whole=self.buckets == 1)
+        meeting = None if self.consumers else meeting_columns(self.root, self.emit)
+        found = fragments(self.root, meeting, whole=self.buckets == 1)
         made_in = self._made_in(found) if self.consumers else {}
         for consumer in self.consumers:
             found += _placed(consumer, consumer.above(self.buckets), len(found) + 1, made_in)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,21 +26,21 @@ def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) ->
 
 
 def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The rows in the columns of `emit.py`. Lifetimes have no order, so they stay in the batches in which they came."""
+    """The rows in the columns of `emit.py`. Lifetimes and net changes have no order: they stay in their batches."""
     parts = [part for part in told if len(part)]
     if not parts:
         return [empty_batch(schema)]
-    if len(parts) == 1 or emit_name == "lifetimes":
+    if len(parts) == 1 or emit_name in ("lifetimes", "net"):
         return parts
     rows = pa.concat_batches(parts)
     own = _OWN_COLUMNS[emit_name]
     if emit_name == "latest":
         return [rows.take(pa.array(np.argsort(value_ranks(rows.columns, len(rows)), kind="stable")))]
     at = rows.column(own - 1).cast(pa.int64()).to_numpy()
-    entering = rows.column(0).to_numpy(zero_copy_only=False) == "+" if own > 1 else np.zeros(len(rows), dtype=np.bool_)
-    order = np.lexsort((entering, at))
+    comes = entering(rows) if own > 1 else np.zeros(len(rows), dtype=np.bool_)
+    order = np.lexsort((comes, at))
     # Values are looked at only where they decide: of rows that stand at one place in time.
-    starts = np.flatnonzero(np.diff(at[order]) | np.diff(entering[order])) + 1
+    starts = np.flatnonzero(np.diff(at[order]) | np.diff(comes[order])) + 1
     place = np.repeat(np.arange(len(starts) + 1), np.diff([0, *starts, len(rows)]))
     tied = np.flatnonzero(np.bincount(place)[place] > 1)
     if len(tied):
@@ -49,11 +50,27 @@ def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) 
     return [rows.take(pa.array(order))]
 
 
-def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:
-    """The place of every row in the order of values; equal rows, equal places."""
+def entering(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Which rows of changes are +."""
+    found: npt.NDArray[np.bool_] = pc.equal(rows.column(0), "+").to_numpy(zero_copy_only=False)
+    return found
+
+
+def value_numbers(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """Equal rows, equal numbers; in no order."""
+    found: Int64s = _encoded(columns, rows).indices.to_numpy()
+    return found
+
+
+def _encoded(columns: Sequence[pa.Array], rows: int) -> pa.DictionaryArray:
     keys = encode_keys(columns, rows)
     buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(keys.data)]
-    texts = pa.Array.from_buffers(pa.large_binary(), rows, buffers).dictionary_encode()
+    return pa.Array.from_buffers(pa.large_binary(), rows, buffers).dictionary_encode()
+
+
+def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """The place of every row in the order of values; equal rows, equal places."""
+    texts = _encoded(columns, rows)
     order = pc.sort_indices(texts.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))

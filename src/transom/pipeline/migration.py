@@ -82,7 +82,8 @@ def migrated_bucket(old: Bucket, layout: Layout) -> tuple[Place, BucketState] | 
         assert new.source_of == old.source_of, "the same rows come to it as before"
         part = migrated(state.part, kept_by(old.layout.root), layout.root, new.part)
         consumers = {key: state.consumers.get(key, fresh) for key, fresh in new.state.consumers.items()}
-        state = replace(state, part=part, consumers=consumers)
+        routes = {port: state.routes.get(port, fresh) for port, fresh in new.state.routes.items()}
+        state = replace(state, part=part, consumers=consumers, routes=routes)
     return (number, old.bucket), state
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -13,31 +13,33 @@ from transom.core.delta import Delta, SignedDelta, StreamDelta
 from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, CargoPart, Parcel, pack
 from transom.pipeline.feed import sent
 from transom.pipeline.layout import SINK, Layout, Port
+from transom.pipeline.routes import Routes
 
 
 class Outgoing:
     """Parts by their place, and what goes to the sink."""
 
-    def __init__(self, layout: Layout, bucket: int, level: int) -> None:
+    def __init__(self, layout: Layout, bucket: int, level: int, routes: Mapping[str, Routes]) -> None:
         self._layout = layout
         self._bucket = bucket
         self._level = level
+        self._routes = routes
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._told: list[Parcel] = []
         self._answers: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+        self._above: bytes | None = None
 
     def send(self, port: Port, delta: Delta | SignedDelta | StreamDelta, slides: dict[str, int]) -> None:
-        for to, part in sent(port, delta, self._bucket, self._layout.buckets_of(port.fragment)):
+        routes = self._routes[port.called]
+        for to, part in sent(port, delta, self._bucket, self._layout.buckets_of(port.fragment), routes):
             self._parts[port.fragment, to].append(part)
         if slides:
             for to in range(self._layout.buckets_of(port.fragment)):
                 self._parts[port.fragment, to].append(CargoPart({"kind": "slides", "last": slides}))
 
-    def to_all_above(self, parts: list[CargoPart]) -> None:
-        for number, level in self._layout.level.items():
-            if level == self._level + 1:
-                for to in range(self._layout.buckets_of(number)):
-                    self._parts[number, to] += parts
+    def to_all_above(self, parts: Iterable[CargoPart]) -> None:
+        """Packed once, for every bucket of the next level."""
+        self._above = pack(parts)
 
     def answer(self, query: str, rows: pa.RecordBatch) -> None:
         """Rows of the answer to a query, in the order of time."""
@@ -56,6 +58,10 @@ class Outgoing:
         return [*self._told, *self._packed()]
 
     def _packed(self) -> Iterator[Parcel]:
+        if self._above is not None:
+            for number in (number for number, level in self._layout.level.items() if level == self._level + 1):
+                for to in range(self._layout.buckets_of(number)):
+                    yield Parcel(number, to, CARGO, pack(self._parts.pop((number, to), ())) + self._above)
         for place, parts in self._parts.items():
             yield Parcel(*place, CARGO, pack(parts))
 

@@ -1,6 +1,7 @@
 """How an answer leaves a stage: in the form that was asked for, by the cheapest way that the plan admits.
 
 A step writes what came to the answer, what is due of it by time alone, and at the end of all input what is still open.
+Net changes wait until the batch is over, which may have several steps.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.direct_changes import DirectChangesEmit
 from transom.pipeline.emit import Emit, LatestEmit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
+from transom.pipeline.net import NetEmit
+from transom.planner.answer_key import answer_key
 from transom.planner.operator import Operator
 
-AnyEmit = Emit | DirectChangesEmit
+AnyEmit = Emit | DirectChangesEmit | NetEmit
 
 
 class OutputWriter:
@@ -36,6 +39,8 @@ class OutputWriter:
         name = output_form(root, emit)
         if name == "changes" and root.ends_known:
             return OutputWriter(name, DirectChangesEmit(root.schema))
+        if name == "net":
+            return OutputWriter(name, NetEmit(root.schema, answer_key(root)))
         return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))
 
     def start(self) -> Any:
@@ -58,3 +63,11 @@ class OutputWriter:
         if step.upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
             rows = pa.concat_batches([rows, self.emit.remaining(state)])
         return rows
+
+    def holds(self, state: Any) -> bool:
+        """Whether rows wait for the end of the batch."""
+        return isinstance(self.emit, NetEmit) and bool(state.noted)
+
+    def flush(self, state: Any) -> pa.RecordBatch:
+        """The batch is over: the rows that have waited for that."""
+        return self.emit.flush(state) if isinstance(self.emit, NetEmit) else self._nothing

@@ -16,16 +16,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s
+from transom.core.delta import Int64s, no_int64s
 from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Input, Looked, Refused
 from transom.pipeline.cargo import CARGO, SIDE_ROWS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout, Port
 from transom.pipeline.leap import Leap
+from transom.pipeline.seen import packed_times, told
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.pipeline.way import places
 from transom.plan.catalogue import StreamDefinition
 
-MOST_FIRSTS: Final = 1 << 12
+MOST_FIRSTS: Final = 1 << 8
 """So many of the earliest times are told for a query to begin at. If all of them are late, nobody can tell."""
 
 MOST_BYTES: Final = 16 << 20
@@ -47,7 +48,8 @@ class Stretch:
     at_end: bool = False
     began: int | None = None
     leap: Leap | None = None
-    firsts: list[Int64s] = field(default_factory=list)
+    firsts: Int64s = field(default_factory=no_int64s)
+    more: bool = False
     reasons: dict[str, int] = field(default_factory=dict)
 
 
@@ -55,14 +57,17 @@ class Packer:
     """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch.
 
     If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
-    they go.
+    they go. If the time of the query had `begun` before this batch, nobody has to know where it might.
     """
 
-    def __init__(self, layout: Layout, sender: int, now: int | None = None, follows: bool = False) -> None:
+    def __init__(
+        self, layout: Layout, sender: int, now: int | None = None, follows: bool = False, begun: bool = False
+    ) -> None:
         self._layout = layout
         self._sender = sender
         self._now = now
         self._follows = follows
+        self._begun = begun
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
@@ -128,38 +133,37 @@ class Packer:
         self._stretches.setdefault(name, Stretch()).ended = True
 
     def finish(self) -> Iterator[Parcel]:
-        """What is left, and to every bucket what this task saw."""
-        seen = [self._seen(name, stretch) for name, stretch in self._stretches.items()]
+        """What is left, and to every bucket what this task saw, which is packed once."""
+        seen = pack(self._seen(name, stretch) for name, stretch in self._stretches.items())
         for number, level in self._layout.level.items():
             if level == 1:
                 for bucket in range(self._layout.buckets_of(number)):
-                    self._parts[number, bucket] += seen
+                    yield Parcel(number, bucket, CARGO, pack(self._parts.pop((number, bucket), ())) + seen)
         for place in list(self._parts):
             yield self._flush(place)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _seen(self, name: str, stretch: Stretch) -> CargoPart:
-        about: dict[str, Any] = {
-            "kind": "seen",
-            "source": name,
-            "sender": self._sender,
-            "now": self._now,
-            "rows_in": stretch.rows_in,
-            "late": stretch.late,
-            "rejected": stretch.rejected,
-            "greatest": stretch.greatest,
-            "ended": stretch.ended,
-            "at_end": stretch.at_end,
-            "follows": self._follows,
-            "began": stretch.began,
-            "leap": None if stretch.leap is None else [stretch.leap.before, stretch.leap.to, stretch.leap.late],
-            "reasons": stretch.reasons,
-        }
-        firsts = np.unique(np.concatenate(stretch.firsts)) if stretch.firsts else np.empty(0, dtype=np.int64)
-        about["more"] = sum(len(part) >= MOST_FIRSTS for part in stretch.firsts) > 0
-        rows = pa.record_batch({"t": pa.array(firsts, pa.int64())}) if len(firsts) else None
-        return CargoPart(about, rows)
+        leap = stretch.leap
+        return told(
+            name,
+            self._sender,
+            now=self._now,
+            rows_in=stretch.rows_in,
+            late=stretch.late,
+            rejected=stretch.rejected,
+            greatest=stretch.greatest,
+            ended=stretch.ended,
+            at_end=stretch.at_end,
+            follows=self._follows,
+            began=stretch.began,
+            leap=None if leap is None else [leap.before, leap.to, leap.late],
+            reasons=stretch.reasons,
+            firsts=packed_times(stretch.firsts),
+            more=stretch.more,
+            begun=self._begun,
+        )
 
     def _send_unwanted(self, name: str, t: Int64s) -> Iterator[Parcel]:
         (port,) = [port for port in self._layout.ports_of(name) if port.accounts]
@@ -168,7 +172,7 @@ class Packer:
 
     def _note_firsts(self, name: str, door: Input, kept: pa.RecordBatch, t: Int64s, stretch: Stretch) -> None:
         """Times at which the query might begin: which of them are late is known to the buckets alone."""
-        if door.origin is not None or not len(t):
+        if self._begun or door.origin is not None or not len(t):
             return
         beginning = door.begins(kept, np.arange(len(t)))
         if not len(beginning):
@@ -178,9 +182,8 @@ class Packer:
         in_order = name not in self._layout.unordered
         if door.definition.time.bound == 0 and in_order and isinstance(door.definition, StreamDefinition):
             times = times[:1]  # no admitted row is older than the first, and that one is admitted
-        if len(times) > MOST_FIRSTS:
-            times = np.partition(times, MOST_FIRSTS)[:MOST_FIRSTS]
-        stretch.firsts.append(np.unique(times))
+        known = np.unique(np.concatenate([stretch.firsts, times]))
+        stretch.firsts, stretch.more = known[:MOST_FIRSTS], stretch.more or len(known) > MOST_FIRSTS
 
     def _refuse(
         self, name: str, door: Input, batch: pa.RecordBatch, codes: Any, times: Int64s, stretch: Stretch

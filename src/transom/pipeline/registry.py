@@ -59,6 +59,7 @@ from transom.pipeline.emit import LifetimesState
 from transom.pipeline.exchange import FeedState
 from transom.pipeline.leap import Leap
 from transom.pipeline.memory import PipelineState, StageMemory
+from transom.pipeline.net import NetState
 from transom.pipeline.part import Counters, PartState
 from transom.state.fifo import Fifo
 from transom.state.holders import HolderPool, HolderQueue
@@ -92,6 +93,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     LifetimesState,
     NarrowRowsState,
     NegativeJoinState,
+    NetState,
     NegativeRing,
     NegativeAggregateState,
     OpenPairs,

@@ -69,6 +69,18 @@ class Stage:
         state.part.holders.finish_step()
         return Advanced(deltas, rows, unmatched)
 
+    def holds(self, state: StageState) -> bool:
+        """Whether rows of the answer wait for the end of the batch."""
+        return self.output is not None and self.output.holds(state.emit)
+
+    def flush(self, state: StageState) -> pa.RecordBatch | None:
+        """The batch is over: the rows of the answer that have waited for that, if there are any."""
+        if self.output is None or not self.output.holds(state.emit):
+            return None
+        rows = self.output.flush(state.emit)
+        state.rows_out += len(rows)
+        return rows
+
     def due(self, state: StageState) -> int:
         """The first instant at which an operator or the output has something to do though nothing comes.
 

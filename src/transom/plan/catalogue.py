@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from typing import Literal as OneOf
 
+from transom.core.emits import Emit
 from transom.core.errors import Place
 from transom.core.location import Within
 from transom.core.schema import Schema
@@ -77,7 +78,7 @@ class ViewDefinition:
 @dataclass(frozen=True)
 class SinkDefinition:
     name: str
-    emit: OneOf["lifetimes", "changes", "latest"] = "changes"
+    emit: Emit = "changes"
     properties: dict[str, str] = field(default_factory=dict, hash=False)
 
 

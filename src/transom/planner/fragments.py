@@ -70,22 +70,22 @@ ANSWER: Final = -1
 """The place of an exchange into a fragment that has no operators and tells the answer."""
 
 
-def fragments(root: Operator, equal_rows_meet: bool = False, whole: bool = False) -> list[Fragment]:
+def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: bool = False) -> list[Fragment]:
     """The fragments of a plan, each after those that feed it; numbers begin at 1. A `whole` plan is a single one.
 
     A shared join is spread by all its keys, whatever is above it: so nothing has to move when something else comes to
     be above it.
 
-    Whoever tells the changes of an answer wants equal rows of it in one bucket: what leaves in one and enters in
-    another at once is no change. If the last fragment does not see to that, one without operators follows it.
+    Whoever tells the changes of an answer wants rows of it in one bucket that agree on the columns `meeting`: what
+    leaves in one and enters in another at once is no change. If the last fragment does not see to that, one without
+    operators follows it.
     """
     cut = _Cut(root, whole)
     found = cut.fragments()
-    if not equal_rows_meet or cut.equal_rows_meet(root):
+    if meeting is None or cut.rows_meet(root, meeting):
         return found
     (last,) = [fragment for fragment in found if any(operator is root for operator in fragment.operators)]
-    schema = root.schema
-    spread = Partitioning("keys", tuple(column(schema, i) for i in range(len(schema))))
+    spread = Partitioning("keys", tuple(column(root.schema, i) for i in meeting)) if meeting else SINGLE
     told = Exchange(root, ANSWER, spread, fragment=last.number)
     return [*found, Fragment(len(found) + 1, spread, (), (told,))]
 
@@ -243,13 +243,13 @@ class _Cut:
             self._list(self.part_of[id(operator)], parts)
         return [self._fragment(part, parts) for part in parts]
 
-    def equal_rows_meet(self, root: Operator) -> bool:
-        """Whether equal rows of the answer are in the same bucket: it tells all that it is spread by."""
+    def rows_meet(self, root: Operator, meeting: tuple[int, ...]) -> bool:
+        """Whether rows of the answer that agree on these columns are in one bucket: it is spread by no others."""
         part = self.part_of[id(root)]
         if part.single or part.free:
             return part.single
         schema = root.schema
-        columns = [self._follow(root, column(schema, i), [part]) for i in range(len(schema))]
+        columns = [self._follow(root, column(schema, i), [part]) for i in meeting]
         told = [slot for slot in columns if slot is not None]
         return all(
             any(slot.keys() & kept.keys() and _together(slot, kept) is not None for slot in told) for kept in part.slots

@@ -64,9 +64,10 @@ def growing(root: Operator, emit: str) -> list[Growth]:
 def _written_from_memory(root: Operator, emit: str) -> bool:
     """Whether an answer in this form is made of the rows alive, those that never end among them.
 
-    Of rows that tell their end when they come, changes need those that will leave.
+    Of rows that tell their end when they come, changes need those that will leave; and of negative tuples net changes
+    need none.
     """
-    return emit == "latest" or (emit == "changes" and not root.ends_known)
+    return emit == "latest" or (emit == "changes" and not root.ends_known) or (emit == "net" and root.open_ends)
 
 
 def _rows(operator: Operator, below: Sequence[_Rows]) -> _Rows:

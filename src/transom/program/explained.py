@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from transom.core.text import visible_lines
+from transom.pipeline.answer import output_form, output_key
 from transom.plan.options import partitions_of
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.fragments import kept_together
+from transom.planner.operator import Operator
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import consumer, shared_join
 from transom.program.notebook import plans_html, text_html
@@ -61,7 +63,7 @@ def _alone(planned: Planned, measure: Measure | None) -> Explained:
     emit = "changes" if planned.sink is None else planned.sink.emit
     measured = None if measure is None else measure(planned, emit)
     plan = {"statement": planned.statement.text, **explain_json(planned.root, measured)}
-    return Explained.of(explain_text(planned.root, measured), [plan])
+    return _with_key(Explained.of(explain_text(planned.root, measured), [plan]), planned.root, planned)
 
 
 def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Sharing, where: Where) -> Explained:
@@ -89,9 +91,20 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
     told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
     together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+    together = _with_key(together, root, one)
     together = _with_partitions(together, one, where, shared="queries that share a join run in one place")
     schedule = schedule_of(sharing.asked[place], one.catalogue) if refused is None else refused.reason
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
+
+
+def _with_key(found: Explained, root: Operator, planned: Planned) -> Explained:
+    """With a line about the columns by which net changes are told, where an answer is written so."""
+    if planned.sink is None or output_form(root, planned.sink.emit) != "net":
+        return found
+    key = output_key(root, "net")
+    told = "as a bag: the plan proves no key" if key is None else f"by ({', '.join(key)})" if key else "of one row"
+    plans = [{**plan, "key": None if key is None else list(key)} for plan in found.plans]
+    return Explained.of(f"{found}\nnet changes {told}", plans)
 
 
 def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Explained:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Final
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from transom.connectors.connector import OpenSink, Sink, SinkDeclaration
 from transom.connectors.memory import MemorySink
 from transom.connectors.open import open_files, open_sink_of
 from transom.connectors.screen import Screen
+from transom.core.emits import EMITS
 from transom.core.errors import OptionError
 from transom.program.checkpoint_folder import run_of
 from transom.program.planned import Planned
@@ -36,9 +36,6 @@ def handing(on_rows: OnRows | None) -> Answer | None:
     return lambda one, name, schema: sink
 
 
-_FORMS: Final = ("changes", "lifetimes", "latest")
-
-
 @dataclass(frozen=True)
 class Ordering:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Refused rows go to files below the folder
@@ -56,8 +53,8 @@ class Ordering:
 
     def orders(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[Order]:
         """A query is called by its sink or its number, unless `names` tell."""
-        if self.emit not in _FORMS:
-            raise OptionError(f"emit cannot be '{self.emit}'", remedy="write changes, lifetimes or latest")
+        if self.emit not in EMITS:
+            raise OptionError(f"emit cannot be '{self.emit}'", remedy=f"write {', '.join(EMITS[:-1])} or {EMITS[-1]}")
         standing = [one for one in planned if one.standing]
         check_put_off(standing, self.where)
         found: list[Order] = []

@@ -6,6 +6,8 @@ epoch that the checkpoint counts is committed once more, which changes nothing w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +18,11 @@ Saved = dict[str, Any]
 
 
 class SinkEpochs:
-    """The sink is opened when it is first needed; `snapshots`: it gets the whole answer anew with every epoch."""
+    """The sink is opened when it is first needed, as `opening` says of its rows."""
 
-    def __init__(self, open_sink: OpenSink, schema: pa.Schema, snapshots: bool = False) -> None:
+    def __init__(self, open_sink: OpenSink, opening: Callable[[], Opening]) -> None:
         self._open_sink = open_sink
-        self._schema = schema
-        self._snapshots = snapshots
+        self._opening = opening
         self._sink: Sink | None = None
         self._epoch = 0
         self._resume: Resume | None = None
@@ -36,7 +37,7 @@ class SinkEpochs:
 
     def open(self) -> Sink:
         if self._sink is None:
-            self._sink = self._open_sink(Opening(self._schema, self._resume, snapshots=self._snapshots))
+            self._sink = self._open_sink(replace(self._opening(), resume=self._resume))
             if self._snapshot is not None:  # of the epoch that is committed again; few sinks hold on to it
                 self._sink.replace(self._snapshot)
             if self._resume is not None:

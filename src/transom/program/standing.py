@@ -10,8 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from datetime import datetime
-from typing import Literal as OneOf
 
+from transom.core.emits import Emit
 from transom.core.errors import OptionError, QueryError
 from transom.program.arguments import require_text
 from transom.program.orders import OnRows
@@ -20,8 +20,6 @@ from transom.program.result import Result
 from transom.program.run import OpenRun, Order, Query, Run
 from transom.program.running import micros_of
 from transom.program.status import Status
-
-Emit = OneOf["changes", "lifetimes", "latest"]
 
 
 class StandingQuery:

@@ -111,7 +111,7 @@ def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
-    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True, 1 << 20)
+    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True, 1 << 20, 3)
     told.write(str(tmp_path))
     assert Feedback.read(str(tmp_path)) == told
 
@@ -184,9 +184,14 @@ SPOILT = [
     "[" * 100_000,
     '{"paces": {"a": 1}}',
     '{"paces": {"a": {"rows": "x"}}}',
-    f'{{"paces": {{}}, "wake": 1{"0" * 400}, "stopping": false, "rows": null}}',
-    f'{{"paces": {{}}, "wake": 1, "rows": 5, "stopping": {" " * (1 << 24)}true}}',
-    *(f'{{"paces": {{}}, "wake": 1, "stopping": false, "rows": {rows}}}' for rows in (0, -1, 1 << 40, 1.5, '"x"')),
+    f'{{"paces": {{}}, "wake": 1{"0" * 400}, "stopping": false, "rows": null, "begun": null}}',
+    f'{{"paces": {{}}, "wake": 1, "rows": 5, "begun": null, "stopping": {" " * (1 << 24)}true}}',
+    *(
+        f'{{"paces": {{}}, "wake": 1, "stopping": false, "begun": null, "rows": {rows}}}'
+        for rows in (0, -1, 1 << 40, 1.5, '"x"')
+    ),
+    *(f'{{"paces": {{}}, "wake": 1, "stopping": false, "rows": 5, "begun": {n}}}' for n in ("true", 2**63, '"x"')),
+    '{"paces": {}, "wake": 1, "stopping": false, "rows": 5}',
 ]
 PACE = {"watermark": "5", "rows": "1", "waiting": "0", "density": "0.5"}
 WRONG = {
@@ -198,7 +203,7 @@ WRONG = {
 for field, values in WRONG.items():
     for value in values:
         pace = ", ".join(f'"{name}": {told}' for name, told in {**PACE, field: value}.items())
-        SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false, "rows": null}}')
+        SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false, "rows": null, "begun": null}}')
 
 
 @pytest.mark.parametrize("text", SPOILT, ids=lambda text: text[:100])

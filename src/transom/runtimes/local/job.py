@@ -118,7 +118,7 @@ class LocalJob:
         assert order.planned.root is not None
         form = output_form(order.planned.root, order.emit)
         schema = output_schema(form, order.planned.root.schema)
-        return LocalQuery(order, self, QueryOutput(order, schema, snapshots=form == "latest"))
+        return LocalQuery(order, self, QueryOutput(order, schema, form, lambda: self.engine.output_key(order.name)))
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -163,13 +163,23 @@ class LocalJob:
                 return False
             self._changed = False
             went_on = self.engine.advance(self._write)
+            self._changed = self._changed or self.engine.holds_rows
             for name, rows in self.engine.refused.items():
                 self._intake.note(name, rows)
                 self._changed = True
-        snapshots = all(query.output.snapshots for query in self.queries)  # which leave when they are shown
-        if went_on and self._stopwatch is not None and self.engine.at_rest and not snapshots:
+        if went_on and self._stopwatch is not None and self.engine.at_rest and not self._leave_when_shown:
             self._stopwatch.leave()
         return went_on and (self._changed or came)
+
+    @property
+    def _leave_when_shown(self) -> bool:
+        """Whether all answers leave when a batch is over: snapshots and net changes."""
+        return all(query.output.at_the_end_of_a_batch for query in self.queries)
+
+    def _flush(self) -> None:
+        """The batch is over."""
+        with self._stepping:
+            self.engine.flush(self._write)
 
     def _catch_up(self) -> bool:
         with self._stepping:
@@ -225,6 +235,7 @@ class LocalJob:
         assert isinstance(self.engine, GroupPipeline)
         with self._stepping:
             query = next(each for each in self.queries if each.name == name)
+            self.engine.flush(self._write, name)
             self.queries.remove(query)
             self.engine.remove(name)
         query.output.show()
@@ -290,6 +301,7 @@ class LocalJob:
 
     def save(self) -> bytes:
         """Everything that another process needs to go on; what was written is not shown yet."""
+        self._flush()
         here = {query.name: (query.output.prepare(), query.output.latest) for query in self.queries}
         outputs = self._away | here
         saved = {
@@ -305,6 +317,7 @@ class LocalJob:
 
     def show(self) -> None:
         """What was written until now is seen."""
+        self._flush()
         for query in self.queries:
             if query.output.show() and self._stopwatch is not None:
                 self._stopwatch.leave()

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from transom.connectors.connector import Sink
+from transom.connectors.connector import Opening, Sink
 from transom.pipeline.side import SIDE
 from transom.program.run import Order
 from transom.program.sink_epochs import Saved, SinkEpochs
 
+Key = tuple[str, ...] | None
+
 
 class QueryOutput:
-    """The sinks of a query whose answer has these columns; they are opened when they are first needed.
+    """The sinks of a query whose answer has this form and these columns; they are opened when they are first needed,
 
-    With `snapshots` the last rows are the whole answer, which is shown in place of the one before.
+    and `key` is asked for then: a checkpoint may have the query planned otherwise.
+    Of `latest` the last rows are the whole answer, which is shown in place of the one before.
     """
 
-    def __init__(self, order: Order, schema: pa.Schema, snapshots: bool) -> None:
-        self.snapshots = snapshots
+    def __init__(self, order: Order, schema: pa.Schema, form: str, key: Callable[[], Key]) -> None:
+        self.snapshots = form == "latest"
+        self.at_the_end_of_a_batch = form in ("latest", "net")
+        """Whether rows leave when a batch is over."""
         self.latest: pa.RecordBatch | None = None
         self._latest_is_new = False
-        self._replaced = False
-        self._answer = SinkEpochs(order.open_sink, schema, snapshots)
-        self.side = None if order.open_side is None else SinkEpochs(order.open_side, SIDE)
+        self._left = False
+        opening = Opening(schema, snapshots=self.snapshots)
+        self._answer = SinkEpochs(order.open_sink, lambda: replace(opening, key=key()))
+        self.side = None if order.open_side is None else SinkEpochs(order.open_side, lambda: Opening(SIDE))
         """Where refused rows go."""
 
     @property
@@ -47,6 +54,7 @@ class QueryOutput:
             self.latest, self._latest_is_new = rows, self._latest_is_new or changed
             return changed
         self._answer.write(rows)
+        self._left = self._left or (self.at_the_end_of_a_batch and len(rows) > 0)
         return len(rows) > 0
 
     def prepare(self) -> list[Saved]:
@@ -54,18 +62,18 @@ class QueryOutput:
         return [each.prepare() for each in self.sinks]
 
     def show(self) -> bool:
-        """What was written until now is seen; whether that is another snapshot than before."""
+        """What was written until now is seen; whether that ends a batch that has changed something."""
         self.hand_latest()
         for each in self.sinks:
             each.commit()
-        replaced, self._replaced = self._replaced, False
-        return replaced
+        left, self._left = self._left, False
+        return left
 
     def hand_latest(self) -> None:
         """The sink has the last snapshot."""
         if self.latest is not None and self._latest_is_new:
             self._answer.replace(self.latest)
-            self._latest_is_new, self._replaced = False, True
+            self._latest_is_new, self._left = False, True
 
     def go_on(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
         """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""

@@ -31,6 +31,7 @@ from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.offset_log import OffsetLog
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 if TYPE_CHECKING:
@@ -159,13 +160,15 @@ class _CargoSource(DataSource):
 class Stretch(InputPartition):
     """What one task reads: splits of inputs in order, and the inputs that end with this batch.
 
-    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs.
+    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs, and if the
+    time of the query had `begun` before this batch.
     """
 
     sender: int
     now: int | None
     at_end: tuple[str, ...]
     follows: bool
+    begun: bool
     splits: tuple[tuple[str, tuple[Split, ...]], ...]
     ended: tuple[str, ...]
 
@@ -187,6 +190,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._opened: dict[str, Source] = {}
+        self._log = None if reading.feedback is None else OffsetLog(reading.feedback)
         self._pause = _LOOK
         self._to_the_end = False
 
@@ -242,7 +246,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             goes_on = len(ended) < len(reading.layout.sources)
             if now is None or not goes_on or not reading.is_time(now, start, known):
                 return None
-        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
+        begun = known is not None and known.begun is not None
+        told = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **told}
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace], most: int) -> _Batch:
@@ -266,8 +271,10 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
         limits = Limits() if static else Limits(rows, reading.max_files)
-        plan = self._source(name).plan(batch.at.get(name, {}), limits, growing=growing and (reading.follow or "later"))
-        batch.at[name] = plan.position
+        before = batch.at.get(name, {})
+        whole = before if self._log is None else self._log.whole(name, before)
+        plan = self._source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
+        batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
         if plan.splits:
             batch.splits[name] = [split.packed() for split in plan.splits]
         if plan.ended:
@@ -288,7 +295,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stretches = [[group] for group in groups]
         while len(stretches) > reading.tasks:
             stretches[-2:] = [stretches[-2] + stretches[-1]]
-        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows"))
+        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
         found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
         last = tuple(stretches[-1]) if stretches else ()
         return [*found, Stretch(len(found), *clock, last, ended)]
@@ -305,7 +312,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from transom.pipeline.packer import Packer
 
         self._reading.enter()
-        reading, clock = self._reading, (stretch.now, stretch.follows)
+        reading, clock = self._reading, (stretch.now, stretch.follows, stretch.begun)
         packer = Packer(reading.layout, stretch.sender, *clock)
         if stretch.now is not None and not stretch.sender:
             for name in reading.names:  # of those that bring nothing it is told, too: they are silent

@@ -19,6 +19,7 @@ from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.core.location import file_uri
 from transom.planner.fingerprint import of_another_plan
+from transom.runtimes.spark.offset_log import OffsetLog
 from transom.runtimes.spark.settings import PARTITIONS
 from transom.runtimes.spark.worker_errors import exceptions, without_class
 
@@ -79,7 +80,8 @@ class QueryCheckpoint:
             found: dict[str, Any] = json.loads(lines[2])
         except (IndexError, ValueError):
             raise self._damaged(f"how far batch {batch} goes cannot be read") from None
-        return found
+        log = OffsetLog(self.folder)
+        return {**found, "at": {name: log.whole(name, position) for name, position in found["at"].items()}}
 
     def decisions(self) -> str:
         """What was decided about the plan of the batches that are there, as it was written; empty without any."""

@@ -28,6 +28,13 @@ LEAST_BYTES: Final = 1 << 15
 _BATCH: Final = "streaming.sql.batchId"
 
 
+def batch_number() -> int | None:
+    """Of the batch that a task belongs to; None where it is none of a streaming query."""
+    context = TaskContext.get()
+    number = None if context is None else context.getLocalProperty(_BATCH)
+    return None if number is None else int(number)
+
+
 @dataclass(frozen=True)
 class Depot:
     """`folder` is None where there are several machines. It travels to the tasks, and belongs to the query."""
@@ -75,9 +82,7 @@ class Depot:
         return folder
 
     def _batch(self) -> str:
-        context = TaskContext.get()
-        number = None if context is None else context.getLocalProperty(_BATCH)
-        return self._within(number or "0")
+        return self._within(str(batch_number() or 0))
 
     def _within(self, name: str) -> str:
         """A folder in ours. Of a query that has ended ours is gone, and stays so though a task still goes on."""

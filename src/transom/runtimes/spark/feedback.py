@@ -28,13 +28,19 @@ class Feedback:
     """How far the inputs have come, by their names, and when something is due though nothing comes.
 
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
-    `rows` are the most that the next batch is to take of an input; None: nobody knows.
+    `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
+    `begun` when the batch of this number was done; None: nobody has told.
     """
 
     paces: dict[str, Pace] = field(default_factory=dict)
     wake: int | None = None
     stopping: bool = False
     rows: int | None = None
+    begun: int | None = None
+
+    def begun_before(self, batch: int) -> bool:
+        """Whether time had begun when the batch of this number came: then, it has whenever that is run again."""
+        return self.begun is not None and self.begun < batch
 
     def write(self, folder: str) -> None:
         path = os.path.join(folder, _NAME)
@@ -47,13 +53,13 @@ class Feedback:
         try:
             with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
                 found = json.loads(file.read(_LONGEST))
-            wake, rows = found["wake"], found["rows"]
-            if wake is not None and not _is_among(_NUMBERS, wake):
+            wake, rows, begun = found["wake"], found["rows"], found["begun"]
+            if any(number is not None and not _is_among(_NUMBERS, number) for number in (wake, begun)):
                 return cls()
             if rows is not None and not _is_among(_ROWS, rows):
                 return cls()
             paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
-            return cls(paces, wake, bool(found["stopping"]), rows)
+            return cls(paces, wake, bool(found["stopping"]), rows, begun)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 
@@ -68,4 +74,4 @@ def _pace(watermark: int, rows: int, waiting: int, density: float | None) -> Pac
 
 
 def _is_among(allowed: range, number: object) -> bool:
-    return isinstance(number, int) and number in allowed
+    return type(number) is int and number in allowed

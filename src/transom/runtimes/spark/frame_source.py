@@ -26,16 +26,20 @@ from transom.plan.expression import Literal
 from transom.planner.columns_read import selections
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.catalyst import literal, pushable_filter
-from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.depot import Depot, batch_number
+from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.types import declared_columns, reference
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 
 
-def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot, wants_time: bool) -> DataFrame:
+def packed(
+    frame: DataFrame, name: str, layout: Layout, depot: Depot, wants_time: bool, feedback: str | None
+) -> DataFrame:
     """The rows of stream `name`, packed for the buckets.
 
-    The clock of a batch, where it matters, is the one that Spark logs with it: whoever runs it again finds the same.
+    The clock of a batch, where it matters, is the one that Spark logs with it: whoever runs it again finds the same. In
+    the folder `feedback` is told in which batch time began; who does not see it tells where it might.
     """
     definition = layout.sources[name]
     if definition.time is None or not frame.isStreaming:
@@ -72,7 +76,9 @@ def packed(frame: DataFrame, name: str, layout: Layout, depot: Depot, wants_time
             whole = (batch for batch in batches if len(batch))
             first = next(whole, None)
             now = first.column("now")[0].as_py() if wants_time and first is not None else None
-            packer = Packer(layout, context.partitionId(), now)
+            number = batch_number()
+            begun = feedback is not None and number is not None and Feedback.read(feedback).begun_before(number)
+            packer = Packer(layout, context.partitionId(), now, begun=begun)
             packer.hear_of(name, at_end=False)
             for batch in chain([] if first is None else [first], whole):
                 source = MemorySource(columns, time_column=time_column)

@@ -54,8 +54,15 @@ class SparkMember:
     def open(self, group: SparkQuery) -> list[Sink]:
         """Where the answer goes, and refused rows if they are wanted; opened once."""
         if not self._sinks:
-            self._sinks = group.open_sinks(self.order.open_sink, self.order.open_side, self.schema)
+            self._sinks = group.open_sinks(self.order.open_sink, self.order.open_side, self.schema, self._output_key)
         return self._sinks
+
+    @property
+    def _output_key(self) -> tuple[str, ...] | None:
+        """By a plan of its own: the one that is kept is made when it is known when the query came."""
+        if self.emit != "net":
+            return None
+        return Consumer(Member(self.key, self.asked, self.order.emit), self.order.planned.catalogue).output_key
 
     @property
     def sink(self) -> Sink:

@@ -428,7 +428,7 @@ class SparkQuery:
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
-            self._statuses.take(brought[STATUS], time.monotonic() - self._began)
+            self._statuses.take(brought[STATUS], time.monotonic() - self._began, number)
             self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
@@ -438,11 +438,13 @@ class SparkQuery:
     def _sinks(self) -> Sinks:
         """Where the answer goes, and refused rows if they are wanted."""
         if self._opened is None:
-            answer, *side = self.open_sinks(self._open_sink, self._open_side, self.schema)
+            answer, *side = self.open_sinks(self._open_sink, self._open_side, self.schema, self.layout.output_key)
             self._opened = Sinks({SHARED: answer}, side)
         return self._opened
 
-    def open_sinks(self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema) -> list[Sink]:
+    def open_sinks(
+        self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema, key: tuple[str, ...] | None
+    ) -> list[Sink]:
         """Sinks that go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled."""
         reached = self._reached()
         resume = Resume(reached.done, reached.planned) if reached.planned else None
@@ -450,7 +452,7 @@ class SparkQuery:
             opened: list[Sink] = [EpochCallbackSink(self._on_batch)]
         else:
             snapshots = self.layout.emit_name == "latest"
-            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots))]
+            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots, key=key))]
         if open_side is not None:
             opened.append(open_side(Opening(SIDE, resume, replayed=True)))
         return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -27,7 +28,9 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
     cargo = spark.readStream.format(called).load()
     for name in reading.layout.sources:
         if name in frames:
-            cargo = cargo.unionByName(packed(frames[name], name, reading.layout, reading.depot, reading.wants_time))
+            feedback = None if reading.feedback is None else os.path.abspath(reading.feedback)
+            own = reading.layout, reading.depot, reading.wants_time, feedback
+            cargo = cargo.unionByName(packed(frames[name], name, *own))
     return cargo
 
 

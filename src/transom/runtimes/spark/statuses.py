@@ -50,9 +50,10 @@ class Statuses:
         """How often memory had to be made again from its log."""
         self._paces: dict[str, Pace] = {}
         self.stopping = False
+        self._begun: int | None = None
 
-    def take(self, parts: Iterable[CargoPart], seconds: float = 0.0) -> None:
-        """What the buckets told in a batch, which took so long."""
+    def take(self, parts: Iterable[CargoPart], seconds: float = 0.0, number: int = 0) -> None:
+        """What the buckets told in the batch of this number, which took so long."""
         self.batches += 1
         before = {name: self.rows_in(name) for name in self._layout.sources}
         self.written = 0
@@ -63,6 +64,8 @@ class Statuses:
             else:
                 told = json.loads(part.about["status"])
                 self._buckets[told["fragment"], told["bucket"]] = told
+        if self._begun is None and all(told["upto"] is not None for told in self._buckets.values()):
+            self._begun = number
         inputs = {name: self._input(name) for name in self._layout.sources}
         for name, one in inputs.items():
             if one.watermark is not None:
@@ -102,11 +105,12 @@ class Statuses:
         """What the source is to know for the next batch."""
         wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
         rows = None if self._size is None else self._size.rows
-        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping, rows)
+        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping, rows, self._begun)
 
     def go_on(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""
         self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
+        self._begun = known.begun
 
     def _start(self, name: str) -> int | None:
         """Where the watermark of an input was when its first row came."""

@@ -1,0 +1,205 @@
+"""What it takes to keep many partitions together: control bytes of a batch, and the time of the driver, simulated.
+
+The query has two levels, and rows whose ends are open move between them. A task and a partition of each level are run
+in this process and measured, and counted as often as there are of them. The input is like a DataFrame: it comes in no
+order, in many small Arrow batches. Rows are no control, so there are few of them; what tasks saw of their input, ends
+of open rows and how a partition is doing are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.cql.statements import parse_statements
+from transom.pipeline.bucket import Bucket
+from transom.pipeline.cargo import CARGO, STATUS, CargoPart, Parcel, pack, unpack
+from transom.pipeline.layout import SINK, Layout
+from transom.pipeline.packer import Packer
+from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.planner.plan import plan
+
+PARTITIONS: Final = (16, 64, 200, 400)
+QUICK: Final = (4, 16)
+TASK_ROWS: Final = 100_000
+ARROW_ROWS: Final = 10_000
+OPEN_ROWS: Final = 1_000_000
+"""Of all partitions together: so many rows end in a batch."""
+
+QUERY: Final = """
+    CREATE STREAM s (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH (connector = 'memory');
+    SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS counts GROUP BY n
+"""
+_CONTROL: Final = ("seen", "slides", "ends")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of a batch with as many tasks as partitions, and seconds.
+
+    `seen_first`: what tasks saw in the batch in which time begins; `seen`: in each one after it; `passed_on`: what the
+    second level is told of it; `ends`: of a million open rows. `pack_s` is what a task takes to tell all that, `step_s`
+    what a partition takes to hear it, and `driver_s` what the driver does with the statuses of all partitions.
+    """
+
+    partitions: int
+    seen_first: int
+    seen: int
+    passed_on: int
+    ends: int
+    statuses: int
+    pack_s: float
+    step_s: float
+    driver_s: float
+
+
+def layout_of(partitions: int) -> Layout:
+    catalogue = Catalogue()
+    statement = parse_statements(QUERY, catalogue)[-1]
+    assert isinstance(statement, QueryStatement)
+    return Layout(plan(statement.query, catalogue), catalogue, "changes", partitions, frozenset({"s"}))
+
+
+def packed(
+    layout: Layout, sender: int, keys: np.ndarray[Any, Any], second: int, begun: bool
+) -> tuple[list[Parcel], float]:
+    """What a task packs of rows with these keys, within a few seconds from one on; and how long telling of it takes."""
+    packer = Packer(layout, sender, begun=begun)
+    found: list[Parcel] = []
+    random = np.random.default_rng(sender)
+    for at in range(0, len(keys), ARROW_ROWS):
+        some = keys[at : at + ARROW_ROWS]
+        times = pa.array(random.integers(second * 1_000_000, (second + 5) * 1_000_000, len(some)), pa.timestamp("us"))
+        found += packer.take("s", pa.record_batch({"ts": times, "k": pa.array(some)}))
+    began = time.perf_counter()
+    found += packer.finish()
+    return found, time.perf_counter() - began
+
+
+def control_bytes(parcels: Iterable[Parcel]) -> Counter[str]:
+    """By the kind of its parts, how much of the cargo is control."""
+    found: Counter[str] = Counter()
+    for parcel in parcels:
+        if parcel.kind == CARGO:
+            for part in unpack(parcel.blob):
+                if part.kind in _CONTROL:
+                    found[part.kind] += len(pack([part]))
+    return found
+
+
+def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
+    layout = layout_of(partitions)
+    one_key = np.zeros(task_rows, dtype=np.int64)
+    first, _ = packed(layout, 0, one_key, 0, begun=False)
+    later, pack_s = packed(layout, 0, one_key, 30, begun=True)
+    below, above = Bucket(layout, 1, 0), Bucket(layout, 2, 0)
+    keys = np.arange(open_rows, dtype=np.int64)
+    step_s = 0.0
+    sent: list[Parcel] = []
+    for batch in range(4):  # rows are taken one batch later: the third ends what the second has opened
+        begun = below.state.doors.upto is not None
+        blobs = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun)
+        began = time.perf_counter()
+        going = below.step(blobs)
+        step_s = time.perf_counter() - began
+        sent = going if batch == 2 else sent
+        above.step([parcel.blob for parcel in going if (parcel.fragment, parcel.bucket) == (2, 0)])
+    quiet = control_bytes(going)
+    driver_s, statuses = _driven(layout, [below.status(), above.status()])
+    for bucket in (below, above):
+        bucket.close()
+    return Traffic(
+        partitions,
+        seen_first=partitions * control_bytes(first)["seen"],
+        seen=partitions * control_bytes(later)["seen"],
+        passed_on=quiet["seen"] + partitions * quiet["slides"],
+        ends=partitions * control_bytes(sent)["ends"],
+        statuses=statuses,
+        pack_s=pack_s,
+        step_s=step_s,
+        driver_s=driver_s,
+    )
+
+
+def _for_one(layout: Layout, keys: np.ndarray[Any, Any], second: int, tasks: int, begun: bool) -> list[bytes]:
+    """What comes to the first partition: its rows from one task, and what all others saw, which is alike."""
+    rows, _ = packed(layout, 0, keys, second, begun)
+    some, _ = packed(layout, 1, np.zeros(100, dtype=np.int64), second, begun)
+    seen = [part for parcel in some if parcel.bucket == 0 for part in unpack(parcel.blob) if part.kind == "seen"]
+    others = [
+        pack([CargoPart({**part.about, "sender": sender}, part.rows) for part in seen]) for sender in range(1, tasks)
+    ]
+    return [*(parcel.blob for parcel in rows if (parcel.fragment, parcel.bucket) == (1, 0)), *others]
+
+
+def _driven(layout: Layout, statuses: Sequence[Parcel]) -> tuple[float, int]:
+    """What the driver does with what all partitions tell, and how much that is."""
+    from transom.runtimes.spark.statuses import Statuses
+
+    told = []
+    for bucket in range(layout.buckets):
+        for parcel in statuses:
+            (part,) = unpack(parcel.blob)
+            known = json.loads(part.about["status"]) | {"bucket": bucket}
+            told.append(Parcel(SINK, bucket, STATUS, pack([CargoPart({**part.about, "status": json.dumps(known)})])))
+    board = Statuses(layout, "query")
+    began = time.perf_counter()
+    board.take([part for parcel in told for part in unpack(parcel.blob)])
+    json.dumps(asdict(board.feedback))
+    return time.perf_counter() - began, sum(len(parcel.blob) for parcel in told)
+
+
+def table(found: Sequence[Traffic]) -> str:
+    """Of as many tasks as partitions.
+
+    >>> print(table([Traffic(16, 2_000_000, 40_000, 9_000, 8_000_000, 50_000, 0.001, 0.0042, 0.003)]))
+    | both | first batch | later batches | second level | 10^6 ends | statuses | a task | a partition | driver |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | 16 | 2.0 MB | 40 KB | 9 KB | 8.0 MB | 50 KB | 1.0 ms | 4.2 ms | 3.0 ms |
+    """
+    names = ["both", "first batch", "later batches", "second level", "10^6 ends", "statuses"]
+    lines = [" | ".join(["", *names, "a task", "a partition", "driver", ""]).strip()]
+    lines.append("| --- |" + " ---: |" * 8)
+    for one in found:
+        sizes = map(_size, (one.seen_first, one.seen, one.passed_on, one.ends, one.statuses))
+        spent = (f"{seconds * 1000:.1f} ms" for seconds in (one.pack_s, one.step_s, one.driver_s))
+        lines.append(f"| {one.partitions} | {' | '.join([*sizes, *spent])} |")
+    return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1e3:.0f} KB"
+
+
+def main(arguments: argparse.Namespace) -> int:
+    quick: bool = arguments.quick
+    rows, ends = (2_000, 2_000) if quick else (TASK_ROWS, OPEN_ROWS)
+    measure(QUICK[0], 2_000, 2_000)  # so that kernels are compiled
+    found = [measure(partitions, rows, ends) for partitions in (QUICK if quick else PARTITIONS)]
+    if arguments.json:
+        print(json.dumps({"traffic": [asdict(one) for one in found], "summary": _summary(found)}, indent=2))
+    else:
+        print(table(found))
+    return 0
+
+
+def _summary(found: Sequence[Traffic]) -> dict[str, Any]:
+    last = found[-1]
+    return {
+        "partitions": last.partitions,
+        "control_bytes_first_batch": last.seen_first + last.passed_on + last.statuses,
+        "control_bytes": last.seen + last.passed_on + last.statuses,
+        "bytes_an_end": round(last.ends / max(1, OPEN_ROWS), 1),
+        "driver_ms": round(last.driver_s * 1000, 1),
+    }

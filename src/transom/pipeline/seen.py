@@ -1,0 +1,93 @@
+"""What a task saw of one input, as it is told to every partition; and what later levels have to know of it.
+
+Every task tells every partition, so it is kept small: what is as usual is left out, and of a task it is packed once,
+for all. The times at which the query might begin are told as long as its time has not begun.
+
+A level that no row of the input comes to wants to know where time is, and not who saw what: it is told a digest of what
+all tasks saw. Streams that are stamped on arrival are an exception: their clock counts rows task by task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+
+from transom.core.delta import Int64s
+from transom.pipeline.cargo import CargoPart
+
+Seen = dict[str, Any]
+
+_USUAL: Final[Seen] = {
+    "now": None,
+    "rows_in": 0,
+    "late": 0,
+    "rejected": 0,
+    "greatest": None,
+    "ended": False,
+    "at_end": False,
+    "follows": False,
+    "began": None,
+    "leap": None,
+    "reasons": {},
+    "firsts": [],
+    "more": False,
+    "begun": False,
+}
+
+
+def told(source: str, sender: int, **seen: Any) -> CargoPart:
+    """What a task saw of a source, on its way."""
+    return brief(CargoPart({"kind": "seen", "source": source, "sender": sender, **seen}))
+
+
+def brief(part: CargoPart) -> CargoPart:
+    """Without what is as usual."""
+    return CargoPart({name: value for name, value in part.about.items() if name not in _USUAL or value != _USUAL[name]})
+
+
+def heard(part: CargoPart) -> CargoPart:
+    """What was told, with all that was left out.
+
+    >>> heard(told("s", 3, rows_in=5, late=0)).about["rows_in"]
+    5
+    """
+    return part if part.kind != "seen" else CargoPart({**_USUAL, **part.about})
+
+
+def packed_times(times: Int64s) -> list[int]:
+    """Ascending times, as few digits as they need.
+
+    >>> packed_times(np.array([1_700_000_000_000_000, 1_700_000_000_000_250]))
+    [1700000000000000, 250]
+    """
+    found: list[int] = np.diff(times, prepend=0).tolist()
+    return found
+
+
+def unpacked_times(packed: Sequence[int]) -> Int64s:
+    return np.array(list(accumulate(packed)), dtype=np.int64)
+
+
+def digest(parts: Iterable[CargoPart], first: int | None) -> list[CargoPart]:
+    """What all tasks saw of one source, of which `first` is the first admitted instant by now.
+
+    What follows the clock and what does not stay apart: they have clocks of their own.
+    """
+    found: dict[bool, Seen] = {}
+    for part in parts:
+        seen = part.about
+        known = found.setdefault(seen["follows"], {"source": seen["source"], "sender": seen["sender"], **_USUAL})
+        known["rows_in"] += seen["rows_in"]
+        known["now"] = _greater(known["now"], seen["now"])
+        known["greatest"] = _greater(known["greatest"], seen["greatest"])
+        for flag in ("ended", "at_end", "follows", "begun"):
+            known[flag] = known[flag] or seen[flag]
+        known["firsts"] = [] if first is None or known["begun"] else [first]
+    return [told(**known) for known in found.values()]
+
+
+def _greater(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)

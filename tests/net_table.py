@@ -1,0 +1,45 @@
+"""A table that net changes are applied to, batch by batch, which are held to what is promised of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from transom.runtimes.reference.history import History, RelationHistory, Row, canonical, show, value_order
+
+
+class NetTable:
+    """With a `key`, places of columns, + is an upsert and - removes the row of its key; without, both count copies."""
+
+    def __init__(self, key: Sequence[int] | None) -> None:
+        self.key = key
+        self.rows: Counter[Row] = Counter()
+
+    def apply(self, batch: pa.RecordBatch) -> None:
+        signs, *columns = [column.to_pylist() for column in batch.columns]
+        changes = [(sign, canonical(row)) for sign, *row in zip(signs, *columns, strict=True)]
+        assert set(signs) <= {"+", "-"}
+        left, came = (Counter(row for sign, row in changes if sign == one) for one in "-+")
+        assert not left & came, "what leaves and comes is told"
+        assert left <= self.rows, "a row leaves that was not there"
+        if self.key is not None:
+            keys = [tuple(row[at] for at in self.key) for _, row in changes]
+            assert len(set(keys)) == len(keys), "two changes of a key"
+            assert not came & self.rows, "a row comes that was there"
+            known = {tuple(row[at] for at in self.key): row for row in self.rows}
+            assert len(known) == self.rows.total(), "two rows of a key"
+            left += Counter(
+                known[key] for (sign, _), key in zip(changes, keys, strict=True) if sign == "+" and key in known
+            )
+        self.rows = self.rows - left + came
+
+
+def check_table(text: str, expected: History, upto: int | None, table: NetTable) -> None:
+    """The table of a query is what is alive just before the progress that has been reached; None: none yet."""
+    assert isinstance(expected, RelationHistory)
+    alive: Counter[Row] = Counter() if upto is None else expected.grouped().snapshot(upto - 1)
+    if table.rows != alive:
+        told = [" ".join(map(show, sorted(bag.elements(), key=value_order))) for bag in (alive, table.rows)]
+        raise AssertionError(f"{text}\nbefore {upto}\n  expected: {told[0]}\n  given:    {told[1]}")

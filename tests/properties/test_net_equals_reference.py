@@ -1,0 +1,81 @@
+"""The table that net changes lead to is the snapshot of the reference after every batch, for any cut into batches, any
+restart and any number of partitions; no change is told that is none, and with a key none twice.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.net_table import check_table
+from tests.properties.examples import Example, example_of
+from tests.properties.queries import FAMILIES
+from tests.properties.streams import cut, cut_into_tasks
+from tests.run_in_buckets import Batch, Cluster, run_in_buckets
+from tests.run_locally import Answer, run_locally
+from transom.pipeline import bucket, net
+from transom.pipeline.driver import Pipeline
+from transom.runtimes.reference.history import History, RelationHistory
+
+EXAMPLES = 120 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 6
+
+
+@pytest.mark.parametrize("runs", ["locally", "in_buckets"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(st.integers(0, 2**48))
+    def check(seed: int) -> None:
+        random = Random(f"{family} {runs} net {seed}")
+        monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+        monkeypatch.setattr(net, "MOST_NOTED", random.choice([0, 3, 1 << 17]))
+        example = replace(example_of(random, family, repeats=20 * (runs == "in_buckets")), emit="net")
+        if not isinstance(example.expected, RelationHistory):
+            return
+        order = random.random()
+        for method in ("direct", "negative"):
+            example.catalogue.options["lifetimes"] = method
+            example.catalogue.options["join"] = "auto"
+            {"locally": _locally, "in_buckets": _in_buckets}[runs](example, Random(order))
+
+    check()
+
+
+def _locally(example: Example, random: Random) -> None:
+    pushes = cut(random, example.rows)
+    restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
+    often = random.random()
+    commits = [random.random() < often for _ in range(len(pushes) + len(example.rows))]
+    partitions, threads = random.choice([(1, False), (3, False), (3, True)])
+
+    def look(pipeline: Pipeline, answer: Answer) -> None:
+        assert answer.table is not None and not pipeline.holds_rows
+        check_table(example.text, example.expected, pipeline.state.doors.upto, answer.table)
+
+    _check_counts(example, run_locally(
+        example.query, example.catalogue, example.rows, pushes, emit="net", partitions=partitions, threads=threads,
+        restart=restarts.__contains__, commit=lambda i: commits[i], watch=look,
+    ))  # fmt: skip
+
+
+def _in_buckets(example: Example, random: Random) -> None:
+    batches = cut_into_tasks(random, cut(random, example.rows))
+    restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+
+    def look(batch: Batch, cluster: Cluster, answer: Answer) -> None:
+        assert answer.table is not None
+        check_table(example.text, example.expected, cluster.upto, answer.table)
+
+    _check_counts(example, run_in_buckets(
+        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit="net",
+        restart=restarts.__contains__, disorder=Random(random.random()), watch=look,
+    ))  # fmt: skip
+
+
+def _check_counts(example: Example, answer: History) -> None:
+    assert answer.late == example.expected.late and answer.rejected == example.expected.rejected, example.text
