@@ -255,6 +255,7 @@ def run_in_buckets(
     batches: Sequence[Batch] | None = None,
     *,
     buckets: int = 2,
+    threads: int = 1,
     emit: str = "changes",
     restart: Callable[[int], bool] = lambda i: False,
     unordered: frozenset[str] = frozenset(),
@@ -262,7 +263,7 @@ def run_in_buckets(
     watch: Callable[[Batch, Cluster, Answer], None] = lambda batch, cluster, answer: None,
 ) -> History:
     """Run the batches, then end all inputs; static tables come with the first batch, in a task of their own."""
-    layout = Layout(plan(query, catalogue), catalogue, emit, buckets, unordered)
+    layout = Layout(plan(query, catalogue), catalogue, emit, buckets, unordered, threads=threads)
     with closing(Cluster(layout, disorder)) as cluster:
         answer = Answer(isinstance(query, Stream), emit)
         timed = [name for name, definition in layout.sources.items() if definition.time is not None]
