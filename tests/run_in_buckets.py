@@ -68,7 +68,8 @@ class Home:
         self.log = before
         again = self._step(disorder.sample(blobs, len(blobs)))
         assert again.rebuilt or first, "what was not committed was trusted"
-        assert _read(again.parcels) == _read(lost), "a step depends on the order in which cargo came"
+        forms = {query: form for query, (form, _) in self.bucket.layout.answers.items()}
+        assert _read(again.parcels, forms) == _read(lost, forms), "a step depends on the order in which cargo came"
         return again.parcels
 
     def _step(self, blobs: list[bytes]) -> keeper.Kept:
@@ -96,15 +97,20 @@ class Home:
         self.warm.put(keeper.Header.of(str(self.log.text)).token, codec.decode(saved, BUCKET_CLASSES))
 
 
-def _read(parcels: list[Parcel]) -> list[str]:
-    """What matters to others: not how a status tells of time spent, nor what lies beneath a NULL."""
+def _read(parcels: list[Parcel], forms: Mapping[str, str]) -> list[str]:
+    """What matters to others: not how a status tells of time spent, nor what lies beneath a NULL.
+
+    Lifetimes have no order: in which they come depends on where a memory that was made again keeps its rows.
+    """
     found = []
     for parcel in parcels:
         if parcel.kind != STATUS:
-            parts = [
-                (p.about, [c.to_pylist() for c in p.rows.columns] if p.rows is not None else 0)
-                for p in unpack(parcel.blob)
-            ]
+            parts = []
+            for p in unpack(parcel.blob):
+                columns = [] if p.rows is None else [c.to_pylist() for c in p.rows.columns]
+                rows = [repr(row) for row in zip(*columns, strict=True)]
+                unordered = parcel.kind == OUT and forms[p.about["query"]] == "lifetimes"
+                parts.append((p.about, p.rows is None, sorted(rows) if unordered else rows))
             found.append(repr((parcel.fragment, parcel.bucket, parcel.kind, parts)))
     return sorted(found)
 
@@ -256,6 +262,7 @@ def run_in_buckets(
     batches: Sequence[Batch] | None = None,
     *,
     buckets: int = 2,
+    threads: int = 1,
     emit: str = "changes",
     restart: Callable[[int], bool] = lambda i: False,
     unordered: frozenset[str] = frozenset(),
@@ -264,7 +271,7 @@ def run_in_buckets(
 ) -> History:
     """Run the batches, then end all inputs; static tables come with the first batch, in a task of their own."""
     root = plan(query, catalogue)
-    layout = Layout(root, catalogue, emit, buckets, unordered)
+    layout = Layout(root, catalogue, emit, buckets, unordered, threads=threads)
     with closing(Cluster(layout, disorder)) as cluster:
         answer = Answer(isinstance(query, Stream), emit, root)
         timed = [name for name, definition in layout.sources.items() if definition.time is not None]

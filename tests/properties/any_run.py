@@ -29,7 +29,8 @@ def locally(example: Example, random: Random) -> History:
 def in_buckets(example: Example, random: Random) -> History:
     batches = cut_into_tasks(random, cut(random, example.rows))
     restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
+    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
     return run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit=example.emit,
+        example.query, example.catalogue, example.rows, batches, buckets=buckets, threads=threads, emit=example.emit,
         restart=restarts.__contains__, disorder=Random(random.random()),
     )  # fmt: skip

@@ -56,7 +56,7 @@ def check_example(random: Random, family: str) -> None:
     unordered = frozenset(name for name in ("s", "t", "u") if name in example.rows and random.random() < 0.15)
     example = without_order(example, batches, unordered)
     restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
-    buckets = random.choice([1, 2, 5])
+    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
     order = random.random()
 
     def run() -> History:
@@ -73,6 +73,7 @@ def check_example(random: Random, family: str) -> None:
             example.rows,
             batches,
             buckets=buckets,
+            threads=threads,
             emit=example.emit,
             restart=restarts.__contains__,
             unordered=unordered,

@@ -71,8 +71,9 @@ def _in_buckets(example: Example, random: Random) -> None:
         assert answer.table is not None
         check_table(example.text, example.expected, cluster.upto, answer.table)
 
+    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
     _check_counts(example, run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=random.choice([1, 2, 5]), emit="net",
+        example.query, example.catalogue, example.rows, batches, buckets=buckets, threads=threads, emit="net",
         restart=restarts.__contains__, disorder=Random(random.random()), watch=look,
     ))  # fmt: skip
 

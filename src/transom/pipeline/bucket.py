@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, StreamDelta, no_int64s
+from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import CheckpointError, SourceError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
@@ -36,10 +36,12 @@ from transom.pipeline.doors import Doors, came_after_the_end
 from transom.pipeline.exchange import FeedState, fed, static_rows
 from transom.pipeline.feed import unpacked
 from transom.pipeline.layout import SHARED, Layout, Port
-from transom.pipeline.merge import value_ranks
+from transom.pipeline.memory import StageMemory
+from transom.pipeline.merge import in_order, merged, value_ranks
 from transom.pipeline.outgoing import Outgoing, status_parcel
 from transom.pipeline.output import OutputWriter
-from transom.pipeline.part import Part
+from transom.pipeline.part import Part, PartState
+from transom.pipeline.partitions import Partition, Partitions
 from transom.pipeline.routes import Routes
 from transom.pipeline.seen import brief, digest, heard, unpacked_times
 from transom.pipeline.side import count_reasons, refused_rows
@@ -70,7 +72,8 @@ class Bucket:
         self.ports = {port.name: port for port in layout.ports_into(fragment)}
         ports = {(id(p.exchange.into), p.exchange.place): name for name, p in self.ports.items()}
         store, places = store_of(layout.catalogue, home, referred=False), layout.buckets_of(fragment)
-        operators = self.fragment.operators
+        self.spread = None if layout.spread is None else Partitions(layout.spread, layout.catalogue)
+        operators = self.fragment.operators if self.spread is None else ()
         self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places)
         self.consumer = consumer = layout.consumer_of(fragment)
         self.query = SHARED if consumer is None else consumer.member.name
@@ -79,7 +82,7 @@ class Bucket:
         self.numbers = {id(operator): i for i, operator in enumerate(known)}
         self._sends = layout.ports_from(fragment)
         root, emit = (layout.root, layout.emit) if consumer is None else (consumer.root, consumer.member.emit)
-        answers = any(o is root for o in operators) and not self._sends
+        answers = any(o is root for o in operators) and not self._sends  # partitions write their own
         answers = answers or any(p.exchange.place == ANSWER for p in self.ports.values())
         answers = answers and (consumer is not None or not layout.consumers)
         output = OutputWriter.of(root, emit) if answers else None
@@ -117,7 +120,8 @@ class Bucket:
         emit = None if output is None else output.start()
         consumers = {key: branch.start() for key, branch in self.beside.items()}
         routes = {port.called: Routes() for port in self._sends}
-        return BucketState(self.part.start(), doors, emit, feeds, static, consumers, routes)
+        stages = [] if self.spread is None else self.spread.start()
+        return BucketState(self.part.start(), doors, emit, feeds, static, consumers, routes, stages=stages)
 
     def restored(self, data: bytes, classes: Iterable[type]) -> BucketState:
         """A memory that was saved; CheckpointError where it cannot be one of this bucket."""
@@ -131,6 +135,8 @@ class Bucket:
             need(found.consumers.keys() == self.beside.keys())
             for key, branch in self.beside.items():
                 branch.part.check(found.consumers[key].part)
+            for partition, memory in self._partitions(found):
+                partition.stage.part.check(memory.part, memory.feeds.values())
             return found
 
     def step(self, blobs: Iterable[bytes | pa.Buffer], decided: Sequence[Any] = ()) -> list[Parcel]:
@@ -142,6 +148,8 @@ class Bucket:
         parts = sorted((heard(part) for blob in blobs for part in unpack(blob)), key=_place)
         self.doors.state = self.state.doors
         self.part.attach(self.state.part)
+        for partition, memory in self._partitions(self.state):
+            partition.stage.part.attach(memory.part)
         self.state.steps += 1
         out = Outgoing(self.layout, self.bucket, self.level, self.state.routes)
         self._admit(parts, out)
@@ -165,16 +173,31 @@ class Bucket:
         """No thread is left behind."""
         for part in self._parts:
             part.close()
+        if self.spread is not None:
+            self.spread.close()
 
     @property
     def _parts(self) -> list[Part]:
-        return [self.part, *(branch.part for branch in self.beside.values())]
+        within = [] if self.spread is None else [partition.stage.part for partition in self.spread.all]
+        return [self.part, *within, *(branch.part for branch in self.beside.values())]
+
+    def _partitions(self, state: BucketState) -> Iterable[tuple[Partition, StageMemory]]:
+        """Those within this bucket, with what they remember."""
+        return () if self.spread is None else zip(self.spread.all, state.stages, strict=True)
+
+    def hosted(self, state: BucketState) -> Iterator[tuple[Part, PartState]]:
+        """The operators of the plan that are here, as often as there are partitions, and what they remember."""
+        yield self.part, state.part
+        for partition, memory in self._partitions(state):
+            yield partition.stage.part, memory.part
 
     @property
     def wake(self) -> int | None:
         """When, by the clock, something comes of silence here, if the run follows its inputs (see `Doors.wake`)."""
         self.doors.state = self.state.doors
         due = self._stage.due(self.state)
+        for partition, memory in self._partitions(self.state):
+            due = min(due, partition.stage.due(memory))
         for key, branch in self.beside.items():
             branch.state = self.state.consumers[key]
             due = min(due, branch.due)
@@ -374,6 +397,9 @@ class Bucket:
     def _step(self, step: Step, parts: Sequence[CargoPart], out: Outgoing) -> None:
         state, upto = self.state, step.upto
         released = {name: self._released(name, upto) for name in self.doors.inputs if name in self.ports}
+        if self.spread is not None:
+            self._step_partitions(self.spread, released, step, out)
+            return
         brought: dict[str, Brought] = {name: self._come_in(self.ports[name], rows) for name, rows in released.items()}
         for name, port in self.ports.items():
             if port.exchange.fragment is not None:
@@ -382,13 +408,41 @@ class Bucket:
                 brought[name] = self._static(name, port, step)
         known = {key: state.slides[str(i)] for key, i in self.numbers.items() if str(i) in state.slides}
         given = self._stage.advance(state, brought, step, self._last_used(), known)
-        for name, delta in released.items():
-            if isinstance(self.doors.inputs[name].definition, TableDefinition):
-                refused = self.doors.settle_changes(name, delta, given.unmatched.get(name, no_int64s()))
-                if refused is not None:
-                    self._refuse(name, refused, out)
+        self._settle_changes(released, given.unmatched, out)
         self._send(given, step, out)
         state.doors.upto = upto
+
+    def _step_partitions(
+        self, spread: Partitions, released: Mapping[str, StreamDelta], step: Step, out: Outgoing
+    ) -> None:
+        """As a process without Spark takes a step of many partitions."""
+        state = self.state
+        brought = {self._source(name): [rows] for name, rows in released.items() if len(rows)}
+        for name, parts in state.static.items():
+            if parts:
+                rows, state.static[name] = pa.concat_batches(parts), []
+                brought[self._source(name)] = [StreamDelta(rows, np.zeros(len(rows), dtype=np.int64), step.upto)]
+        found = spread.advance(state.stages, brought, step, self._last_used())
+        for operator, came, went in found.passed:
+            counted = state.on_the_way.setdefault(str(self.numbers[id(operator)]), [0, 0])
+            counted[0] += came
+            counted[1] += went
+        unmatched = {name: found.unmatched.get(self._source(name), no_int64s()) for name in released}
+        self._settle_changes(released, unmatched, out)
+        form, schema = self.layout.answers[SHARED]
+        for rows in in_order(found.answers, form, schema):
+            if len(rows) or form == "latest":
+                out.answer(SHARED, rows)
+        state.doors.upto = step.upto
+
+    def _settle_changes(
+        self, released: Mapping[str, StreamDelta], unmatched: Mapping[str, Int64s], out: Outgoing
+    ) -> None:
+        for name, delta in released.items():
+            if isinstance(self.doors.inputs[name].definition, TableDefinition):
+                refused = self.doors.settle_changes(name, delta, unmatched.get(name, no_int64s()))
+                if refused is not None:
+                    self._refuse(name, refused, out)
 
     def _send(self, given: Advanced, step: Step, out: Outgoing) -> None:
         """What goes on from here, of this fragment and of the queries that run beside it."""
@@ -415,6 +469,9 @@ class Bucket:
         """The batch is over for the answers that are told then."""
         rows = {self.query: self._stage.flush(self.state)}
         rows |= {key: branch.stage.flush(self.state.consumers[key]) for key, branch in self.beside.items()}
+        within = [partition.stage.flush(memory) for partition, memory in self._partitions(self.state)]
+        if waited := [each for each in within if each is not None]:
+            rows[SHARED] = merged(waited, *self.layout.answers[SHARED])
         for key, told in rows.items():
             if told is not None and len(told):
                 out.answer(key, told)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from transom.pipeline.branch import BranchState
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.exchange import FeedState
+from transom.pipeline.memory import StageMemory
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 from transom.pipeline.routes import Routes
@@ -22,6 +23,7 @@ class BucketState:
     `on_the_way` counts, for operators that belong to no fragment, the rows that came to them and that went on. Numbers
     are those of operators in their own query. `consumers` is what queries remember that run beside a join they share.
     `routes` says by port where rows went whose ends are open.
+    `stages` is what partitions within this bucket remember; where there are any, `part` is empty.
     """
 
     part: PartState
@@ -36,6 +38,7 @@ class BucketState:
     on_the_way: dict[str, list[int]] = field(default_factory=dict)
     rows_out: int = 0
     steps: int = 0
+    stages: list[StageMemory] = field(default_factory=list)
 
 
 BUCKET_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, BranchState, BucketState, Routes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transom.kernels.slide_join.memory import SlideJoinState
@@ -30,11 +30,12 @@ def bucket_status(bucket: Bucket) -> dict[str, Any]:
             leap = state.doors.inputs[name].leap
             if leap is not None:
                 leaps[bucket.source_of[name]] = [leap.before, leap.to, leap.late]
-    on_the_way = {int(number): [came, went, 0, 0.0, 0] for number, (came, went) in state.on_the_way.items()}
+    on_the_way = {int(number): [came, went, 0, 0.0, 0, 0] for number, (came, went) in state.on_the_way.items()}
+    done = [_done(part, memory, bucket.numbers) for part, memory in bucket.hosted(state)]
     queries: dict[str, dict[str, Any]] = {
         key: {"operators": done, "rows_out": rows_out}
         for key, done, rows_out in (
-            (bucket.query, on_the_way | _done(bucket.part, state.part, bucket.numbers), state.rows_out),
+            (bucket.query, _added([on_the_way, *done]), state.rows_out + sum(stage.rows_out for stage in state.stages)),
             *(
                 (key, _done(branch.part, state.consumers[key].part, branch.numbers), state.consumers[key].rows_out)
                 for key, branch in bucket.beside.items()
@@ -74,6 +75,15 @@ def _done(part: Part, state: PartState, numbers: Mapping[int, int]) -> dict[int,
     return found
 
 
+def _added(parts: Iterable[Mapping[int, Sequence[float]]]) -> dict[int, list[float]]:
+    """What several places did, by the number of an operator."""
+    found: dict[int, list[float]] = {}
+    for part in parts:
+        for number, done in part.items():
+            found[number] = [a + b for a, b in zip(found[number], done, strict=True)] if number in found else [*done]
+    return found
+
+
 def kept_in(bucket: Bucket) -> list[Kept]:
     """What the operators keep in this bucket."""
     return list(_kept_in(bucket))
@@ -81,7 +91,8 @@ def kept_in(bucket: Bucket) -> list[Kept]:
 
 def _kept_in(bucket: Bucket) -> Iterator[Kept]:
     shared = len(bucket.layout.operators)  # before them, in the plan of one of several queries
-    parts = [(bucket.part, bucket.state.part, bucket.numbers, 0 if bucket.consumer is None else shared)]
+    own = 0 if bucket.consumer is None else shared
+    parts = [(part, memory, bucket.numbers, own) for part, memory in bucket.hosted(bucket.state)]
     for key, branch in bucket.beside.items():
         parts.append((branch.part, bucket.state.consumers[key].part, branch.numbers, shared))
     for part, state, numbers, before in parts:

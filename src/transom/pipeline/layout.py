@@ -27,7 +27,7 @@ from transom.plan.sharing import CountedWindow
 from transom.plan.slide_join import SlideJoin
 from transom.planner.columns_read import columns_read
 from transom.planner.fingerprint import fingerprint
-from transom.planner.fragments import Exchange, Fragment, fragments
+from transom.planner.fragments import Exchange, Fragment, fragments, kept_together
 from transom.planner.operator import Operator, scanned
 from transom.planner.slide_join import check_share
 
@@ -70,6 +70,8 @@ class Layout:
     Rows of the sources in `unordered` come in no order: they are late by what the batches before have brought, and rows
     of one instant count in the order of their values.
 
+    A plan in one bucket may be spread over `threads` partitions within its process (`spread`).
+
     Where there are `consumers`, the plan is a join that they share, and the answers are theirs. To an `open` one
     queries may come, and others leave it: what comes to it of the sources does not depend on who is there.
     """
@@ -81,6 +83,7 @@ class Layout:
     unordered: frozenset[str] = frozenset()
     open: bool = False
     consumers: tuple[Consumer, ...] = ()
+    threads: int = 1
 
     def __post_init__(self) -> None:
         """A memory budget is that of a machine, which may host all buckets."""
@@ -140,6 +143,18 @@ class Layout:
         """The query that alone has a fragment."""
         key, _ = self.names[fragment]
         return next((consumer for consumer in self.consumers if consumer.member.name == key), None)
+
+    @cached_property
+    def spread(self) -> Layout | None:
+        """How the only bucket of a plan lays it out over partitions of its own; None where they would have no work.
+
+        An input that comes in through several ports is read there by each of them, and here it would come once.
+        """
+        if self.threads == 1 or self.buckets > 1 or self.consumers or kept_together(self.root) is not None:
+            return None
+        if any(len(self.ports_of(source)) > 1 for source in self.sources):
+            return None
+        return Layout(self.root, self.catalogue, self.emit, self.threads, self.unordered)
 
     @cached_property
     def tick(self) -> int:
@@ -217,6 +232,7 @@ class Layout:
         """Names the plan and its layout; state of another one is refused."""
         settings: list[object] = [self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered)]
         settings += ["open"] if self.open else []
+        settings += [["threads", self.threads]] if self.spread is not None else []
         settings += [(each.member.name, each.fingerprint, each.begin) for each in self.consumers]
         return fingerprint(self.operators, *settings)
 

@@ -150,7 +150,7 @@ OPTIONS: Final[dict[str, Option]] = {
             1,
             _partitions,
             f"a number from 1 to {MOST_PARTITIONS}",
-            "in this process, in how many partitions a query runs side by side",
+            "in one process or task, in how many partitions a query runs side by side",
         ),
         Option(
             "latency",

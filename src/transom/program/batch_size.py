@@ -12,7 +12,7 @@ from typing import Final
 
 from transom.core.schema import Schema
 
-FIRST_ROWS: Final = 1 << 17
+FIRST_ROWS: Final = 1 << 19
 """Of an input in the first batch, of which nobody knows what it will cost."""
 
 LEAST_ROWS: Final = 1 << 12

@@ -18,6 +18,7 @@ from typing import Any, Final
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.core.location import file_uri
+from transom.plan.options import MOST_PARTITIONS
 from transom.planner.fingerprint import of_another_plan
 from transom.runtimes.spark.offset_log import OffsetLog
 from transom.runtimes.spark.settings import PARTITIONS
@@ -25,6 +26,7 @@ from transom.runtimes.spark.worker_errors import exceptions, without_class
 
 _PLAN: Final = "plan"
 _DECISIONS: Final = "decisions.json"
+_THREADS: Final = "threads"
 
 _OF_STATE: Final = re.compile(
     r"\[(CANNOT_LOAD_STATE_STORE\.(AUTO_SNAPSHOT_REPAIR_FAILED|CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT|CANNOT_READ_\w+"
@@ -92,13 +94,26 @@ class QueryCheckpoint:
             with open(path, encoding="utf-8") as file:
                 return file.read()
 
-    def claim(self, fingerprint: str, decisions: str = "[]") -> None:
+    def threads(self) -> int | None:
+        """Over how many partitions its only bucket spreads the plan; None where nothing says so."""
+        path = os.path.join(self.folder, _THREADS)
+        with self._errors():
+            if not self._batches("offsets") or not os.path.exists(path):
+                return None
+            with open(path, encoding="utf-8") as file:
+                text = file.read(32)
+        if not text.isdecimal() or not 1 <= int(text) <= MOST_PARTITIONS:
+            raise self._damaged("how its plan is laid out cannot be read")
+        return int(text)
+
+    def claim(self, fingerprint: str, decisions: str = "[]", threads: int = 1) -> None:
         """Refuse the checkpoint of another query; an empty one is this query's from now on."""
         path = os.path.join(self.folder, _PLAN)
         with self._errors():
             os.makedirs(self.folder, exist_ok=True)
             if not self._batches("offsets"):
                 self._write(_DECISIONS, decisions)
+                self._write(_THREADS, str(threads))
                 self._write(_PLAN, fingerprint)
                 sync_folder(self.folder)
                 return

@@ -119,7 +119,8 @@ class SparkQuery:
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
         self._alone = on_one_machine(spark)
         laid_out = partial(Layout, planned.root, planned.catalogue, emit)
-        laid_out = partial(laid_out, unordered=frozenset(self._frames), open=open, consumers=consumers)
+        threads = self._threads(planned.catalogue)
+        laid_out = partial(laid_out, unordered=frozenset(self._frames), open=open, consumers=consumers, threads=threads)
         known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
         self.layout = laid_out(known or self._reached().buckets or self._tasks(planned.catalogue, laid_out))
         self.schema = self.layout.output_schema
@@ -154,7 +155,7 @@ class SparkQuery:
     def start(self) -> StreamingQuery:
         """Begin; the query goes on in the background."""
         checkpoint = QueryCheckpoint(self._folder())
-        checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions))
+        checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions), self.layout.threads)
         if not self._closing:
             self._refuse_grown(checkpoint)
         answers = self._sinks().answers
@@ -464,6 +465,12 @@ class SparkQuery:
             return wanted
         number = int(self.spark.conf.get(PARTITIONS) or "2")
         return 1 if self._alone and laid_out(number).levels > 1 else number
+
+    def _threads(self, catalogue: Catalogue) -> int:
+        """Over how many partitions a plan is spread that is in one task, which has the cores of a task of its own."""
+        known = None if self._checkpoint is None else QueryCheckpoint(self._checkpoint).threads()
+        wanted: int | None = catalogue.options.get("partitions")
+        return known or wanted or (self.spark.sparkContext.defaultParallelism if self._alone else 1)
 
     def _batch_size(self) -> BatchSize | None:
         """None where a number of rows or files is asked for; of a DataFrame Spark takes what it is told to take."""
