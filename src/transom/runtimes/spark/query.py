@@ -27,6 +27,7 @@ from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.batch_size import WANTED_SECONDS, BatchSize, most_rows
@@ -383,8 +384,11 @@ class SparkQuery:
         definition, within = self.layout.sources[name], self.layout.catalogue.within
         if name in self._pumps:
             return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
+        opener = source_opener(definition, within)
+        if shown_whole(definition, self.layout.catalogue):
+            return opener
         read = {place for port in self.layout.ports_of(name) for place in port.columns}
-        return partial(narrowed, source_opener(definition, within), [definition.columns[place].name for place in read])
+        return partial(narrowed, opener, [definition.columns[place].name for place in read])
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
