@@ -42,7 +42,7 @@ from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
-from transom.runtimes.spark.settings import PARTITIONS, partitions_of
+from transom.runtimes.spark.settings import partitions, partitions_of
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import cause, read_back
@@ -465,7 +465,7 @@ class SparkQuery:
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
             return wanted
-        number = int(self.spark.conf.get(PARTITIONS) or "2")
+        number = int(partitions(self.spark) or "2")
         return 1 if self._alone and laid_out(number).levels > 1 else number
 
     def _threads(self, catalogue: Catalogue) -> int:
