@@ -21,7 +21,7 @@ from tests.properties.streams import cut, cut_into_tasks
 from tests.run_in_buckets import Batch, Cluster, run_in_buckets
 from tests.run_locally import Answer, Rows, batch_of
 from transom.core.time import from_datetime
-from transom.pipeline import bucket, keeper, packer
+from transom.pipeline import bucket, keeper, packer, partitions
 from transom.pipeline.admission import Input
 from transom.pipeline.doors import Doors
 from transom.plan.catalogue import StreamDefinition, TableDefinition
@@ -41,6 +41,7 @@ def test_a_query_in_buckets_equals_the_reference(family: str, monkeypatch: pytes
         random = Random(f"{family} in buckets {seed}")
         monkeypatch.setattr(packer, "MOST_BYTES", random.choice([1, 200, 1 << 24]))
         monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+        monkeypatch.setattr(partitions, "MANY_ROWS", random.choice([0, 1 << 15]))  # by threads, or in turn
         # What is kept of a step is the cargo, the memory, or now this and now that.
         monkeypatch.setattr(keeper, "LEAST_BYTES", 1_000)
         most = random.choice([0, 5_000, 1 << 40])

@@ -72,7 +72,8 @@ def test_rows_and_silence_give_the_same_answer_everywhere(text: str, seed: int) 
     statement = parse_statements(DECLARED + text, catalogue)[-1]
     assert isinstance(statement, QueryStatement) and isinstance(statement.query, Stream)
     root = plan(statement.query, catalogue)
-    layout = Layout(root, catalogue, "changes", 2)
+    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1)])
+    layout = Layout(root, catalogue, "changes", buckets, threads=threads)
     pipeline, here, there = Pipeline(root, catalogue), Answer(True, "changes"), Answer(True, "changes")
     taken: dict[str, list[tuple[Any, ...]]] = {name: [] for name in QUERIES[text]}
     out: list[tuple[int, int]] = []

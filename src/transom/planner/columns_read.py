@@ -17,7 +17,7 @@ from transom.plan.algebra import (
     StreamScan,
     TableScan,
 )
-from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.expression import Expression, columns_of
 from transom.planner.operator import Operator
 
@@ -33,11 +33,19 @@ def columns_read(root: Operator, stream: str) -> list[int]:
     return [] if scan is None else sorted(_read(root, scan))
 
 
-def columns_wanted(root: Operator, definition: StreamDefinition | TableDefinition) -> list[str] | None:
+def columns_wanted(
+    root: Operator, definition: StreamDefinition | TableDefinition, catalogue: Catalogue
+) -> list[str] | None:
     """The names of the columns of a source that a query reads; None where whole rows are wanted."""
-    if definition.late == "side" or isinstance(definition, TableDefinition):
+    if isinstance(definition, TableDefinition) or shown_whole(definition, catalogue):
         return None
     return [definition.columns[place].name for place in columns_read(root, definition.name)]
+
+
+def shown_whole(definition: StreamDefinition | TableDefinition, catalogue: Catalogue) -> bool:
+    """Whether a row that the source could read may be refused and shown: late, ahead of the clock, or too early."""
+    too_early = catalogue.options.get("origin") is not None
+    return definition.late == "side" or definition.ahead is not None or too_early
 
 
 def selections(root: Operator, stream: str) -> tuple[Expression, ...]:

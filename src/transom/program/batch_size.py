@@ -18,7 +18,7 @@ FIRST_ROWS: Final = 1 << 19
 LEAST_ROWS: Final = 1 << 12
 MOST_ROWS: Final = 1 << 22
 MOST_BYTES: Final = 1 << 29
-"""Of an input in a batch, by a guess at the width of a row: what a batch brings is in memory at once."""
+"""Of an input in a batch, in memory at once: by what a source of files knows of its rows, or a guess at their width."""
 
 WANTED_SECONDS: Final = 5.0
 """A batch of a query that is behind is to take so long, unless a latency is asked for: some ten times its own price."""

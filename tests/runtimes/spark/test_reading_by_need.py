@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from transom.connectors.connector import OpenSink, Source
+from transom.connectors.connector import OpenSink, Source, Split
 from transom.connectors.memory import MemorySink
 from transom.connectors.open import declaration_of, open_source, source_opener
 from transom.connectors.spool import Spool, open_spool
@@ -20,9 +20,10 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
 from transom.program.alignment import Pace, read_by_need
+from transom.program.batch_size import FIRST_ROWS, MOST_ROWS
 from transom.program.planned import read_program
 from transom.runtimes.spark import cargo_source
-from transom.runtimes.spark.cargo_source import CargoReader, Reading
+from transom.runtimes.spark.cargo_source import MOST_WAITING, CargoReader, Reading
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.query import SparkQuery
@@ -60,7 +61,7 @@ SELECT o.id FROM orders [NOW] AS o, refunds [NOW] AS r WHERE o.id = r.id
 """
 
 
-def reader(folder: Path, refunds: int = 0) -> CargoReader:
+def reader(folder: Path, refunds: int = 0, max_rows: int | None = 5) -> CargoReader:
     """The source of a query that follows its inputs, as Spark has it in a process of its own."""
     text = ORDERS_AND_REFUNDS.format(refunds=refunds)
     (one,) = [one for one in read_program(text, Catalogue()) if one.standing]
@@ -68,7 +69,9 @@ def reader(folder: Path, refunds: int = 0) -> CargoReader:
     layout = Layout(one.root, one.catalogue, "changes", 2)
     names = ("orders", "refunds")
     openers = {name: source_opener(layout.sources[name]) for name in names}
-    reading = Reading(layout, names, openers, 2, 5, None, Depot(), frozenset(names), follow=True, feedback=str(folder))
+    reading = Reading(
+        layout, names, openers, 2, max_rows, None, Depot(), frozenset(names), follow=True, feedback=str(folder)
+    )
     return CargoReader(reading)
 
 
@@ -88,6 +91,40 @@ def test_a_batch_is_made_when_something_is_due_and_says_who_had_nothing_more(
     second = plan(source, first)
     assert second["at_end"] == second["ended"] == ["orders"], "which holds time back, and now it has ended"
     assert list(second["splits"]) == ["orders"], "refunds are ahead, and may have more: their heartbeat is silent"
+
+
+def test_a_batch_of_wide_rows_has_fewer_unless_a_number_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cargo_source, "MOST_BYTES", 10_000)
+    lines = [f'{{"ts": "2024-05-01 00:00:00", "a": "{"x" * 1_000}"}}\n'] * 100
+    (tmp_path / "wide.jsonl").write_text("".join(lines))
+    text = f"""CREATE STREAM s (ts TIMESTAMP, a VARCHAR, WATERMARK FOR ts AS ts)
+        WITH (connector = 'files', path = '{tmp_path}/wide.jsonl'); SELECT a FROM s [NOW]"""
+    (one,) = [one for one in read_program(text, Catalogue()) if one.standing]
+    assert one.root is not None
+    layout = Layout(one.root, one.catalogue, "changes", 2)
+
+    def rows(max_rows: int | None) -> int:
+        opener = source_opener(layout.sources["s"])
+        source = CargoReader(Reading(layout, ("s",), {"s": opener}, 2, max_rows, None, Depot()))
+        splits = plan(source, source.initialOffset())["splits"]["s"]
+        return sum(Split.unpacked(split).rows for split in splits)
+
+    assert 5 <= rows(None) <= 20 and rows(1_000) == 100
+
+
+def test_what_waits_for_a_silent_input_does_not_grow_with_the_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
+    monkeypatch.setattr(cargo_source, "read_by_need", lambda paces, most, read, waiting: asked.append((most, waiting)))
+    Feedback(rows=MOST_ROWS).write(str(tmp_path))
+    for max_rows in (None, 5):
+        source = reader(tmp_path, max_rows=max_rows)
+        plan(source, source.initialOffset())
+    assert asked == [(MOST_ROWS, MOST_WAITING * FIRST_ROWS), (5, MOST_WAITING * 5)]
 
 
 def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

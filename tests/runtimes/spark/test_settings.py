@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 from pyspark.sql import SparkSession
 
 from transom.core.errors import SparkError
 from transom.runtimes.spark import settings
-from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing
+from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing, partitions, partitions_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 BUCKETS = "spark.sql.shuffle.partitions"
@@ -43,6 +44,23 @@ def test_what_is_wanted_is_only_reported(other: SparkSession) -> None:
     found = {each.name: (each.wanted, each.found) for each in missing(other)}
     assert found == {CHANGELOG: ("true", "false"), "spark.sql.session.timeZone": ("UTC", "Asia/Tokyo")}
     check(other)
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_nobody_sees_the_partitions_of_a_query_that_starts(
+    spark: SparkSession, other: SparkSession, said: bool
+) -> None:
+    """Whether the session says a number or has Spark's own; and it has it again whatever happens."""
+    session = spark if said else other
+    before = session.conf.get(BUCKETS)
+    looked: list[str | None] = []
+    another = Thread(target=lambda: looked.append(partitions(session)))
+    with pytest.raises(ZeroDivisionError), partitions_of(session, 17):
+        another.start()
+        assert session.conf.get(BUCKETS) == "17"
+        raise ZeroDivisionError
+    another.join()
+    assert looked == [before] and session.conf.get(BUCKETS) == before
 
 
 class Conf:

@@ -14,6 +14,7 @@ from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
+from transom.plan.catalogue import Catalogue
 from transom.planner.columns_read import columns_wanted
 from transom.planner.operator import Operator
 from transom.program.alignment import holding_back
@@ -70,10 +71,10 @@ class Intake:
         self._look_again: dict[str, int] = {}
         self._looked_at = clock.now()
 
-    def narrow(self, root: Operator) -> None:
+    def narrow(self, root: Operator, catalogue: Catalogue) -> None:
         """A query with this plan is the only reader."""
         for name, definition in self.definitions.items():
-            wanted = columns_wanted(root, definition)
+            wanted = columns_wanted(root, definition, catalogue)
             if wanted is not None:
                 self._sources[name].narrow(wanted)
 

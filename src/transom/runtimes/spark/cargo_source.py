@@ -26,7 +26,7 @@ from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Definition, Layout
 from transom.plan.catalogue import StreamDefinition
 from transom.program.alignment import Pace, read_by_need
-from transom.program.batch_size import FIRST_ROWS
+from transom.program.batch_size import FIRST_ROWS, MOST_BYTES
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
@@ -51,7 +51,10 @@ OF_FRAMES: Final = -1
 """Who tells of DataFrames by the clock: none of the tasks that read their rows."""
 
 MOST_WAITING: Final = 8
-"""While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each."""
+"""While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each.
+
+However large batches have become: what waits is in memory, and of no use yet.
+"""
 
 
 @dataclass(frozen=True)
@@ -262,7 +265,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             {name: paces.get(name, Pace()) for name in aligned},
             most,
             lambda name, rows: self._read(name, rows, batch),
-            MOST_WAITING * most if reading.follow else None,
+            MOST_WAITING * (reading.max_rows or FIRST_ROWS) if reading.follow else None,
         )
         return batch
 
@@ -270,7 +273,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan to read so many rows of an input in the batch; how many there are."""
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
-        limits = Limits() if static else Limits(rows, reading.max_files)
+        asked = reading.max_rows is not None or reading.max_files is not None
+        limits = Limits() if static else Limits(rows, reading.max_files, None if asked else MOST_BYTES)
         before = batch.at.get(name, {})
         whole = before if self._log is None else self._log.whole(name, before)
         plan = self._source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))

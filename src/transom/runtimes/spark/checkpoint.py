@@ -95,11 +95,13 @@ class QueryCheckpoint:
                 return file.read()
 
     def threads(self) -> int | None:
-        """Over how many partitions its only bucket spreads the plan; None where nothing says so."""
+        """Over how many partitions its only bucket spreads the plan; None before the first batch."""
         path = os.path.join(self.folder, _THREADS)
         with self._errors():
-            if not self._batches("offsets") or not os.path.exists(path):
+            if not self._batches("offsets"):
                 return None
+            if not os.path.exists(path):
+                return 1  # it began before there was such a thing
             with open(path, encoding="utf-8") as file:
                 text = file.read(32)
         if not text.isdecimal() or not 1 <= int(text) <= MOST_PARTITIONS:

@@ -50,6 +50,7 @@ class Host(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._log = SparkLog(handle)
+        self._hosting = None  # which would write to the log of before
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from transom.runtimes.spark.hosting import Hosting

@@ -27,6 +27,7 @@ from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
 from transom.program.batch_size import WANTED_SECONDS, BatchSize, most_rows
@@ -41,7 +42,7 @@ from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
-from transom.runtimes.spark.settings import PARTITIONS, partitions_of
+from transom.runtimes.spark.settings import partitions, partitions_of
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import cause, read_back
@@ -383,8 +384,11 @@ class SparkQuery:
         definition, within = self.layout.sources[name], self.layout.catalogue.within
         if name in self._pumps:
             return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
+        opener = source_opener(definition, within)
+        if shown_whole(definition, self.layout.catalogue):
+            return opener
         read = {place for port in self.layout.ports_of(name) for place in port.columns}
-        return partial(narrowed, source_opener(definition, within), [definition.columns[place].name for place in read])
+        return partial(narrowed, opener, [definition.columns[place].name for place in read])
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
@@ -463,7 +467,7 @@ class SparkQuery:
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
             return wanted
-        number = int(self.spark.conf.get(PARTITIONS) or "2")
+        number = int(partitions(self.spark) or "2")
         return 1 if self._alone and laid_out(number).levels > 1 else number
 
     def _threads(self, catalogue: Catalogue) -> int:

@@ -62,7 +62,7 @@ class SparkRuntime:
         """Without starting Spark to ask for it."""
         if self._given is None:
             return self._lease.cores
-        told = self._given.conf.get(settings.PARTITIONS) or ""
+        told = settings.partitions(self._given) or ""
         return int(told) if told.isdecimal() else self._lease.cores
 
     def begin(self, brief: bool = False) -> None:

@@ -134,6 +134,12 @@ def partitions_of(spark: SparkSession, number: int) -> Iterator[None]:
                 spark.conf.set(PARTITIONS, before)
 
 
+def partitions(spark: SparkSession) -> str | None:
+    """As the session has it, not as it is while another query starts."""
+    with _changing:
+        return spark.conf.get(PARTITIONS)
+
+
 def missing(spark: SparkSession) -> list[Missing]:
     """What the session lacks, the needed first."""
     found = []
@@ -159,7 +165,7 @@ def check(spark: SparkSession) -> None:
 
 def _buckets(spark: SparkSession) -> list[Missing]:
     """Every bucket is a task in every batch; Spark's own number, 200, is made for other work."""
-    cores, value = spark.sparkContext.defaultParallelism, spark.conf.get(PARTITIONS) or ""
+    cores, value = spark.sparkContext.defaultParallelism, partitions(spark) or ""
     if value.isdecimal() and int(value) <= MOST_BUCKETS_A_CORE * cores:
         return []
     why = "a query has so many buckets, and each of them is a task in every batch"

@@ -73,7 +73,8 @@ class Statuses:
                 self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
         if self._size is not None:
             streams = [one.rows_in - before[name] for name, one in inputs.items() if one.watermark is not None]
-            self._size = self._size.after(max(streams, default=0), seconds)
+            # Of a query that goes on from another one nobody knows here how much was read before.
+            self._size = self._size.after(min(max(streams, default=0), self._size.rows), seconds)
         rows = sum(one.rows_in for one in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
@@ -111,6 +112,8 @@ class Statuses:
         """From what an earlier run left for the source."""
         self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
         self._begun = known.begun
+        if self._size is not None and known.rows is not None:
+            self._size = replace(self._size, rows=min(known.rows, self._size.most), settled=True)
 
     def _start(self, name: str) -> int | None:
         """Where the watermark of an input was when its first row came."""
