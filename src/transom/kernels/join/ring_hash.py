@@ -4,8 +4,8 @@ Meaning: the rows alive of one input, found by the hash of their key.
 Emits: nothing; the driver in `join.py` does.
 Keeps: the rows alive, in a ring in arrival order; freed by moving its tail.
 Needs: ends that grow with arrival (RANGE, ROWS, NOW and unbounded windows, tables that only grow).
-Costs: O(1) to insert and to expire; a probe walks the chain from new to old and stops behind the tail, so nothing is
-    ever deleted from the table.
+Costs: O(1) to insert and to expire; a row follows the chain from new to old and stops at the first row that has ended,
+    so nothing is ever deleted from the table.
 
 >>> side = RingSide.of([pa.int64()], keyed=False)
 >>> side.reserve(3); side.mask
@@ -92,14 +92,11 @@ class RingSide(Side):
         return RingSide(rows, self.keyed, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
 
     def insert(self, rows: Arrivals) -> Int64s:
-        """Positions of the rows, which nobody finds before they are linked."""
+        """Positions of the rows, which come in the order of time; nobody finds them before they are linked."""
         positions = np.arange(self.newest, self.newest + len(rows))
         self.write(positions & self.mask, rows)
         self.newest += len(rows)
         return positions
-
-    def link(self, positions: Int64s) -> None:
-        append_to_chains(positions, self.mask, self.entries, self.head)
 
     @property
     def due(self) -> int:
