@@ -16,9 +16,9 @@ from transom.kernels.slices import in_slices
 from transom.state.holders import HolderPool
 
 
-def delta(ta: list[int], te: list[int], upto: int, ends: Ends = Ends()) -> Delta:
+def delta(ta: list[int], te: list[int], upto: int, ends: Ends | None = None) -> Delta:
     values = pa.record_batch({"t": pa.array(ta, pa.int64())})
-    return Delta(values, np.array(ta), np.array(te), np.full(len(ta), NO_HOLDER), upto, ends)
+    return Delta(values, np.array(ta), np.array(te), np.full(len(ta), NO_HOLDER), upto, ends or Ends())
 
 
 def test_the_rows_that_are_stepped_together_are_few_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,6 @@ def test_a_row_that_ends_in_a_later_slice_is_given_with_its_end(monkeypatch: pyt
     taken: list[Any] = []
 
     def one(state: None, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        (given,) = inputs
         ends = Ends()
         if not taken:
             taken.append(holders.take(3))

@@ -14,17 +14,22 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
-from transom.pipeline.direct_changes import DirectChangesEmit
-from transom.pipeline.emit import Emit, LatestEmit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
+from transom.pipeline.emit import (
+    ChangesEmit,
+    Emit,
+    LatestEmit,
+    LifetimesEmit,
+    LifetimesState,
+    NegativeLifetimesEmit,
+    emit_of,
+)
 from transom.planner.operator import Operator
-
-AnyEmit = Emit | DirectChangesEmit
 
 
 class OutputWriter:
     """Writes an answer in the form of this name."""
 
-    def __init__(self, name: str, emit: AnyEmit) -> None:
+    def __init__(self, name: str, emit: Emit) -> None:
         self.name = name
         self.emit = emit
         self.schema = output_schema(name, emit.schema)
@@ -35,7 +40,7 @@ class OutputWriter:
         """For the rows of an operator."""
         name = output_form(root, emit)
         if name == "changes" and root.ends_known:
-            return OutputWriter(name, DirectChangesEmit(root.schema))
+            return OutputWriter(name, ChangesEmit(root.schema, direct=True))
         return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))
 
     def start(self) -> Any:

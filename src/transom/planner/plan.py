@@ -36,7 +36,7 @@ from transom.planner.join_tree import left_deep
 from transom.planner.joinagg_shape import shape_of
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
 from transom.planner.statistics import Declared, Statistics
 
 MAX_OPERATORS: Final = 2_000
@@ -135,10 +135,12 @@ class Planner:
             tactic = Tactic(name, "nothing")
             return Operator(node, tactic, inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
         if isinstance(node, ToStream):
-            kept = "each distinct row alive once, two numbers per row alive"
             # RSTREAM tells the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
             needs = SINGLE if node.change is Change.RSTREAM else _all(first)
-            return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (needs,))
+            kept, costs = "each distinct row alive once, two numbers per row alive", "a hash look-up a row"
+            if told_directly(node, inputs):
+                kept, costs = "the rows alive that will end", "rows are compared where some begin as others end"
+            return Operator(node, Tactic(node.change.value, kept, costs), inputs, None, (needs,))
         if isinstance(node, Aggregate):
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
             heaps = any(call.function in ("min", "max") for call in node.calls)
