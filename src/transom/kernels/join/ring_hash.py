@@ -98,6 +98,17 @@ class RingSide(Side):
         self.newest += len(rows)
         return positions
 
+    def lay(self, slots: Int64s, columns: Sequence[pa.Array]) -> None:
+        """They lie side by side, but where the ring begins again: which is much faster than one by one."""
+        for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():
+            done = (first - int(slots[0])) & self.mask
+            self.rows.write(slice(first, behind), [column.slice(done, behind - first) for column in columns])
+
+    def _spans(self, first: int, count: int) -> list[tuple[int, int]]:
+        """So many slots from the first one on, as ranges."""
+        over = first + count - self.capacity
+        return [(first, first + count)] if over <= 0 else [(first, self.capacity), (0, over)]
+
     @property
     def due(self) -> int:
         """When the next row ends."""
@@ -113,7 +124,8 @@ class RingSide(Side):
 
     def free(self, positions: Int64s) -> None:
         if len(positions):
-            self.rows.free(positions & self.mask)
+            for first, behind in self._spans(int(positions[0]) & self.mask, len(positions)):
+                self.rows.free(slice(first, behind))
             self.oldest += len(positions)
 
 

@@ -107,11 +107,15 @@ class Side:
 
     def write(self, slots: Int64s, rows: Arrivals) -> None:
         """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
-        self.rows.write(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
+        self.lay(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
         waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.holder, self.entries, self.first_pair)
         if waiting:
             is_open = rows.holder != NO_HOLDER
             self.lifetimes.observe(rows.holder[is_open], slots[is_open])
+
+    def lay(self, slots: Int64s, columns: Sequence[pa.Array]) -> None:
+        """Put the values of new rows into their slots."""
+        self.rows.write(slots, columns)
 
     @property
     def te(self) -> Int64s:
