@@ -163,7 +163,7 @@ def take_out(slot, entries, head, before):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def read_ahead(positions, first, my_head, my_entries, my_mask, head, entries, mask, heads):  # type: ignore[no-untyped-def]
+def read_ahead(positions, first, my_head, my_entries, my_mask, head, entries, mask, oldest, heads):  # type: ignore[no-untyped-def]
     """Look at the chains that the next rows lead to: loads that do not wait for each other take the time of one.
 
     Gives the sum of what was read, or the compiler would leave the reading out.
@@ -174,9 +174,11 @@ def read_ahead(positions, first, my_head, my_entries, my_mask, head, entries, ma
         h = np.uint64(my_entries[positions[first + k] & my_mask, HASH])
         heads[k] = head[h & np.uint64(len(head) - 1)]
         seen += my_head[h & np.uint64(len(my_head) - 1)]
-    for k in range(count):
-        if heads[k] >= 0:
-            seen += entries[heads[k] & mask, HASH]
+    for _ in range(2):  # the first two rows of each chain
+        for k in range(count):
+            if heads[k] >= oldest:
+                heads[k] = entries[heads[k] & mask, CHAIN]
+                seen += heads[k]
     return seen
 
 
@@ -213,7 +215,7 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
     while i < len(of_left) or j < len(of_right):
         if r_ta <= l_ta:
             if j >= r_ready:
-                seen += read_ahead(of_right, j, r_head, r_entries, r_mask, l_head, l_entries, l_mask, heads)
+                seen += read_ahead(of_right, j, r_head, r_entries, r_mask, l_head, l_entries, l_mask, l_oldest, heads)
                 r_ready = j + AHEAD
             position = of_right[j]
             slot = position & r_mask
@@ -255,7 +257,7 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
                 r_ta = r_entries[of_right[j] & r_mask, TA] if j < len(of_right) else OPEN_END
         else:
             if i >= l_ready:
-                seen += read_ahead(of_left, i, l_head, l_entries, l_mask, r_head, r_entries, r_mask, heads)
+                seen += read_ahead(of_left, i, l_head, l_entries, l_mask, r_head, r_entries, r_mask, r_oldest, heads)
                 l_ready = i + AHEAD
             position = of_left[i]
             slot = position & l_mask
