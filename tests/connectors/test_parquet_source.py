@@ -167,3 +167,34 @@ def test_a_column_name_that_is_not_utf8(tmp_path: Path) -> None:
     for read in (lambda: source.read({}, 10), lambda: source.plan({}, Limits(10))):
         with pytest.raises(SourceError, match=r"name is not valid UTF-8: 'caf\\xff\\xfe'"):
             read()
+
+
+@pytest.mark.parametrize("group", [2, 100])
+def test_of_columns_that_nobody_reads_no_value_is_fetched_and_every_row_is_the_same(tmp_path: Path, group: int) -> None:
+    """A row that does not fit is rejected whole, and for what is in any column that might not fit."""
+    columns = Schema.of(("id", INTEGER), ("n", BIGINT), ("name", VARCHAR), ("ts", TIMESTAMP))
+    path = written(
+        tmp_path,
+        {
+            "id": pa.array([1, 2**40, 3, 4], pa.int64()),
+            "n": pa.array([10, 20, 30, 40], pa.int64()),
+            "name": ["a", "b", "c", "d"],
+            "ts": pa.array([0, 0, None, 1], pa.timestamp("s")),
+        },
+        row_group_size=group,
+    )
+    narrow, whole = source(path, columns), source(path, columns)
+    narrow.narrow(["n"])
+    found, wanted = read_all(narrow), read_all(whole)
+    assert found.rejected == wanted.rejected and len(found.rejected) == 2
+    assert [row["n"] for row in found.rows] == [10, 40]
+    assert [row["id"] for row in found.rows] == [1, 4], "it might not have fitted, so it was read"
+    assert [row["name"] for row in found.rows] == [None, None]
+    assert [row["ts"] for row in found.rows] == [row["ts"] for row in wanted.rows]
+
+
+def test_rows_of_which_nobody_reads_anything_are_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, {"a": ["x", "y"], "b": ["u", "v"]})
+    found = source(path, Schema.of(("a", VARCHAR), ("b", VARCHAR)))
+    found.narrow([])
+    assert len(read_all(found).rows) == 2

@@ -60,7 +60,7 @@ def test_what_needs_no_rows_of_others_runs_beside_the_join(
     select: str, emit: str, beside: list[str], above: list[tuple[list[str], str, int]]
 ) -> None:
     one = consumer("q", select.format(FROM), emit)
-    assert [operator.kind for operator in one.beside] == beside
+    assert [operator.kind for operator in one.beside(3)] == beside
     found = layout(one, consumer("other", f"SELECT t.x {FROM}"))
     own = [each for each in found.fragments if found.consumer_of(each.number) is one]
     assert [
@@ -72,7 +72,7 @@ def test_fragments_ports_and_operators_are_called_alike_whoever_is_there() -> No
     first = consumer("first", f"SELECT COUNT(*) AS n {FROM}")
     one = consumer("one", f"SELECT s.k, MAX(t.x) AS x {FROM} GROUP BY s.k")
     alone, together = layout(one), layout(first, one)
-    numbers = [each.numbers["one", one.above[0].number] for each in (alone, together)]
+    numbers = [each.numbers["one", one.above(3)[0].number] for each in (alone, together)]
     assert numbers[0] < numbers[1]
     buckets = [Bucket(each, number, 0) for each, number in zip((alone, together), numbers, strict=True)]
     assert buckets[0].ports.keys() == buckets[1].ports.keys() and buckets[0].numbers == buckets[1].numbers

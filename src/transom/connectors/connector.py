@@ -14,7 +14,7 @@ crash it may be called again with the same number, and does nothing then.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol
 
@@ -160,6 +160,9 @@ class Source(ABC):
         rows = whole[0] if len(whole) == 1 else pa.concat_batches(whole)
         rejected = rejected_batch([row for part in parts for row in part.rejected])
         return SourceBatch(rows, rejected, plan.position, plan.ended, plan.over)
+
+    def narrow(self, columns: Collection[str]) -> None:  # noqa: B027 most sources save nothing by it
+        """Of other columns nobody reads a value. Where that saves something they may be NULL: it is the same row."""
 
     def files(self) -> Mapping[str, int]:
         """Files that must be seen wherever its splits are read, some of them at least, with their sizes now."""

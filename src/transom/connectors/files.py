@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.connectors.conform import Declared, conform, place_of, reject_rows
+from transom.connectors.conform import Declared, Piece, conform, fold, place_of, reject_rows
 from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.listing import Listed, cannot_read, list_files, path_of, show
 from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, refuse_shorter
 from transom.connectors.properties import read_file_properties
 from transom.connectors.recognise import mark_of_parquet, read_entry, refuse_another
-from transom.connectors.source import Chunk, Growing, Position
+from transom.connectors.source import Chunk, Growing, Position, Rejected
 from transom.connectors.splits import SPLIT_RECORDS
 from transom.connectors.text_rows import read_text_split, refuse_replaced
 from transom.connectors.text_scan import TextScan
@@ -62,6 +63,7 @@ class FileSource(Source):
             raise OptionError("no column is read from the files", remedy="declare at least one column that they have")
         at = None if time_column is None else place_of(in_files, time_column)
         self._declared = Declared(in_files, at, self._properties.time_unit)
+        self._read: frozenset[int] | None = None  # places of the columns of which anybody reads a value
         self._known: dict[str, Listed] = {}
         self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
         # These save finding things again, and nothing else.
@@ -77,6 +79,12 @@ class FileSource(Source):
     @property
     def schema(self) -> pa.Schema:
         return self._columns.arrow()
+
+    def narrow(self, columns: Collection[str]) -> None:
+        wanted = set(map(fold, columns))
+        places = {at for at, column in enumerate(self._declared.columns) if fold(column.name) in wanted}
+        self._read = frozenset(places | {at for at in (self._declared.time_column,) if at is not None})
+        self._parquet = None
 
     def files(self) -> dict[str, int]:
         """Of many files the first ones; the others lie beside them."""
@@ -197,13 +205,24 @@ class FileSource(Source):
     def _read_parquet(self, file: Listed, start: int, max_rows: int, batch_rows: int) -> Chunk:
         rows = self._parquet
         if rows is None or rows.file.name != file.name or rows.at != start:
-            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared)
+            rows = self._parquet = open_parquet(file, start, batch_rows, self._declared, self._read)
         piece = rows.take(max_rows)
         good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
-        rejected = [] if piece is None else reject_rows(piece, wrong, self._declared, show(file.name), start)
+        rejected = [] if piece is None else self._rejected(file, start, piece, wrong)
         if rows.at == rows.count:
             self._parquet = None
         return Chunk(good, rejected, rows.at, rows.at == rows.count)
+
+    def _rejected(self, file: Listed, start: int, piece: Piece, wrong: dict[int, str]) -> list[Rejected]:
+        """Whole rows, whatever anybody reads of them."""
+        if wrong and self._read is not None:
+            count = len(piece.origin)
+            rows, columns = open_parquet(file, start, count, self._declared), []
+            while count and (part := rows.take(count)) is not None:
+                columns.append(part.columns)
+                count -= len(part.origin)
+            piece = replace(piece, columns=[pa.concat_arrays(parts) for parts in zip(*columns, strict=True)])
+        return reject_rows(piece, wrong, self._declared, show(file.name), start)
 
     def _format_of(self, name: str) -> str:
         file_format = self._properties.format_of(name)

@@ -92,6 +92,17 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
     return _cast_each(values, lambda part: pc.cast(part, type_), type_)
 
 
+def always_fits(given: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether a value of a Parquet column cannot but fit, so that nobody need look at it.
+
+    >>> always_fits(pa.int64(), pa.int64()), always_fits(pa.int64(), pa.int32())
+    (True, False)
+    """
+    if type_ == VARCHAR:  # what Parquet calls a string is valid UTF-8
+        return bool(pa.types.is_string(given) or pa.types.is_large_string(given))
+    return bool(given == type_ and (type_ == BOOLEAN or _is_number(type_)))
+
+
 def written(values: pa.Array, row: int) -> str | None:
     """One value as text for people to read, even if it is bytes that are no text or of a type that has none."""
     value = values[row]

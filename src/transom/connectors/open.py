@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -59,6 +59,13 @@ def source_opener(definition: StreamDefinition | TableDefinition, within: Within
     factory = find_connector(definition.properties, definition.name, sink=False).source
     assert factory is not None
     return partial(factory, declaration_of(definition, within))
+
+
+def narrowed(opener: Callable[[], Source], columns: Collection[str]) -> Source:
+    """A source of which only these columns are read (`Source.narrow`)."""
+    source = opener()
+    source.narrow(columns)
+    return source
 
 
 def open_memory(definition: StreamDefinition | TableDefinition) -> MemorySource:

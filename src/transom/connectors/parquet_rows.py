@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from transom.connectors.conform import Declared, Piece, find_columns
+from transom.connectors.fit import always_fits
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.recognise import mark_of_parquet
@@ -21,12 +22,15 @@ from transom.core.errors import SourceError
 
 @dataclass
 class ParquetRows:
-    """An open file, read up to row `at`. `left` is what the last batch had more than was asked for."""
+    """An open file, read up to row `at`. `left` is what the last batch had more than was asked for.
+
+    `wanted` are the names of the declared columns there; None: nobody reads a value of the column, and any would fit.
+    """
 
     file: Listed
     count: int
     at: int
-    wanted: list[str]
+    wanted: list[str | None]
     batches: Iterator[pa.RecordBatch]
     left: pa.RecordBatch | None = None
 
@@ -45,7 +49,9 @@ class ParquetRows:
         if len(batch) > rows:
             batch, self.left = batch.slice(0, rows), batch.slice(rows)
         self.at += len(batch)
-        return Piece(np.arange(len(batch)), [batch.column(name) for name in self.wanted])
+        nothing = pa.nulls(len(batch))
+        columns = [nothing if name is None else batch.column(name) for name in self.wanted]
+        return Piece(np.arange(len(batch)), columns)
 
 
 @dataclass(frozen=True)
@@ -103,14 +109,23 @@ def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]
     return parts
 
 
-def open_parquet(file: Listed, at: int, batch_rows: int, declared: Declared) -> ParquetRows:
-    """The file from row `at` (counted from 0) on."""
+def open_parquet(
+    file: Listed, at: int, batch_rows: int, declared: Declared, read: Collection[int] | None = None
+) -> ParquetRows:
+    """The file from row `at` (counted from 0) on. Columns that are not among those `read` need not be filled in."""
     parquet = _open(file)
-    wanted = _wanted(parquet, file, declared)
+    names = _wanted(parquet, file, declared)
+    wanted: list[str | None] = list(names)
+    if read is not None:
+        given = {field.name: field.type for field in parquet.schema_arrow}
+        spared = [i for i, c in enumerate(declared.columns) if i not in read and always_fits(given[names[i]], c.type)]
+        for place in spared[len(spared) == len(names) :]:  # without any column nobody knows how many rows there are
+            wanted[place] = None
     count = parquet.metadata.num_rows
     refuse_shorter(file, count, at)
     heavy = max(1, BLOCK_BYTES // _row_bytes(parquet.metadata))  # so many rows are about a block
-    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), wanted))
+    present = [name for name in wanted if name is not None]
+    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), present))
 
 
 def _row_bytes(metadata: pyarrow.parquet.FileMetaData) -> int:

@@ -39,17 +39,17 @@ class BranchState:
 class Branch:
     """A consumer in one place, by what is `beside` the join there: all of it, or what is left of it without its end."""
 
-    def __init__(self, consumer: Consumer, beside: list[Operator] | None = None) -> None:
+    def __init__(self, consumer: Consumer, partitions: int = 1) -> None:
         self.consumer = consumer
         self.member = consumer.member
-        self.operators = consumer.operators if beside is None else beside
+        self.operators = consumer.beside(partitions)
         self.numbers = {id(operator): i for i, operator in enumerate(consumer.operators)}
         tick, _ = time_settings(consumer.catalogue)
         narrow = self.operators[0]
         ports = {(id(narrow), place): consumer.input_of(child) or "" for place, child in enumerate(narrow.inputs)}
         self.part = Part(self.operators, ports, consumer.catalogue, tick, whole=True)
         self.inputs = tuple(ports.values())
-        answers = beside is None or not consumer.above
+        answers = not consumer.above(partitions)
         output = OutputWriter.of(consumer.root, self.member.emit) if answers else None
         self._stage = Stage(self.part, output, consumer.root if answers else None)
         self.state = self.start()

@@ -84,7 +84,9 @@ class Bucket:
         self._stage = Stage(self.part, output, root if answers and operators else None)
         joins = bool(layout.consumers) and any(o is layout.root for o in operators)
         self.beside = {
-            each.member.name: Branch(each, each.beside) for each in layout.consumers if joins and each.beside
+            each.member.name: Branch(each, layout.buckets)
+            for each in layout.consumers
+            if joins and each.beside(layout.buckets)
         }
         self._consumers = {each.member.name: each for each in layout.consumers}
         self._columns = {each.member.name: each.columns_in(layout.root) for each in layout.consumers}

@@ -6,7 +6,7 @@ soon as that one is (`columns_in`).
 
 As far as rows need not move, its operators run **beside** the join, in every partition that makes pairs and with what
 these hand over by reference. What needs rows elsewhere, equal groups together or all of them in one place, is made of
-fragments **above**, as of any plan.
+fragments **above**, as of any plan. Where there is a single partition nothing has to move.
 """
 
 from __future__ import annotations
@@ -83,15 +83,17 @@ class Consumer:
     def _fragments(self) -> list[Fragment]:
         return fragments(self.root, equal_rows_meet=self.emit_name == "changes")
 
-    @cached_property
-    def beside(self) -> list[Operator]:
+    def beside(self, partitions: int) -> list[Operator]:
         """The operators that run where the pairs are made; all of them if there is nothing `above`."""
+        if partitions == 1:
+            return self.operators
         (here,) = [part for part in self._fragments if any(operator is self.trunk for operator in part.operators)]
         return [operator for operator in self.operators if any(operator is other for other in here.operators)]
 
-    @cached_property
-    def above(self) -> list[Fragment]:
+    def above(self, partitions: int) -> list[Fragment]:
         """Where rows have to move to; their numbers are those that they would have if the query were alone."""
+        if partitions == 1:
+            return []
         below = {id(operator) for operator in self.trunk.walk()}
         return [part for part in self._fragments if not any(id(operator) in below for operator in part.operators)]
 

@@ -10,7 +10,7 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -206,27 +206,29 @@ class Pipeline:
         if found is None:
             return None, self.doors.refuse_unbegun()
         before, upto, origin = found
-        stepped = self._step_whole if self._spread is None else self._step_partitions
-        rows, refused = stepped(Step(before, upto, origin, self._no_step.holders))
+        if self._spread is None:
+            rows, refused = self._step_whole(self._roomy_step(before, upto, origin))
+        else:
+            rows, refused = self._step_partitions(Step(before, upto, origin, self._no_step.holders))
         self.state.doors.upto = upto
         for part in self._parts:
             part.answered()
-        return Output(tuple(rows), upto), {name: some for name, some in refused.items() if some is not None}
+        return Output(rows, upto), refused
 
-    def _step_whole(self, step: Step) -> tuple[Sequence[pa.RecordBatch], dict[str, Refused | None]]:
+    def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, Refused]]:
         state, upto = self.state, step.upto
         brought = _Brought(self._bring, upto)
         awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
         brought.update({name: self._bring(name, upto) for name in awaited})
         last_used = self.doors.last_used if upto == FOREVER else BEGINNING  # nobody asks before the end
-        given = self._stages[0].advance(state.whole, brought, self._with_room(step), last_used)
+        given = self._stages[0].advance(state.stages[0], brought, step, last_used)
         assert given.rows is not None
         unmatched = {name: given.unmatched.get(name, no_int64s()) for name in self._changing}
-        return [given.rows], {
-            name: self.doors.settle_changes(name, brought[name], unmatched[name]) for name in unmatched
-        }
+        return (given.rows,), _refused(
+            (name, self.doors.settle_changes(name, brought[name], unmatched[name])) for name in unmatched
+        )
 
-    def _step_partitions(self, step: Step) -> tuple[Sequence[pa.RecordBatch], dict[str, Refused | None]]:
+    def _step_partitions(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, Refused]]:
         assert self._spread is not None
         released = {name: self.doors.release_parts(name, step.upto) for name in self.doors.waited_for}
         for name in [name for name, rows in self.state.static.items() if rows]:
@@ -237,12 +239,12 @@ class Pipeline:
             counters = self.state.outside.setdefault(str(self._numbers[id(operator)]), Counters())
             counters.rows_in += came
             counters.rows_out += went
-        refused = {
-            name: self.doors.settle_changes(name, changes, found.unmatched.get(name, no_int64s()))
+        refused = _refused(
+            (name, self.doors.settle_changes(name, changes, found.unmatched.get(name, no_int64s())))
             for name in self._changing
             for changes in released.get(name, ())
-        }
-        return in_order(found.answers, self.emit_name, self.output_schema), refused
+        )
+        return tuple(in_order(found.answers, self.emit_name, self.output_schema)), refused
 
     def idle(self) -> Output | None:
         """Go on with results that were put off, while nothing comes in; None if there are none."""
@@ -251,7 +253,7 @@ class Pipeline:
             return None
         if self._spread is not None:  # which puts nothing off
             return None
-        step = self._with_room(Step(doors.upto, doors.upto, doors.origin, self._no_step.holders))
+        step = self._roomy_step(doors.upto, doors.upto, doors.origin)
         given = self.part.idle(self.state.part, step)
         if given is None:
             return None
@@ -259,14 +261,14 @@ class Pipeline:
         self.state.whole.rows_out += len(rows)
         return Output((rows,), doors.upto)
 
-    def _with_room(self, step: Step) -> Step:
+    def _roomy_step(self, before: int, upto: int, origin: int) -> Step:
         """For the stage of a whole plan: with its holders, and with what those want that keep to a memory budget."""
-        holders = self.state.part.holders
-        if self.part.spilling is None:
-            return replace(step, holders=holders)
+        holders = self.state.stages[0].part.holders
+        if self._parts[0].spilling is None:
+            return Step(before, upto, origin, holders)
         tell = None if self.taker is None else self._tell
         stamped = any(self.doors.stamped(name) for name in self.inputs)
-        return replace(step, holders=holders, tell=tell, clock=self.clock if stamped else None)
+        return Step(before, upto, origin, holders, tell=tell, clock=self.clock if stamped else None)
 
     def _tell(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""
@@ -376,3 +378,7 @@ class Pipeline:
         parts, self.state.static[name] = self.state.static[name], []
         rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.arrow())
         return StreamDelta(rows, no_int64s(), upto)
+
+
+def _refused(found: Iterable[tuple[str, Refused | None]]) -> dict[str, Refused]:
+    return {name: some for name, some in found if some is not None}

@@ -1,7 +1,8 @@
 """A plan laid out over buckets: which fragment runs where, and which way rows take.
 
 Fragments that are fed by sources alone are on level 1, the others one level above the highest that feeds them. All
-fragments of a level run side by side. Rows come in through **ports**: port "2.0" is the first exchange of fragment 2.
+fragments of a level run side by side. In one bucket nothing has to move, and the plan is one fragment. Rows come in
+through **ports**: port "2.0" is the first exchange of fragment 2.
 
 A plan that several queries share is laid out by itself, and then the fragments of each of these **consumers** that are
 above it. Numbers of fragments are those of one layout; what is remembered knows fragments, ports and operators by what
@@ -10,7 +11,7 @@ they are called in their own query, whoever else is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -99,10 +100,11 @@ class Layout:
 
     @cached_property
     def fragments(self) -> list[Fragment]:
-        found = fragments(self.root, equal_rows_meet=not self.consumers and self.emit_name == "changes")
+        equal_rows_meet = not self.consumers and self.emit_name == "changes"
+        found = fragments(self.root, equal_rows_meet, whole=self.buckets == 1)
         made_in = self._made_in(found) if self.consumers else {}
         for consumer in self.consumers:
-            found += _placed(consumer, len(found) + 1, made_in)
+            found += _placed(consumer, consumer.above(self.buckets), len(found) + 1, made_in)
         return found
 
     def _made_in(self, found: list[Fragment]) -> dict[str, int]:
@@ -116,9 +118,9 @@ class Layout:
     @cached_property
     def names(self) -> dict[int, Name]:
         """By the number of a fragment, what it is called in every layout that its query is in."""
-        own = len(self.fragments) - sum(len(consumer.above) for consumer in self.consumers)
+        own = len(self.fragments) - sum(len(consumer.above(self.buckets)) for consumer in self.consumers)
         found = [(SHARED, number) for number in range(1, own + 1)]
-        found += [(each.member.name, part.number) for each in self.consumers for part in each.above]
+        found += [(each.member.name, part.number) for each in self.consumers for part in each.above(self.buckets)]
         return dict(enumerate(found, 1))
 
     @cached_property
@@ -234,9 +236,9 @@ class Layout:
         return tuple(columns_read(self.root, source))
 
 
-def _placed(consumer: Consumer, first: int, made_in: Mapping[str, int]) -> list[Fragment]:
+def _placed(consumer: Consumer, above: Sequence[Fragment], first: int, made_in: Mapping[str, int]) -> list[Fragment]:
     """The fragments that a query alone has, numbered from `first` on."""
-    numbers = {part.number: first + i for i, part in enumerate(consumer.above)}
+    numbers = {part.number: first + i for i, part in enumerate(above)}
 
     def fed_by(exchange: Exchange) -> int:
         output = consumer.input_of(exchange.sender)
@@ -250,5 +252,5 @@ def _placed(consumer: Consumer, first: int, made_in: Mapping[str, int]) -> list[
             number=numbers[part.number],
             exchanges=tuple(replace(each, fragment=fed_by(each)) for each in part.exchanges),
         )
-        for part in consumer.above
+        for part in above
     ]

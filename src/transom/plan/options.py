@@ -152,6 +152,20 @@ OPTIONS: Final[dict[str, Option]] = {
             f"a number from 1 to {MOST_PARTITIONS}",
             "in this process, in how many partitions a query runs side by side",
         ),
+        Option(
+            "latency",
+            None,
+            _duration,
+            "a duration such as '500 MILLISECONDS'",
+            "on Spark, how long a batch of a query that is behind is to take; 5 seconds if nothing is said",
+        ),
+        Option(
+            "tasks",
+            None,
+            _partitions,
+            f"a number from 1 to {MOST_PARTITIONS}",
+            "on Spark, how many tasks keep what a query remembers; with one, that one runs all of the plan",
+        ),
         Option("batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"),
     )
 }

@@ -17,6 +17,7 @@ from transom.plan.algebra import (
     StreamScan,
     TableScan,
 )
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.expression import Expression, columns_of
 from transom.planner.operator import Operator
 
@@ -30,6 +31,13 @@ def columns_read(root: Operator, stream: str) -> list[int]:
     """
     scan = _scan(root, stream)
     return [] if scan is None else sorted(_read(root, scan))
+
+
+def columns_wanted(root: Operator, definition: StreamDefinition | TableDefinition) -> list[str] | None:
+    """The names of the columns of a source that a query reads; None where whole rows are wanted."""
+    if definition.late == "side" or isinstance(definition, TableDefinition):
+        return None
+    return [definition.columns[place].name for place in columns_read(root, definition.name)]
 
 
 def selections(root: Operator, stream: str) -> tuple[Expression, ...]:

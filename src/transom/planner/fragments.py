@@ -70,8 +70,8 @@ ANSWER: Final = -1
 """The place of an exchange into a fragment that has no operators and tells the answer."""
 
 
-def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
-    """The fragments of a plan, each after those that feed it; numbers begin at 1.
+def fragments(root: Operator, equal_rows_meet: bool = False, whole: bool = False) -> list[Fragment]:
+    """The fragments of a plan, each after those that feed it; numbers begin at 1. A `whole` plan is a single one.
 
     A shared join is spread by all its keys, whatever is above it: so nothing has to move when something else comes to
     be above it.
@@ -79,7 +79,7 @@ def fragments(root: Operator, equal_rows_meet: bool = False) -> list[Fragment]:
     Whoever tells the changes of an answer wants equal rows of it in one bucket: what leaves in one and enters in
     another at once is no change. If the last fragment does not see to that, one without operators follows it.
     """
-    cut = _Cut(root)
+    cut = _Cut(root, whole)
     found = cut.fragments()
     if not equal_rows_meet or cut.equal_rows_meet(root):
         return found
@@ -118,8 +118,9 @@ class _Part:
 
 
 class _Cut:
-    def __init__(self, root: Operator) -> None:
+    def __init__(self, root: Operator, whole: bool) -> None:
         self.root = root
+        self._whole = whole
         self.part_of: dict[int, _Part] = {}
         self._followed: dict[tuple[int, Expression, tuple[int, ...]], _Slot | None] = {}
         for operator in root.walk():
@@ -132,7 +133,9 @@ class _Cut:
     def _place(self, operator: Operator) -> None:
         below = self._parts_below(operator)
         kinds = {need.kind for need in operator.needs}
-        if "single" in kinds:
+        if self._whole:
+            self._merge(operator, below, [], single=True)
+        elif "single" in kinds:
             joining = [part for part in below if part.single]
             self._merge(operator, joining if self._may_merge(joining, below) else [], [], single=True)
         elif "keys" in kinds:

@@ -35,7 +35,7 @@ from transom.planner.operator import JoinKeys, column
 
 _SCHEDULING: tuple[str, ...] = ("schedule", "overload", "buffer", "step_budget")
 
-_SAME: tuple[str, ...] = ("tick", "origin", "join", "batch_rows", "batch_files", *_SCHEDULING)
+_SAME: tuple[str, ...] = ("tick", "origin", "join", "batch_rows", "batch_files", "latency", "tasks", *_SCHEDULING)
 """Options in which queries that share a join must agree."""
 
 

@@ -29,7 +29,9 @@ from transom.program.run import Order
 FORMAT: Final = 3
 """The version of everything that is written into a checkpoint folder; another one is refused."""
 
-MAY_CHANGE: Final = frozenset({"batch_rows", "batch_files", "disk_speed", "partitions", "step_budget"})
+MAY_CHANGE: Final = frozenset(
+    {"batch_rows", "batch_files", "disk_speed", "latency", "partitions", "step_budget", "tasks"}
+)
 """Options on which no answer depends; a query that goes on has as many partitions as it had."""
 
 Facts = dict[str, Any]

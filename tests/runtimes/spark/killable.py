@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 STREAMS = """
-SET batch_rows = 100;
+SET batch_rows = 100; SET tasks = {tasks};
 CREATE STREAM bids (ts TIMESTAMP, item INTEGER, price INTEGER, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND)
     WITH (connector = 'generator', rows = 500, rate = 10, seed = 5, disorder = '5 seconds', late = 'side',
           column.item = 'uniform 1 20', column.price = 'uniform 1 9 null 0.1');
@@ -27,9 +27,9 @@ QUERIES = {
 }
 
 
-def program(folder: object, sinks: dict[str, str], emit: str = "changes") -> str:
-    """The queries of these names, each to this path below the folder `out`."""
-    text = STREAMS
+def program(folder: object, sinks: dict[str, str], emit: str = "changes", tasks: int = 2) -> str:
+    """The queries of these names, each to this path below the folder `out`; in one task all of a plan is there."""
+    text = STREAMS.replace("{tasks}", str(tasks))
     for name, path in sinks.items():
         text += f"""
             CREATE SINK {name} WITH (connector = 'files', path = '{folder}/out/{path}', format = '{_format(path)}',

@@ -16,6 +16,7 @@ from pyspark import TaskContext, cloudpickle
 from transom.pipeline.cargo import FILES
 from transom.pipeline.layout import SINK
 from transom.runtimes.spark.host import Host
+from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.query import SparkQuery
 
 # Workers do not find the tests; so what is here travels to them as it is.
@@ -59,14 +60,14 @@ class PausingHost(Host):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
         batch = int(TaskContext.get().getLocalProperty("streaming.sql.batchId"))  # type: ignore[union-attr, arg-type]
-        if self._labels.place(self._level, int(key[0]))[0] == SINK:
+        if Labels(self.layout).place(self.level, int(key[0]))[0] == SINK:
             yield from super().handleInputRows(key, rows, timerValues)
             return
-        self.pause.take("before", batch, self._level)
+        self.pause.take("before", batch, self.level)
         frames = list(super().handleInputRows(key, rows, timerValues))
-        self.pause.take("after", batch, self._level)
+        self.pause.take("after", batch, self.level)
         if any((frame["kind"] == FILES).any() for frame in frames):
-            self.pause.take("written", batch, self._level)
+            self.pause.take("written", batch, self.level)
         yield from frames
 
 

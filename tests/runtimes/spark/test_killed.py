@@ -28,12 +28,12 @@ class Unbroken:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark, self._folder = spark, folder
 
-    def shown(self, *names: str) -> dict[str, list[str]]:
+    def shown(self, *names: str, tasks: int = 2) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for name in names:
-            folder = self._folder / name
+            folder = self._folder / f"{name}-{tasks}"
             if not folder.exists():
-                run(self._spark, folder, name).close()
+                run(self._spark, folder, name, tasks=tasks).close()
             of_name = shown(folder)
             for kind, least in (("out", 100), ("side", 10)):
                 assert sum(len(rows) for file, rows in of_name.items() if file.startswith(kind)) > least
@@ -47,9 +47,9 @@ def unbroken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> U
     return Unbroken(spark, tmp_path_factory.mktemp("unbroken"))
 
 
-def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None) -> PausingQuery:
+def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None, tasks: int = 2) -> PausingQuery:
     """A query to its end; if it pauses, the worker that waits is killed."""
-    (one,) = standing(program(folder, {name: SINKS[name]}))
+    (one,) = standing(program(folder, {name: SINKS[name]}, tasks=tasks))
     assert one.sink is not None
     side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
     sink = open_files(one.sink.properties)
@@ -72,15 +72,23 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
 
 
 @pytest.mark.parametrize(
-    ("name", "moment", "level"), [("sellers", "after", 1), ("sellers", "written", 3), ("items", "before", 1)]
+    ("name", "moment", "level", "tasks"),
+    [
+        ("sellers", "after", 1, 2),
+        ("sellers", "written", 3, 2),
+        ("items", "before", 1, 2),
+        ("sellers", "before", 1, 1),
+        ("sellers", "written", 1, 1),
+    ],
 )
 def test_a_worker_that_is_killed_in_a_batch_goes_unnoticed(
-    spark: SparkSession, tmp_path: Path, unbroken: Unbroken, name: str, moment: str, level: int
+    spark: SparkSession, tmp_path: Path, unbroken: Unbroken, name: str, moment: str, level: int, tasks: int
 ) -> None:
-    query = run(spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, level=level))
+    query = run(spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, level=level), tasks)
+    assert query.layout.levels == (1 if tasks == 1 or name == "items" else 3)
     assert bool(leftovers(tmp_path)) == (moment == "written"), "the file of the attempt that was killed"
     query.close()
-    assert shown(tmp_path) == unbroken.shown(name)
+    assert shown(tmp_path) == unbroken.shown(name, tasks=tasks)
     assert leftovers(tmp_path) == []
 
 
@@ -115,21 +123,22 @@ def test_two_executors_equal_the_local_runtime_and_one_that_is_killed_goes_unnot
     assert leftovers(spark) == []
 
 
-@pytest.mark.parametrize("both", [True, False, True, False] if NIGHTLY else [True])
+@pytest.mark.parametrize(("both", "tasks"), [(True, 1), (False, 1), (True, 2), (False, 2)] if NIGHTLY else [(True, 1)])
 def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
-    tmp_path: Path, unbroken: Unbroken, both: bool
+    tmp_path: Path, unbroken: Unbroken, both: bool, tasks: int
 ) -> None:
     """At moments that are bad each in its own way, and at night at any moment too.
 
     Without `both` its JVM is left to end itself.
     """
-    text = program(tmp_path, SINKS)
+    text = program(tmp_path, SINKS, tasks=tasks)
     if NIGHTLY:
         anytime(Driven(str(tmp_path), text), both)
     for number, (name, moment, batch) in enumerate(
-        [("pairs", "written", 1), ("pairs", "gathered", 2), ("items", "shown", 3)]
+        [("sellers", "written", 1), ("pairs", "gathered", 2), ("items", "shown", 3)]
     ):
-        pause = Pause(str(tmp_path / f"paused-{number}"), moment, batch)
+        level = 3 if (name, tasks) == ("sellers", 2) else 1
+        pause = Pause(str(tmp_path / f"paused-{number}"), moment, batch, level)
         driven = Driven(str(tmp_path), text, pause=pause, paused=name)
         driver = driven.start()
         try:
@@ -144,7 +153,7 @@ def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
         assert driver.wait(PATIENCE) == 0, driven.said()
     finally:
         end(driver)
-    assert shown(tmp_path) == unbroken.shown(*SINKS)
+    assert shown(tmp_path) == unbroken.shown(*SINKS, tasks=tasks)
     assert leftovers(tmp_path) == []
 
 

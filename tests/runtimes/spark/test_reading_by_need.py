@@ -111,7 +111,7 @@ def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
-    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True)
+    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True, 1 << 20)
     told.write(str(tmp_path))
     assert Feedback.read(str(tmp_path)) == told
 
@@ -165,7 +165,7 @@ def test_nobody_waits_for_rows_in_vain(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch,
         nothing,
         lambda: Feedback(stopping=True).write(str(tmp_path)),
-        lambda: monkeypatch.setattr(os, "getppid", lambda: 1),
+        lambda: monkeypatch.setattr(os, "getppid", lambda: -1),
     )
     begun = source.initialOffset()
     assert plan(source, begun) is begun, "the query is stopping"
@@ -184,8 +184,9 @@ SPOILT = [
     "[" * 100_000,
     '{"paces": {"a": 1}}',
     '{"paces": {"a": {"rows": "x"}}}',
-    f'{{"paces": {{}}, "wake": 1{"0" * 400}, "stopping": false}}',
-    f'{{"paces": {{}}, "wake": 1, "stopping": {" " * (1 << 24)}true}}',
+    f'{{"paces": {{}}, "wake": 1{"0" * 400}, "stopping": false, "rows": null}}',
+    f'{{"paces": {{}}, "wake": 1, "rows": 5, "stopping": {" " * (1 << 24)}true}}',
+    *(f'{{"paces": {{}}, "wake": 1, "stopping": false, "rows": {rows}}}' for rows in (0, -1, 1 << 40, 1.5, '"x"')),
 ]
 PACE = {"watermark": "5", "rows": "1", "waiting": "0", "density": "0.5"}
 WRONG = {
@@ -197,7 +198,7 @@ WRONG = {
 for field, values in WRONG.items():
     for value in values:
         pace = ", ".join(f'"{name}": {told}' for name, told in {**PACE, field: value}.items())
-        SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false}}')
+        SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false, "rows": null}}')
 
 
 @pytest.mark.parametrize("text", SPOILT, ids=lambda text: text[:100])

@@ -14,6 +14,8 @@ from transom.core.time import FOREVER
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
+from transom.planner.columns_read import columns_wanted
+from transom.planner.operator import Operator
 from transom.program.alignment import holding_back
 from transom.program.clock import Clock
 from transom.program.inputs import Definition
@@ -67,6 +69,13 @@ class Intake:
         self._clock = clock
         self._look_again: dict[str, int] = {}
         self._looked_at = clock.now()
+
+    def narrow(self, root: Operator) -> None:
+        """A query with this plan is the only reader."""
+        for name, definition in self.definitions.items():
+            wanted = columns_wanted(root, definition)
+            if wanted is not None:
+                self._sources[name].narrow(wanted)
 
     @property
     def complete(self) -> bool:

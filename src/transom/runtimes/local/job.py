@@ -86,6 +86,8 @@ class LocalJob:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             definitions[name] = definition
         self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
+        if not asked:
+            self._intake.narrow(self.engine.trunk.root)
         self.queries = [self._query(order) for order in orders]
         self._away: dict[str, tuple[list[Saved], pa.RecordBatch | None]] = {}
         """What is kept of queries that have left the join: they may come back, and go on with their epochs."""
@@ -338,3 +340,4 @@ class LocalJob:
             self.engine.close()
             self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)
+            self._intake.narrow(self.engine.trunk.root)

@@ -7,7 +7,6 @@ Spark logs, so a batch that is run again reads the very same records, whatever h
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from transom.pipeline.cargo import Parcel
 from transom.pipeline.layout import Definition, Layout
 from transom.plan.catalogue import StreamDefinition
 from transom.program.alignment import Pace, read_by_need
+from transom.program.batch_size import FIRST_ROWS
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
@@ -62,6 +62,7 @@ class Reading:
     openers: dict[str, Callable[[], Source]]
     tasks: int
     max_rows: int | None
+    """Of an input in a batch; None: as the driver finds right (`program/batch_size.py`)."""
     max_files: int | None
     depot: Depot
     growing: frozenset[str] = frozenset()
@@ -234,7 +235,8 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reading = self._reading
         # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
-        batch = self._read_by_need(start, {} if known is None else known.paces)
+        rows = reading.max_rows or (None if known is None else known.rows) or FIRST_ROWS
+        batch = self._read_by_need(start, {} if known is None else known.paces, rows)
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.splits and ended == start["ended"]:
             goes_on = len(ended) < len(reading.layout.sources)
@@ -243,15 +245,14 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         told = {"now": now, "at_end": batch.at_end, "follows": reading.follow}
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **told}
 
-    def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace]) -> _Batch:
+    def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, Pace], most: int) -> _Batch:
         reading = self._reading
         batch = _Batch(dict(start["at"]), list(start["ended"]))
         left = [name for name in reading.names if name not in batch.ended]
         aligned = [name for name in left if reading.aligned(name)]
         for name in left:
             if name not in aligned:
-                self._read(name, reading.max_rows, batch)
-        most = reading.max_rows or sys.maxsize
+                self._read(name, most, batch)
         read_by_need(
             {name: paces.get(name, Pace()) for name in aligned},
             most,

@@ -19,9 +19,9 @@ from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.core.location import file_uri
 from transom.planner.fingerprint import of_another_plan
+from transom.runtimes.spark.settings import PARTITIONS
 from transom.runtimes.spark.worker_errors import exceptions, without_class
 
-PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PLAN: Final = "plan"
 _DECISIONS: Final = "decisions.json"
 

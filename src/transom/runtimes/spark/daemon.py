@@ -35,7 +35,7 @@ FOR_TASKS: Final = (
     "pyspark.sql.streaming.list_state_client",
     "transom.runtimes.spark.cargo_source",
     "transom.runtimes.spark.frame_source",
-    "transom.runtimes.spark.host",
+    "transom.runtimes.spark.hosting",
     "transom.runtimes.spark.warm",
 )
 

@@ -13,12 +13,14 @@ from typing import Final
 
 from transom.core.time import BEGINNING, FOREVER, UNBOUNDED
 from transom.program.alignment import Pace
+from transom.program.batch_size import MOST_ROWS
 
 _NAME: Final = "feedback.json"
 _LONGEST: Final = 1 << 24
 """Characters; a hundred or two tell of an input."""
 _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
+_ROWS: Final = range(1, MOST_ROWS + 1)
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class Feedback:
     """How far the inputs have come, by their names, and when something is due though nothing comes.
 
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
+    `rows` are the most that the next batch is to take of an input; None: nobody knows.
     """
 
     paces: dict[str, Pace] = field(default_factory=dict)
     wake: int | None = None
     stopping: bool = False
+    rows: int | None = None
 
     def write(self, folder: str) -> None:
         path = os.path.join(folder, _NAME)
@@ -43,11 +47,13 @@ class Feedback:
         try:
             with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
                 found = json.loads(file.read(_LONGEST))
-            wake = found["wake"]
+            wake, rows = found["wake"], found["rows"]
             if wake is not None and not _is_among(_NUMBERS, wake):
                 return cls()
+            if rows is not None and not _is_among(_ROWS, rows):
+                return cls()
             paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
-            return cls(paces, wake, bool(found["stopping"]))
+            return cls(paces, wake, bool(found["stopping"]), rows)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 

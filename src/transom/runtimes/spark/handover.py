@@ -23,14 +23,9 @@ from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.layout import Layout
 from transom.pipeline.migration import Place, begun_buckets, migrated_bucket
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
+from transom.runtimes.spark.log_names import HEADER, LOG
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 from transom.state import codec
-
-LOG: Final = "log"
-"""The state variable that a bucket has its log in."""
-
-HEADER: Final = (-1, 0)
-"""Where the header is among its entries."""
 
 _MEMORIES: Final = "memories"
 

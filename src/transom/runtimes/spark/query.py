@@ -17,28 +17,31 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from transom.connectors.callback import EpochCallbackSink
 from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
-from transom.connectors.open import declaration_of, source_opener
+from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
+from transom.core.time import SECOND
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
-from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
+from transom.program.batch_size import WANTED_SECONDS, BatchSize, most_rows
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import refuse_grown
 from transom.runtimes.spark.cargo_source import Reading
-from transom.runtimes.spark.checkpoint import PARTITIONS, QueryCheckpoint, Reached, damage
+from transom.runtimes.spark.checkpoint import QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.pump import Pump
+from transom.runtimes.spark.settings import PARTITIONS, partitions_of
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.worker_errors import cause, read_back
@@ -46,9 +49,6 @@ from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
 from transom.state.scratch import Scratch
 
 Definition = StreamDefinition | TableDefinition
-
-BATCH_ROWS: Final = 1 << 17
-"""The most rows of an input a batch takes, unless an option tells; a batch costs a tenth of a second and more."""
 
 FOLLOW_EVERY: Final = "100 milliseconds"
 """How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
@@ -115,19 +115,21 @@ class SparkQuery:
         self.ending = ending
         self._checkpoint = checkpoint
         self._scratch: Scratch | None = None
-        known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
-        buckets = known or self._reached().buckets or int(spark.conf.get(PARTITIONS) or "2")
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
-        self.layout = Layout(planned.root, planned.catalogue, emit, buckets, frozenset(self._frames), open, consumers)
+        self._alone = on_one_machine(spark)
+        laid_out = partial(Layout, planned.root, planned.catalogue, emit)
+        laid_out = partial(laid_out, unordered=frozenset(self._frames), open=open, consumers=consumers)
+        known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
+        self.layout = laid_out(known or self._reached().buckets or self._tasks(planned.catalogue, laid_out))
         self.schema = self.layout.output_schema
         self._planned = planned
         self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
         self._opened: Sinks | None = None
-        self._max_rows: int = planned.catalogue.options.get("batch_rows", BATCH_ROWS)
+        self._max_rows: int | None = planned.catalogue.options.get("batch_rows")
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
-        self._statuses = Statuses(self.layout, name)
+        self._statuses = Statuses(self.layout, name, self._batch_size())
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
             self._statuses.go_on(Feedback.read(checkpoint))
@@ -137,7 +139,6 @@ class SparkQuery:
         self._older: list[Scratch] = [] if heritage is None else heritage.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
-        self._alone = on_one_machine(spark)
         self._depot = Depot()
         self._cargo: Scratch | None = None
         self.guard = Guard()
@@ -146,6 +147,7 @@ class SparkQuery:
         self._earlier: list[Any] = []
         self._number = 0
         """Of the batch at hand."""
+        self._began = 0.0
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -172,7 +174,8 @@ class SparkQuery:
         if self.ending == "stopped":
             trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
-            self._started = writer.trigger(**trigger).start()
+            with partitions_of(self.spark, self.layout.buckets):
+                self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
             raise self._told(error) from None
         return self._started
@@ -379,7 +382,8 @@ class SparkQuery:
         definition, within = self.layout.sources[name], self.layout.catalogue.within
         if name in self._pumps:
             return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
-        return source_opener(definition, within)
+        read = {place for port in self.layout.ports_of(name) for place in port.columns}
+        return partial(narrowed, source_opener(definition, within), [definition.columns[place].name for place in read])
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
@@ -392,6 +396,7 @@ class SparkQuery:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """What a batch brought to the sink."""
+        self._began = time.monotonic()
         self._depot.forget(number)
         cargo = frame.select("kind", "blob")
         if not self._alone:
@@ -423,7 +428,7 @@ class SparkQuery:
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
-            self._statuses.take(brought[STATUS])
+            self._statuses.take(brought[STATUS], time.monotonic() - self._began)
             self._statuses.feedback.write(self._folder())
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
@@ -449,6 +454,23 @@ class SparkQuery:
         if open_side is not None:
             opened.append(open_side(Opening(SIDE, resume, replayed=True)))
         return opened
+
+    def _tasks(self, catalogue: Catalogue, laid_out: Callable[[int], Layout]) -> int:
+        """Every level of a plan costs a batch, and the start, more than a task can win that has one machine anyway."""
+        wanted: int | None = catalogue.options.get("tasks")
+        if wanted is not None:
+            return wanted
+        number = int(self.spark.conf.get(PARTITIONS) or "2")
+        return 1 if self._alone and laid_out(number).levels > 1 else number
+
+    def _batch_size(self) -> BatchSize | None:
+        """None where a number of rows or files is asked for; of a DataFrame Spark takes what it is told to take."""
+        options = self._planned.catalogue.options
+        if self._max_rows is not None or self._max_files is not None:
+            return None
+        most = min(most_rows(each.columns) for each in self.layout.sources.values())
+        latency: int | None = options.get("latency")
+        return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, most=most)
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()

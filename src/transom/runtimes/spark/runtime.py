@@ -26,7 +26,7 @@ from transom.program.run import Order, Terms
 from transom.program.sharing import Sharing, sharing_of
 from transom.program.statistics import in_buckets
 from transom.runtimes.spark import settings
-from transom.runtimes.spark.checkpoint import PARTITIONS, begun
+from transom.runtimes.spark.checkpoint import begun
 from transom.runtimes.spark.group import Place, SparkGroup
 from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import SparkQuery
@@ -62,7 +62,7 @@ class SparkRuntime:
         """Without starting Spark to ask for it."""
         if self._given is None:
             return self._lease.cores
-        told = self._given.conf.get(PARTITIONS) or ""
+        told = self._given.conf.get(settings.PARTITIONS) or ""
         return int(told) if told.isdecimal() else self._lease.cores
 
     def begin(self, brief: bool = False) -> None:

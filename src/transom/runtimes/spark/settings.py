@@ -7,6 +7,9 @@ what is merely wanted is reported.
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,6 +114,26 @@ LOCAL: Final = {
 """What a session that Transom starts for itself has besides."""
 
 
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+_changing: Final = threading.Lock()
+
+
+@contextmanager
+def partitions_of(spark: SparkSession, number: int) -> Iterator[None]:
+    """A streaming query that starts here has so many partitions in all its stages; the session has what it had."""
+    with _changing:
+        before = spark.conf.get(PARTITIONS, None)
+        spark.conf.set(PARTITIONS, str(number))
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.conf.unset(PARTITIONS)
+            else:
+                spark.conf.set(PARTITIONS, before)
+
+
 def missing(spark: SparkSession) -> list[Missing]:
     """What the session lacks, the needed first."""
     found = []
@@ -136,12 +159,11 @@ def check(spark: SparkSession) -> None:
 
 def _buckets(spark: SparkSession) -> list[Missing]:
     """Every bucket is a task in every batch; Spark's own number, 200, is made for other work."""
-    name = "spark.sql.shuffle.partitions"
-    cores, value = spark.sparkContext.defaultParallelism, spark.conf.get(name) or ""
+    cores, value = spark.sparkContext.defaultParallelism, spark.conf.get(PARTITIONS) or ""
     if value.isdecimal() and int(value) <= MOST_BUCKETS_A_CORE * cores:
         return []
     why = "a query has so many buckets, and each of them is a task in every batch"
-    return [Missing(name, str(cores), value, why, needed=False)]
+    return [Missing(PARTITIONS, str(cores), value, why, needed=False)]
 
 
 def _tries(spark: SparkSession) -> list[Missing]:

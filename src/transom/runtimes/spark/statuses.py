@@ -16,6 +16,7 @@ from transom.pipeline.layout import Layout
 from transom.pipeline.leap import Leap
 from transom.planner.operator import Operator, scanned
 from transom.program.alignment import Pace
+from transom.program.batch_size import BatchSize
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.spark.feedback import Feedback
@@ -34,9 +35,11 @@ class BatchCost:
 class Statuses:
     """Ledgers add up over the buckets; what tasks counted is told by one of them."""
 
-    def __init__(self, layout: Layout, name: str) -> None:
+    def __init__(self, layout: Layout, name: str, size: BatchSize | None = None) -> None:
         self._layout = layout
         self._name = name
+        self._size = size
+        """Of batches; None where that is not ours to say."""
         self._buckets: dict[tuple[int, int], dict[str, Any]] = {}
         self.batches = 0
         self._rows = 0
@@ -48,9 +51,10 @@ class Statuses:
         self._paces: dict[str, Pace] = {}
         self.stopping = False
 
-    def take(self, parts: Iterable[CargoPart]) -> None:
-        """What the buckets told in a batch."""
+    def take(self, parts: Iterable[CargoPart], seconds: float = 0.0) -> None:
+        """What the buckets told in a batch, which took so long."""
         self.batches += 1
+        before = {name: self.rows_in(name) for name in self._layout.sources}
         self.written = 0
         for part in parts:
             if part.kind == "kept":
@@ -64,6 +68,9 @@ class Statuses:
             if one.watermark is not None:
                 known = self._paces.get(name, Pace())
                 self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
+        if self._size is not None:
+            streams = [one.rows_in - before[name] for name, one in inputs.items() if one.watermark is not None]
+            self._size = self._size.after(max(streams, default=0), seconds)
         rows = sum(one.rows_in for one in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
@@ -94,7 +101,8 @@ class Statuses:
     def feedback(self) -> Feedback:
         """What the source is to know for the next batch."""
         wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
-        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping)
+        rows = None if self._size is None else self._size.rows
+        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping, rows)
 
     def go_on(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""

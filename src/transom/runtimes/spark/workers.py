@@ -114,7 +114,7 @@ def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[t
         told = []
         try:
             import transom
-            import transom.runtimes.spark.host
+            import transom.runtimes.spark.hosting
 
             told.append(("version", transom.__version__))
         except ImportError as error:

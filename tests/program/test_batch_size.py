@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from transom.core.schema import Column, Schema
+from transom.program.batch_size import FIRST_ROWS, LEAST_ROWS, MOST_BYTES, MOST_ROWS, BatchSize, most_rows
+
+
+def sizes(price: float, row: float, batches: int, backlog: int, seconds: float = 5.0) -> list[int]:
+    """The rows of batches with a price of their own and of a row, as long as there are any."""
+    size, found = BatchSize(seconds), []
+    for _ in range(batches):
+        rows = min(size.rows, backlog)
+        backlog -= rows
+        found.append(rows)
+        size = size.after(rows, price + row * rows)
+    return found
+
+
+def test_batches_grow_while_a_query_is_behind() -> None:
+    """The first batch starts everything and says nothing; then the price of a batch becomes a small part of it."""
+    found = sizes(price=0.5, row=2e-6, batches=8, backlog=1 << 30)
+    assert found[0] == FIRST_ROWS and found[1] == 4 * FIRST_ROWS and found == sorted(found)
+    assert 4.0 < 0.5 + 2e-6 * found[-1] < 6.0
+
+
+def test_batches_shrink_to_the_latency_that_is_wanted() -> None:
+    found = sizes(price=0.05, row=2e-6, batches=12, backlog=1 << 30, seconds=0.2)
+    assert 0.1 < 0.05 + 2e-6 * found[-1] < 0.3
+    assert sizes(price=9.0, row=1e-3, batches=12, backlog=1 << 30, seconds=0.2)[-1] == LEAST_ROWS
+
+
+def test_a_batch_that_is_not_full_says_nothing() -> None:
+    size = BatchSize(5.0).after(FIRST_ROWS, 9.0).after(4 * FIRST_ROWS, 1.0)
+    assert size.after(7, 0.4) == size and size.after(7, 60.0) == size
+
+
+@pytest.mark.parametrize(
+    ("columns", "most"),
+    [(1, MOST_ROWS), (200, MOST_BYTES // 1_600), (1_000_000, LEAST_ROWS)],
+)
+def test_wide_rows_are_fewer(columns: int, most: int) -> None:
+    schema = Schema(tuple(Column(f"c{i}", pa.int64()) for i in range(columns)))
+    assert most_rows(schema) == most
+    assert BatchSize(5.0, most=most).after(FIRST_ROWS, 0.1).rows == min(4 * FIRST_ROWS, most)
