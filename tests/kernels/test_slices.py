@@ -65,7 +65,8 @@ def test_a_row_that_ends_in_a_later_slice_is_given_with_its_end(monkeypatch: pyt
         if len(taken) == 1:
             taken.append(None)
             ends = holders.close(taken[0][:2], np.array([4, 1]))
-        return Delta(pa.record_batch({"x": pa.array([], pa.int64())}), *[np.empty(0, np.int64)] * 3, step.upto, ends)
+        none = np.empty(0, np.int64)
+        return Delta(pa.record_batch({"x": pa.array([], pa.int64())}), none, none, none, step.upto, ends)
 
     out = in_slices(one, None, (delta([1, 3, 5], [2, 4, 6], 9),), Step(0, 9, 0, holders))
     assert out.values.column(0).to_pylist() == [1, 3] and out.te.tolist() == [4, FOREVER]

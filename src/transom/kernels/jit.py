@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba.extending import register_jitable
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,13 +14,13 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def borrowing(function: Function) -> Function:
+def borrowing(function: Callable[..., Any]) -> Callable[..., Any]:
     """For what compiled loops call for every row, and which itself calls nothing but the like and makes no arrays.
 
     A call counts references to every array that it is handed, which takes several times as long as to look at a row;
     here the caller holds them, and nothing is counted. Called from elsewhere it is the function as it is written.
     """
-    made: Function = register_jitable(nogil=True, _nrt=False)(function)
+    made: Callable[..., Any] = register_jitable(nogil=True, _nrt=False)(function)
     return made
 
 

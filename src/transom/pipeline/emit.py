@@ -90,7 +90,7 @@ class ChangesEmit:
         return self._kernel.due(state)
 
     def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
-        out = self._kernel.step(state, (rows,), step)
+        out = self._kernel.step(state, (rows,), step)  # type: ignore[arg-type]
         return self._named(out.values.add_column(1, _AT, _times(out.t)))
 
     @cached_property

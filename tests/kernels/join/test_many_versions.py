@@ -9,7 +9,7 @@ import pytest
 from tests.kernels.join import pairs
 from tests.kernels.stepping import Life, Relation
 from transom.kernels.join import join as driver
-from transom.kernels.join.side import VISITS
+from transom.kernels.join.side import VISITS, sweep
 
 KEYS = 4
 
@@ -30,7 +30,6 @@ def passing(count: int, offset: int) -> list[Life]:
 def visits_of(tactic: str, lives: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many rows are looked at for two relations of so many rows in one step; what is found is checked."""
     seen = 0
-    sweep = driver.sweep
 
     def counting(left: Any, right: Any, of_left: Any, of_right: Any, place: Any, *more: Any) -> Any:
         nonlocal seen
