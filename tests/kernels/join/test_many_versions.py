@@ -66,3 +66,13 @@ def test_a_block_of_pairs_may_end_anywhere(block: int, monkeypatch: pytest.Monke
     left, right = (Relation(versions(60, offset), types) for offset in (0, 3))
     stepped = pairs.joined(pairs.join("integer", "lazy_hash"), left, right, [700])
     assert stepped.all_lives() == pairs.by_definition("integer", left.lives, right.lives)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_row_that_was_passed_after_its_end_leaves_once(restart: bool) -> None:
+    """Chains stay whole over many steps, in each of which rows come and go."""
+    types = pairs.types_of("integer")
+    left, right = (Relation(versions(90, offset), types) for offset in (0, 3))
+    stepped = pairs.joined(pairs.join("integer", "lazy_hash"), left, right, [*range(70, 1_000, 70), 1_100], restart)
+    assert stepped.all_lives() == pairs.by_definition("integer", left.lives, right.lives)
+    assert stepped.state.left.alive == stepped.state.right.alive == KEYS
