@@ -15,6 +15,7 @@ from transom.benchmarks import joinagg
 from transom.benchmarks.joinagg_data import FALLING_SECONDS, WINDOW_SECONDS, Cell, falling, falling_rates, steady
 from transom.benchmarks.joinagg_report import Outcome, panels, tables
 from transom.benchmarks.joinagg_run import (
+    AUTO,
     CONTESTANTS,
     FACTORISED,
     IC,
@@ -66,6 +67,9 @@ def test_it_runs_and_ends_in_a_summary(
     assert all(one["join_rows_per_s"] > 0 for one in (tactics["pc"] for tactics in rates.values()))
     summary = told["summary"]
     assert {"factorised_over_pc_100", "ic_over_pc_100", "tc_over_pc_100", "factorised_1000_over_1"} < set(summary)
+    best = {m: max(one["rows_per_s"] for name, one in rates[m].items() if name != "auto") for m in rates}
+    expected = max(best[m] / rates[m]["auto"]["rows_per_s"] for m in rates)
+    assert summary["auto_over_best_max"] == pytest.approx(expected, rel=0.01)
     expected = rates[1_000]["factorised"]["rows_per_s"] / rates[1]["factorised"]["rows_per_s"]
     assert summary["factorised_1000_over_1"] == pytest.approx(expected, rel=0.01)
     growth = summary["state_growth"]
@@ -151,7 +155,8 @@ def test_tables_are_for_people() -> None:
     both = (IC, TC, FACTORISED)
     outcomes = [Outcome(Cell("window", w, 20, 10), w, results(w / 100, *both)) for w in (100, 1_000)]
     outcomes.append(Outcome(Cell("window", 9_000, 20, 10), 9_000, {**results(1, *both), PC: None}))
-    outcomes += [Outcome(Cell("matches", 1_000, 1_000 // m, 10), m, results(1, *both)) for m in (1, 100, 1_000)]
+    chosen = (*both, AUTO)
+    outcomes += [Outcome(Cell("matches", 1_000, 1_000 // m, 10), m, results(1, *chosen)) for m in (1, 100, 1_000)]
     outcomes.append(Outcome(Cell("rate", 1_000, 20, 0), 1, results(1, *both)))
     outcomes.append(Outcome(Cell("grouped", 1_000, 20, 0), 1, results(1, *both)))
     refused = Outcome(Cell("inputs", 1_000, 20, 0, 3), 3, {**results(1, *both), IC: None}, {IC: "three"})
@@ -163,6 +168,7 @@ def test_tables_are_for_people() -> None:
     assert "ic refuses: three." in lines
     assert "| the join of pc alone, join rows/s | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
     assert "| factorised_over_pc_100 | 200 |" in lines
+    assert "| auto_over_best_max | 1 |" in lines
     assert "| state_growth of pc | 100 |" in lines
     assert "| state_growth of tc | 10 |" in lines
     drawn = panels(outcomes)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transom.core.errors import RefusedError
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.catalogue import Catalogue
 from transom.plan.joinagg import JoinAggregate, MergeAggregate
+from transom.plan.multiway import MultiwayJoin
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fragments import fragments
+from transom.planner.multiway_choice import Decision
 from transom.planner.operator import Operator
-from transom.planner.plan import plan
+from transom.planner.plan import plan, plan_and_decisions
+from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
 
 DECLARED = """
     CREATE STREAM A (ts TIMESTAMP, k INTEGER, d VARCHAR, x INTEGER, f DOUBLE, WATERMARK FOR ts AS ts);
@@ -219,3 +224,52 @@ def test_json_tells_the_same() -> None:
     assert operator["description"] == "count(*) over ((x < x) AND (k <> k))"
     assert [one["tactic"] for one in operator["refused"]] == ["factorised", "tc", "pc"]
     assert operator["keeps"].startswith("of the rows alive") and operator["costs"].startswith("O(1 + matches)")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Windows of a hundred rows of each input with so many keys; of none nothing is known."""
+
+    keys: int
+    machine: Machine = field(default_factory=Machine)
+
+    def join(self, node: MultiwayJoin) -> JoinStatistics:
+        members = members_of(node)
+        now = np.full((len(node.relations), max(self.keys, 1)), 100 / max(self.keys, 1))
+        alive = np.full((len(node.relations), 1), 100.0)
+        keys = KeyCounts(now, 0.9 * now, alive, 0.9 * alive) if self.keys else None
+        inputs = (InputStatistics(10.0, 100.0, "sampled"),) * len(node.relations)
+        return JoinStatistics(inputs, members, (keys,) * len(members))
+
+
+def decided(keys: int, *given: Decision, text: str = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k") -> tuple[Any, Any]:
+    catalogue = Catalogue()
+    parse_statements(DECLARED, catalogue)
+    return plan_and_decisions(bind_query(text, catalogue), catalogue, Counted(keys), given)
+
+
+@pytest.mark.parametrize(("keys", "tactic"), [(100, "pc"), (20, "pc"), (10, "factorised"), (1, "factorised")])
+def test_the_join_is_taken_where_a_row_is_known_to_have_few_matches(keys: int, tactic: str) -> None:
+    root, decisions = decided(keys)
+    assert decisions == (Decision(tactic),)
+    assert any(isinstance(each.node, JoinAggregate) for each in root.walk()) == (tactic == "factorised")
+    other = "factorised" if tactic == "pc" else "pc"
+    told = dict(next(each.tactic.refused for each in root.walk() if other in dict(each.tactic.refused)))[other]
+    assert told == f"{tactic} does it with less: {100 / keys:.2g} matches a row estimated, pc is faster up to 8"
+    assert told in explain_text(root)
+
+
+def test_what_nobody_knows_does_not_lead_to_the_join() -> None:
+    assert decided(0)[1] == (Decision("factorised"),)
+
+
+def test_a_decision_about_an_aggregate_over_a_join_stands() -> None:
+    """Whatever would be decided now; of another query's decisions nothing is taken."""
+    root, decisions = decided(100, Decision("mjoin"), Decision("factorised"))
+    assert decisions == (Decision("factorised"),)
+    assert "the checkpoint was written with factorised" in explain_text(root)
+    assert decided(1, Decision("ic"))[1] == (Decision("factorised"),)
+
+
+def test_where_there_is_nothing_to_choose_no_estimate_decides() -> None:
+    assert decided(100, text=f"SELECT COUNT(*) FROM {TWO}")[1] == ()

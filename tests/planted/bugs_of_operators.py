@@ -111,22 +111,29 @@ JOIN: Final = (
     Bug(
         "pair_of_rows_that_only_touch",
         "kernels/join/side.py",
-        "and ta < other_te",
-        "and ta <= other_te",
+        "if other_te <= r_ta:",
+        "if other_te < r_ta:",
         "a row that leaves as its partner comes makes a pair without a lifetime",
     ),
     Bug(
         "pair_of_rows_that_only_touch_turned",
         "kernels/join/side.py",
-        "and other_ta < te",
-        "and other_ta <= te",
-        "the same, when the row that leaves is the one that is looked for",
+        "if other_te <= l_ta:",
+        "if other_te < l_ta:",
+        "the same, when the row that comes is one of the left",
+    ),
+    Bug(
+        "rows_met_before_they_began",
+        "kernels/join/lazy_hash.py",
+        'return slots[np.argsort(rows.ta, kind="stable")]',
+        "return slots",
+        "rows that come in any order meet others that have not begun, or that are taken to have ended",
     ),
     Bug(
         "pair_begins_with_the_older_row",
         "kernels/join/side.py",
-        "= max(ta, other_ta)",
-        "= min(ta, other_ta)",
+        "found[PAIR_TA, count] = l_ta",
+        "found[PAIR_TA, count] = r_entries[o, TA]",
         "a pair is told for a time when one of its rows was not there",
     ),
     Bug(
@@ -153,8 +160,8 @@ JOIN: Final = (
     Bug(
         "oldest_row_of_the_ring_not_found",
         "kernels/join/side.py",
-        "while at >= oldest:",
-        "while at > oldest:",
+        "while at >= l_oldest and",
+        "while at > l_oldest and",
         "the row at the tail of the ring makes no pairs any more",
     ),
     Bug(
@@ -188,16 +195,30 @@ JOIN: Final = (
     Bug(
         "hash_taken_for_the_key",
         "kernels/join/side.py",
-        "(not keyed or equal_bytes(",
-        "(True or equal_bytes(",
+        "or equal_bytes(l_arena",
+        "or len(l_arena) or equal_bytes(l_arena",
         "texts whose hashes collide join",
     ),
     Bug(
         "unlinked_row_still_leads_on",
-        "kernels/join/lazy_hash.py",
-        "if following >= 0:\n            before[following] = previous",
-        "if following < 0:\n            before[following] = previous",
+        "kernels/join/side.py",
+        "if following >= 0:\n        before[following] = previous",
+        "if following < 0:\n        before[following] = previous",
         "a chain breaks when the neighbour of an ended row ends",
+    ),
+    Bug(
+        "row_taken_out_of_its_chain_twice",
+        "kernels/join/lazy_hash.py",
+        "if before[slot] != TAKEN_OUT:",
+        "if before[slot] != -3:",
+        "a row that was passed after its end takes rows with it when it leaves",
+    ),
+    Bug(
+        "slice_keeps_a_row_open_that_ended",
+        "kernels/slices.py",
+        "holder[ended] = NO_HOLDER",
+        "holder[ended[1:]] = NO_HOLDER",
+        "a row that ends in a later slice of its step waits for an end that was told already",
     ),
 )
 

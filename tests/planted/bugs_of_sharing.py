@@ -72,9 +72,9 @@ SHARING: Final = (
     ),
     Bug(
         "what_leaves_and_enters_at_once_is_told",
-        "pipeline/direct_changes.py",
-        "kept = ~cancelled(at, rank, sign)",
-        "kept = np.ones(len(at), dtype=np.bool_)",
+        "kernels/direct_stream.py",
+        "                kept[j] = False",
+        "                kept[j] = True",
         "changes mention a row that stays as it was",
     ),
     Bug(

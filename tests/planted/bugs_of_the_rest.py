@@ -180,8 +180,8 @@ GROWTH: Final = (
     Bug(
         "block_of_pairs_begins_anew",
         "kernels/join/side.py",
-        "row, at, seen\n            o =",
-        "row + 1, -2, seen\n            o =",
+        "if at < l_oldest:",
+        "if at < l_oldest or count == room:",
         "the rest of the partners of a row is skipped when a block of pairs is full",
     ),
 )

@@ -18,6 +18,7 @@ from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
+from transom.kernels import slices
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
 from transom.pipeline import bucket
 from transom.planner.multiway_cost import TACTICS
@@ -49,6 +50,7 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
             monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
             monkeypatch.setattr(mjoin, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(mjoin, "BLOCK", random.choice([8, 1 << 20]))
+            monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
             monkeypatch.setattr(parallel_tree, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(parallel_tree, "BLOCK", random.choice([8, 1 << 20]))
             monkeypatch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))

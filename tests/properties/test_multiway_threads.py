@@ -19,6 +19,7 @@ from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
+from transom.kernels import slices
 from transom.kernels.crew import Crew
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
 from transom.runtimes.reference.history import difference
@@ -61,6 +62,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         for module in (mjoin, parallel_tree):
             monkeypatch.setattr(module, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(module, "BLOCK", random.choice([8, 1 << 20]))
+        monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
         answer = (locally if random.random() < 0.7 else in_buckets)(example, random)
         told = difference(example.expected, answer)
         assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"

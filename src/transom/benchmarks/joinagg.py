@@ -3,7 +3,8 @@
 | experiment | contestants |
 | --- | --- |
 | window, rate | pc, ic, tc, tc_paper, factorised |
-| grouped, matches | pc, ic, tc, factorised |
+| grouped | pc, ic, tc, factorised |
+| matches | the same, and what is chosen by a sample: auto |
 | inputs | pc, tc, factorised; ic refuses more than two |
 
 `tc_paper` is tc as the paper has it, with a scan over all rows alive at each arrival; no plan makes it. Figures are

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from transom.benchmarks.chart import Points
 from transom.benchmarks.joinagg_data import Cell
-from transom.benchmarks.joinagg_run import FACTORISED, IC, PC, TC, Measured, Results
+from transom.benchmarks.joinagg_run import AUTO, FACTORISED, IC, PC, TC, Measured, Results
 
 TITLES: Final = {
     "window": "Rows in a window of one stream, at a steady rate and with a fixed number of keys",
@@ -52,10 +52,16 @@ class Outcome:
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Ratios of rows a second at so many matches a row, and how state grew when the window grew tenfold.
 
+    `auto_over_best_max` is how many times as long as the best the tactic takes that is chosen, at most.
+
     That is from a tenth of the greatest window that all contestants were measured with.
     """
     matches = {o.x: o for o in outcomes if o.cell.experiment == "matches"}
     found = {f"{name}_over_pc_100": matches[100].rate(name) / matches[100].rate(PC) for name in (FACTORISED, IC, TC)}
+    found["auto_over_best_max"] = max(
+        max(one.rows_per_s for name, one in o.results.items() if one is not None and name != AUTO) / o.rate(AUTO)
+        for o in matches.values()
+    )
     found["factorised_1000_over_1"] = matches[1_000].rate(FACTORISED) / matches[1].rate(FACTORISED)
     windows = {o.cell.window: o.results for o in outcomes if o.cell.experiment == "window"}
     great = max(rows for rows, results in windows.items() if None not in results.values())

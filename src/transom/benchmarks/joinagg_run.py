@@ -13,7 +13,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -38,12 +38,16 @@ from transom.pipeline.part import Part
 from transom.plan.algebra import Join, StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.joinagg import JoinAggregate
+from transom.plan.multiway import MultiwayJoin
 from transom.planner.operator import Operator, scanned
 from transom.planner.plan import plan
+from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
 
 PC, IC, TC, TC_PAPER, FACTORISED = CONTESTANTS = ("pc", "ic", "tc", "tc_paper", "factorised")
 # tc_paper has no groups, and with many inputs it is tc that is asked about.
 WITHOUT_PAPER: Final = (PC, IC, TC, FACTORISED)
+AUTO: Final = "auto"
+"""What is taken if none is asked for, by what a sample of the first rows shows."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Bench:
         tactic = TC if contestant == TC_PAPER else contestant
         statement = parse_statements(f"{DECLARATIONS} SET joinagg = '{tactic}'; {cell.text}", catalogue)[-1]
         assert isinstance(statement, QueryStatement)
-        root = plan(statement.query, catalogue)
+        root = plan(statement.query, catalogue, Sampled(cell) if contestant == AUTO else None)
         if contestant == TC_PAPER:
             root = _without_merge(root)
         operators = list(root.walk())
@@ -124,6 +128,23 @@ def _without_merge(root: Operator) -> Operator:
     (found,) = (operator for operator in root.walk() if isinstance(operator.node, JoinAggregate))
     assert isinstance(found.node, JoinAggregate)
     return replace(found, node=replace(found.node, partial=False))
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What a planner knows that has seen the rows of the first window."""
+
+    cell: Cell
+    machine: Machine = field(default_factory=Machine)
+
+    def join(self, node: MultiwayJoin) -> JoinStatistics:
+        batches = next(steady(replace(self.cell, batch=self.cell.window))).batches
+        now = np.array([np.bincount(rows.values.column("k"), minlength=self.cell.keys) for rows in batches.values()])
+        alive = now.sum(1, keepdims=True).astype(np.float64)
+        keys = KeyCounts(now.astype(np.float64), 0.9 * now, alive, 0.9 * alive)
+        inputs = tuple(InputStatistics(1_000 / len(batches), float(rows[0]), "sampled") for rows in alive)
+        members = members_of(node)
+        return JoinStatistics(inputs, members, (keys,) * len(members))
 
 
 class Running:
@@ -236,6 +257,8 @@ def contestants(cell: Cell, effort: Effort) -> tuple[str, ...]:
 
 
 def asked(cell: Cell) -> tuple[str, ...]:
+    if cell.experiment == "matches":
+        return (*WITHOUT_PAPER, AUTO)
     return CONTESTANTS if cell.experiment in ("window", "rate") else WITHOUT_PAPER
 
 

@@ -95,12 +95,17 @@ def fixed_array(type_: pa.DataType, values: Array, valid: Bytes | None) -> pa.Ar
     return pa.Array.from_buffers(type_, len(values), [bitmap_of(valid), pa.py_buffer(data)])
 
 
-def text_array(type_: pa.DataType, offsets: Int64s, data: Bytes, valid: Bytes | None) -> pa.Array:
-    if len(offsets) and offsets[-1] > MAX_STRING_BYTES:
+def refuse_too_long(text_bytes: int) -> None:
+    """A column of texts has no more bytes than its offsets can tell."""
+    if text_bytes > MAX_STRING_BYTES:
         raise EvaluationError(
-            f"one batch of results holds {offsets[-1]:,} bytes of text in a column, more than 2 GiB",
+            f"one batch of results holds {text_bytes:,} bytes of text in a column, more than 2 GiB",
             remedy="SET batch_rows to a smaller number",
         )
+
+
+def text_array(type_: pa.DataType, offsets: Int64s, data: Bytes, valid: Bytes | None) -> pa.Array:
+    refuse_too_long(int(offsets[-1]) if len(offsets) else 0)
     buffers = [bitmap_of(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from transom.core.schema import BOOLEAN
 from transom.core.time import UNBOUNDED
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
+from transom.kernels.direct_stream import DirectStreamKernel
 from transom.kernels.join.join import JoinKernel
 from transom.kernels.joinagg.credit import CreditKernel
 from transom.kernels.joinagg.factorised import FactorisedKernel
@@ -61,7 +62,7 @@ from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
 from transom.plan.sharing import NUMBERS, CountedWindow, Narrow, SharedJoin
 from transom.plan.slide_join import SlideJoin, SlideMarks
-from transom.planner.operator import Operator
+from transom.planner.operator import Operator, told_directly
 
 
 def negative_window_kernels(spec: WindowSpec, tick: int, schema: pa.Schema) -> tuple[Kernel, ...]:
@@ -135,6 +136,8 @@ def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Ker
             return (NegativeUnionKernel(schema) if negative else UnionKernel(schema),)
         return (set_operation(node.kind, node.all, schema),)
     if isinstance(node, ToStream):
+        if told_directly(node, operator.inputs):
+            return (DirectStreamKernel(node.change.value, schema),)
         return (ToStreamKernel(node.change.value, schema, _slides(operator)),)
     if isinstance(node, JoinAggregate):
         return (_JOIN_AGGREGATES[operator.tactic.name](_join_aggregate(node, schema)),)

@@ -24,6 +24,7 @@ from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelt
 from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch, fixed_array
+from transom.kernels.direct_stream import DirectStreamKernel
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.negative.beginnings import Beginnings
@@ -78,7 +79,10 @@ class StreamEmit:
 
 @dataclass(frozen=True)
 class ChangesEmit:
+    """`direct`: all rows tell their end when they come."""
+
     schema: Schema
+    direct: bool = False
 
     def start(self) -> Any:
         return self._kernel.start()
@@ -87,7 +91,7 @@ class ChangesEmit:
         return self._kernel.due(state)
 
     def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
-        out = self._kernel.step(state, (rows,), step)
+        out = self._kernel.step(state, (rows,), step)  # type: ignore[arg-type]
         return self._named(out.values.add_column(1, _AT, _times(out.t)))
 
     @cached_property
@@ -95,8 +99,8 @@ class ChangesEmit:
         return _Named(output_schema("changes", self.schema))
 
     @cached_property
-    def _kernel(self) -> ToStreamKernel:
-        return ToStreamKernel("changes", self.schema.arrow())
+    def _kernel(self) -> ToStreamKernel | DirectStreamKernel:
+        return (DirectStreamKernel if self.direct else ToStreamKernel)("changes", self.schema.arrow())
 
 
 @dataclass

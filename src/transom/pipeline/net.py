@@ -21,10 +21,11 @@ from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta
 from transom.core.schema import Schema
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
+from transom.kernels.direct_stream import AliveRows, Mask, signs
 from transom.kernels.kernel import Step
+from transom.kernels.keys import normalised
 from transom.kernels.row_store import RowStore
 from transom.pipeline.answer import output_schema
-from transom.pipeline.direct_changes import AliveRows, Mask, as_compared, cancelled, signs
 from transom.pipeline.merge import entering, value_numbers
 from transom.planner.answer_key import Key
 from transom.state.checks import need
@@ -80,7 +81,7 @@ class NetEmit:
             rows = Delta(values, rows.ta[which], rows.te[which], rows.holder[which], rows.upto)
         rows = replace(rows, values=as_compared(rows.values))
         self._note(state, np.ones(len(rows), dtype=np.bool_), rows.values.columns)
-        state.alive.keep(rows, np.flatnonzero((rows.te < FOREVER) | (rows.holder != NO_HOLDER)))
+        state.alive.keep(rows, rows.values, np.flatnonzero((rows.te < FOREVER) | (rows.holder != NO_HOLDER)))
 
     def _note(self, state: NetState, entered: Mask, columns: list[pa.Array]) -> None:
         if len(entered):
@@ -107,6 +108,29 @@ class NetEmit:
         return empty_batch(self._out)
 
 
+def as_compared(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Equal rows alike: 0.0 for -0.0, and one NaN."""
+    if not any(map(pa.types.is_floating, rows.schema.types)):
+        return rows
+    return pa.RecordBatch.from_arrays(normalised(rows.columns), schema=rows.schema)
+
+
+def cancelled(values: Int64s, entered: Mask) -> Mask:
+    """Of equal rows as many that left as entered."""
+    by = np.lexsort((entered, values))
+    values, came_in = values[by], entered[by]
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    size = np.diff(np.append(first, len(values)))
+    came = np.add.reduceat(came_in.astype(np.int64), first)
+    left = size - came
+    both = np.repeat(np.minimum(came, left), size)
+    place = np.arange(len(values)) - np.repeat(first, size)  # in the group: those that left come first
+    place -= np.where(came_in, np.repeat(left, size), 0)
+    found = np.empty(len(values), dtype=np.bool_)
+    found[by] = place < both
+    return found
+
+
 def netted(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Of equal rows as many of those that left as of those that entered are not mentioned.
 
@@ -118,7 +142,7 @@ def netted(rows: pa.RecordBatch) -> pa.RecordBatch:
     if comes.all() or not comes.any():
         return rows
     values = value_numbers(rows.columns[1:], len(rows))
-    gone = cancelled(np.zeros(len(rows), dtype=np.int64), values, comes)
+    gone = cancelled(values, comes)
     return rows.take(pa.array(np.flatnonzero(~gone))) if gone.any() else rows
 
 

@@ -15,13 +15,20 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
-from transom.pipeline.direct_changes import DirectChangesEmit
-from transom.pipeline.emit import Emit, LatestEmit, LifetimesEmit, LifetimesState, NegativeLifetimesEmit, emit_of
+from transom.pipeline.emit import (
+    ChangesEmit,
+    Emit,
+    LatestEmit,
+    LifetimesEmit,
+    LifetimesState,
+    NegativeLifetimesEmit,
+    emit_of,
+)
 from transom.pipeline.net import NetEmit
 from transom.planner.answer_key import answer_key
 from transom.planner.operator import Operator
 
-AnyEmit = Emit | DirectChangesEmit | NetEmit
+AnyEmit = Emit | NetEmit
 
 
 class OutputWriter:
@@ -38,7 +45,7 @@ class OutputWriter:
         """For the rows of an operator."""
         name = output_form(root, emit)
         if name == "changes" and root.ends_known:
-            return OutputWriter(name, DirectChangesEmit(root.schema))
+            return OutputWriter(name, ChangesEmit(root.schema, direct=True))
         if name == "net":
             return OutputWriter(name, NetEmit(root.schema, answer_key(root)))
         return OutputWriter(name, emit_of(name, root.schema, negative=root.negative))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from transom.kernels.aggregate.aggregate import AggregateState
+from transom.kernels.direct_stream import AliveRows
 from transom.kernels.join.join import JoinState
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
@@ -53,7 +54,6 @@ from transom.kernels.window.rows import RowsWindowState
 from transom.kernels.window.slide_range import SlideRangeWindowState, Waiting
 from transom.kernels.window.slide_rows import SlideRowsWindowState
 from transom.pipeline.admission import InputState, Ledger, WaitingRows
-from transom.pipeline.direct_changes import AliveRows
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.emit import LifetimesState
 from transom.pipeline.exchange import FeedState

@@ -1,11 +1,11 @@
 """What keeps more and more for as long as input comes: operators that keep the rows alive, over rows that never end.
 
 A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join, an
-aggregate, DISTINCT, a set operation and a stream of changes keep something for each row alive, so they grow with the
-stream, whatever a condition on times says; so does an answer that is written as its latest snapshot, or as changes of
-rows whose ends are not known when they come. A join with an input whose rows end has rows that end, and an aggregate
-without GROUP BY has one row; tables, static or changing, are as large as what they stand for, and partitions
-(`PARTITION BY k ROWS n`) as many as their keys.
+aggregate, DISTINCT and a set operation keep something for each row alive, so they grow with the stream, whatever a
+condition on times says; so does an answer that is written as its latest snapshot. A stream of changes, or an answer
+written so, does if there are rows whose ends are not known when they come; otherwise it keeps those that will end. A
+join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one row; tables, static or
+changing, are as large as what they stand for, and partitions (`PARTITION BY k ROWS n`) as many as their keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
 from transom.plan.sharing import SharedJoin
 from transom.planner.explain import title
-from transom.planner.operator import Operator
+from transom.planner.operator import Operator, told_directly
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def growing(root: Operator, emit: str) -> list[Growth]:
     for operator in root.walk():
         below = [known[id(child)] for child in operator.inputs]
         forever = _streams(below)
-        if forever and operator.tactic.keeps != "nothing":
+        if forever and operator.tactic.keeps != "nothing" and not told_directly(operator.node, operator.inputs):
             found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever))
         known[id(operator)] = _rows(operator, below)
     if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from transom.plan.algebra import Distinct, SetOperation, Window
+from transom.plan.algebra import Distinct, SetOperation, ToStream, Window
 from transom.planner.operator import Operator
 
 
@@ -42,6 +42,8 @@ def with_negative_tuples(root: Operator) -> Operator:
     for operator in root.walk():
         inputs = tuple(made[id(child)] for child in operator.inputs)
         tactic = replace(operator.tactic, keeps=_kept(operator))
+        if isinstance(operator.node, ToStream):
+            tactic = replace(tactic, costs="a hash look-up a row")
         made[id(operator)] = replace(operator, inputs=inputs, tactic=tactic, negative=True, open_ends=False)
     return made[id(root)]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from transom.core.schema import Schema
 from transom.core.structural import Structural
-from transom.plan.algebra import Node, StreamScan, TableScan
+from transom.plan.algebra import Change, Node, StreamScan, TableScan, ToStream
 from transom.plan.expression import ColumnRef, Expression
 
 
@@ -104,6 +104,11 @@ class Operator(Structural):
 
         visit(self)
         return iter(order)
+
+
+def told_directly(node: Node, inputs: Sequence[Operator]) -> bool:
+    """Whether it is an ISTREAM or DSTREAM that need not count: all rows tell their end when they come."""
+    return isinstance(node, ToStream) and node.change is not Change.RSTREAM and inputs[0].ends_known
 
 
 def scanned(operator: Operator) -> str:

@@ -25,7 +25,7 @@ from transom.plan.algebra import (
     a_relation,
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.plan.expression import Exists, Expression, InQuery, conjuncts, walk
+from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, walk
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
@@ -33,10 +33,10 @@ from transom.planner import joinagg, multiway, slide_join
 from transom.planner import window as windows
 from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
-from transom.planner.joinagg_shape import shape_of
+from transom.planner.joinagg_shape import Shape, shape_of
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned
+from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
 from transom.planner.statistics import Declared, Statistics
 
 MAX_OPERATORS: Final = 2_000
@@ -68,14 +68,17 @@ class Planner:
         self.planned: dict[Node, Operator] = {}
         self.made: dict[Operator, Operator] = {}
         self.choices: dict[Join, Choice] = {}
+        self.decided = [one.tactic for one in decided if one.tactic in joinagg.TACTICS]
+        self.joinaggs: list[Decision] = []
         self.negative = method_of(self.option("lifetimes")).name == "negative"
         forced, pairs = self.option("multiway"), self.option("join")
         self.chooser = Chooser(forced, pairs, self.negative, statistics or Declared(catalogue), decided)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """Of the joins of many inputs, in the order in which they were met."""
-        return tuple(choice.decision for node, choice in self.choices.items() if len(node.relations) > 2)
+        """Of the joins of many inputs, then of the aggregates over joins, in the order in which they were met."""
+        joins = [choice.decision for node, choice in self.choices.items() if len(node.relations) > 2]
+        return (*joins, *self.joinaggs)
 
     def option(self, name: str) -> Any:
         return self.catalogue.options.get(name, OPTIONS[name].default)
@@ -120,7 +123,7 @@ class Planner:
         choice = None
         if isinstance(node, Aggregate) and (shape := shape_of(node)) is not None:
             below = tuple(self.plan(relation) for relation in shape.relations)
-            choice = joinagg.choose(shape, below, self.negative, self.option("joinagg"))
+            choice = self._join_aggregate(shape, below)
             if choice.name != "pc":
                 return joinagg.operators(node, shape, below, choice, lambda made: self.made.setdefault(made, made))
         inputs = tuple(self.plan(child) for child in node.inputs)
@@ -135,10 +138,12 @@ class Planner:
             tactic = Tactic(name, "nothing")
             return Operator(node, tactic, inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
         if isinstance(node, ToStream):
-            kept = "each distinct row alive once, two numbers per row alive"
             # RSTREAM tells the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
             needs = SINGLE if node.change is Change.RSTREAM else _all(first)
-            return Operator(node, Tactic(node.change.value, kept, "a hash look-up a row"), inputs, None, (needs,))
+            kept, costs = "each distinct row alive once, two numbers per row alive", "a hash look-up a row"
+            if told_directly(node, inputs):
+                kept, costs = "the rows alive that will end", "rows are compared where some begin as others end"
+            return Operator(node, Tactic(node.change.value, kept, costs), inputs, None, (needs,))
         if isinstance(node, Aggregate):
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
             heaps = any(call.function in ("min", "max") for call in node.calls)
@@ -202,6 +207,22 @@ class Planner:
             node, inputs, self.option("join"), lambda made: self.made.setdefault(made, made), choice.onto
         )
         return made.of(choice.decision.tree)
+
+    def _join_aggregate(self, shape: Shape, inputs: tuple[Operator, ...]) -> joinagg.Choice:
+        """What was decided by estimates is remembered."""
+
+        def matches() -> float | None:
+            whole = multiway.multiway_join(Join(shape.relations, conjunction(shape.predicates)), inputs)
+            known = self.chooser.statistics.join(whole)
+            counted = known.keys and all(keys is not None for keys in known.keys)
+            return known.births(known.all) / known.rate if counted and known.rate else None
+
+        number, forced = len(self.joinaggs), self.option("joinagg")
+        decided = self.decided[number] if number < len(self.decided) else None
+        choice = joinagg.choose(shape, inputs, self.negative, forced, decided, matches)
+        if forced == "auto" and choice.name in ("factorised", "pc"):
+            self.joinaggs.append(Decision(choice.name))
+        return choice
 
     def _stamped(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether all streams of a join are stamped on arrival, and there is one."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from transom.kernels.aggregate import ordered
 from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.columns import text_parts
+from transom.kernels.jit import jit
 
 SLOTS = 40
 LONG = "the first sixteen bytes are shared by "
@@ -24,12 +25,30 @@ POOL: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 
+# As loops call them: compiled.
+
+
+@jit
+def insert(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    return ordered.insert(root, slot, turn, links, values, texts)
+
+
+@jit
+def remove(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
+    return ordered.remove(root, slot, turn, links, values, texts)
+
+
+@jit
+def compare(a, b, values, texts):  # type: ignore[no-untyped-def]
+    return ordered.compare(a, b, values, texts)
+
+
 class Heap:
     """Slots with values, and the heap of those that are in."""
 
     def __init__(self, type_: pa.DataType, values: list[Any], turn: int) -> None:
         array = pa.array(values, type_)
-        self.values = (*to_cells(array), np.zeros(0, dtype=np.int64))
+        self.values = to_cells(array)
         if type_ == pa.string():
             starts, data = text_parts(array)
             self.texts: Any = (starts[:-1], np.diff(starts), data, 1, 0)
@@ -41,13 +60,13 @@ class Heap:
         self.root = -1
 
     def insert(self, slot: int) -> None:
-        self.root = ordered.insert(self.root, slot, self.turn, self.links, self.values, self.texts)
+        self.root = insert(self.root, slot, self.turn, self.links, self.values, self.texts)
 
     def remove(self, slot: int) -> None:
-        self.root = ordered.remove(self.root, slot, self.turn, self.links, self.values, self.texts)
+        self.root = remove(self.root, slot, self.turn, self.links, self.values, self.texts)
 
     def compare(self, a: int, b: int) -> int:
-        return int(ordered.compare(a, b, self.values, self.texts))
+        return int(compare(a, b, self.values, self.texts))
 
 
 @pytest.mark.parametrize("kind", POOL)

@@ -44,7 +44,7 @@ def types_of(kind: str) -> list[pa.DataType]:
 
 @st.composite
 def relations(draw: Any, kind: str, growing: bool) -> Relation:
-    """Rows with lifetimes in [0, 50), or open to the end, or forever; `growing`: their ends come in their order."""
+    """Rows with lifetimes in [0, 50), or open to the end, or forever; `growing`: they come and end in their order."""
     begins = sorted(draw(st.lists(st.integers(0, 40), max_size=12)))
     ends = [ta + draw(st.sampled_from([1, 2, 5, 9, FOREVER, 2 * FOREVER])) for ta in begins]
     if growing:
@@ -55,6 +55,8 @@ def relations(draw: Any, kind: str, growing: bool) -> Relation:
         end = None if te >= 2 * FOREVER else min(te, FOREVER)
         lives.append(((*key, draw(st.sampled_from(["x", None, "y" * 30])), i), ta, end))
     opened = draw(st.frozensets(st.integers(0, 12)))
+    if not growing:
+        lives = draw(st.permutations(lives))
     return Relation(lives, types_of(kind), opened)
 
 

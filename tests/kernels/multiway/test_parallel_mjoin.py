@@ -18,6 +18,7 @@ from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, K, Shape
 from tests.kernels.stepping import Relation, Stepped
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
+from transom.kernels import slices
 from transom.kernels.crew import Crew
 from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin
 from transom.kernels.multiway.asking import Asking
@@ -63,6 +64,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     stepped.crew = random.choice([None, crew])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mjoin, "PART", random.choice([1, 3, 1 << 13]))
+        patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
         patch.setattr(pace, "sooner", lambda *of: random.random() < 0.7)

@@ -46,7 +46,6 @@ def accumulate(  # type: ignore[no-untyped-def]
     roots, links = heaps
     start, length, arena, text_width = texts
     n = len(t)
-    itself = np.empty(0, dtype=np.int64)
     ncalls = len(calls)
     out_group = np.empty(n, dtype=np.int64)
     out_ta = np.empty(n, dtype=np.int64)
@@ -102,7 +101,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                     elif kind >= LEAST:
                         h = calls[c, PLACE]
                         turn = 1 if kind == LEAST else -1
-                        values = (hi[a], lo[a], itself)
+                        values = (hi[a], lo[a])
                         text = (start, length, arena, text_width, calls[c, TEXT])
                         if way > 0:
                             roots[h, g] = ordered.insert(roots[h, g], s, turn, links[h], values, text)
@@ -146,7 +145,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                 elif same and now_n[c] and now_hi[c] != last_hi[c, g]:
                     a = calls[c, ARGUMENT]
                     text = (start, length, arena, text_width, calls[c, TEXT])
-                    same = ordered.compare(now_hi[c], last_hi[c, g], (hi[a], lo[a], itself), text) == 0
+                    same = ordered.compare(now_hi[c], last_hi[c, g], (hi[a], lo[a]), text) == 0
             for c in range(ncalls):
                 last_top[c, g] = now_top[c]
                 last_hi[c, g] = now_hi[c]

@@ -3,7 +3,7 @@
 Rows are slots; `links[0..2, slot]` are first child, next sibling and (for a first child) parent or (otherwise) previous
 sibling; -1 is none. Values are compared by (hi, lo) as a signed and an unsigned word, then, for texts longer than 16
 bytes, by the rest of their bytes: text k of `width` in a slot is entry slot * width + k of `start` and `length`; k = -1
-is no text. Where `at` is not empty, the value of slot s is that in slot at[s].
+is no text. `values` are hi and lo; with a third array `at` the value of slot s is that in slot at[s].
 """
 
 from __future__ import annotations
@@ -11,21 +11,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 
-from transom.kernels.jit import jit
+from transom.kernels.jit import borrowing, jit
 from transom.state.checks import need
 
 ANY_GROUP = -2  # of a slot whose group is not known
 
 
-@jit
+def slot_of(values: Any, slot: Any) -> Any:
+    """Where the value of a slot is."""
+    return slot if len(values) == 2 else values[2][slot]
+
+
+@overload(slot_of)
+def _slot_of(values, slot):  # type: ignore[no-untyped-def]
+    """Which of the two it is, is known when it is compiled."""
+    if len(values) == 2:
+        return lambda values, slot: slot
+    return lambda values, slot: values[2][slot]
+
+
+@borrowing
 def compare(a, b, values, texts):  # type: ignore[no-untyped-def]
     """Negative, zero or positive as the value in slot a is less than, equal to or greater than that in slot b."""
-    hi, lo, at = values
+    hi, lo = values[0], values[1]
     start, length, arena, width, k = texts
-    if len(at):
-        a = at[a]
-        b = at[b]
+    a = slot_of(values, a)
+    b = slot_of(values, b)
     if hi[a] != hi[b]:
         return -1 if hi[a] < hi[b] else 1
     if lo[a] != lo[b]:
@@ -43,7 +56,7 @@ def compare(a, b, values, texts):  # type: ignore[no-untyped-def]
     return length[a] - length[b]
 
 
-@jit
+@borrowing
 def meld(a, b, turn, links, values, texts):  # type: ignore[no-untyped-def]
     """One heap of two; a root has neither sibling nor parent. `turn` is 1 for the least, -1 for the greatest on top."""
     if a < 0:
@@ -61,7 +74,7 @@ def meld(a, b, turn, links, values, texts):  # type: ignore[no-untyped-def]
     return a
 
 
-@jit
+@borrowing
 def meld_children(slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
     """One heap of the children of a slot: in pairs from the left, then together from the right."""
     at = links[0, slot]
@@ -91,7 +104,7 @@ def meld_children(slot, turn, links, values, texts):  # type: ignore[no-untyped-
     return root
 
 
-@jit
+@borrowing
 def insert(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
     links[0, slot] = -1
     links[1, slot] = -1
@@ -99,7 +112,7 @@ def insert(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-d
     return meld(root, slot, turn, links, values, texts)
 
 
-@jit
+@borrowing
 def remove(root, slot, turn, links, values, texts):  # type: ignore[no-untyped-def]
     below = meld_children(slot, turn, links, values, texts)
     if slot == root:

@@ -5,7 +5,8 @@ Emits: each pair once, in the step in which the younger row came; its end at onc
     first member ends.
 Keeps: both sides (`ring_hash.py`, `lazy_hash.py`), and pairs with open ends (`open_pairs.py`).
 Needs: what the tactic needs; `nested_loop` is the lazy tactic with one chain for everything and takes any predicate.
-Costs: a probe per row and what the tactic says; payload columns are gathered once the pairs are known.
+Costs: a look-up per row and its matches, and what the tactic says. New rows are taken in the order of time, so of a key
+    that changes often within a step each meets what is alive then. Payload is gathered once the pairs are known.
 
 >>> import pyarrow as pa
 >>> from transom.plan.expression import ColumnRef
@@ -33,14 +34,13 @@ from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import MINE, OTHER, PAIR_TA, PAIR_TE, arrivals, probe
+from transom.kernels.join.side import LEFT, RIGHT, arrivals, sweep
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.mould import FEW, Moulds, Places
 from transom.plan.expression import Expression
 from transom.state.codec import saved_bytes
 
 BLOCK = 1 << 18  # candidate pairs looked at together
-PART = 1 << 13  # rows linked and probed together
 
 
 @dataclass
@@ -111,17 +111,7 @@ class JoinKernel(JoinPredicate):
             state.places.look(0, left.mask)
         if len(others):
             state.places.look(1, right.mask)
-        parts: list[Int64s] = []
-        # A few rows at a time, so that what was just linked is still near the processor. A row of the right meets the
-        # left rows of the parts before its own, a row of the left the right rows up to its own: no pair twice.
-        for first in range(0, max(len(mine), len(others)), PART):
-            of_right, of_left = others[first : first + PART], mine[first : first + PART]
-            if len(of_right):
-                right.link(of_right)
-                parts += self._pairs(state, of_right, False, step.upto)
-            if len(of_left):
-                left.link(of_left)
-                parts += self._pairs(state, of_left, True, step.upto)
+        parts = self._pairs(state, mine, others, step.upto)
         if not parts:
             out = Delta(self.no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
         else:
@@ -140,19 +130,15 @@ class JoinKernel(JoinPredicate):
         side.reserve(len(rows))
         return side.insert(rows)
 
-    def _pairs(self, state: JoinState, positions: Int64s, mine_is_left: bool, upto: int) -> list[Int64s]:
-        """Pairs (left, right, ta, te) that satisfy the whole predicate."""
-        mine, other = (state.left, state.right) if mine_is_left else (state.right, state.left)
-        if not other.alive:
-            return []
+    def _pairs(self, state: JoinState, of_left: Int64s, of_right: Int64s, upto: int) -> list[Int64s]:
+        """Link the new rows; the pairs (left, right, ta, te) that they make and that satisfy the whole predicate."""
         parts: list[Int64s] = []
-        row, at = 0, -2
-        while row < len(positions):
-            found, row, at, _ = probe(mine.arrays(), positions, other.arrays(), row, at, BLOCK, upto)
+        left, right = state.left.arrays(), state.right.arrays()
+        place = np.array([0, 0, -2, 0])
+        while place[0] < len(of_left) or place[1] < len(of_right):
+            found, _ = sweep(left, right, of_left, of_right, place, BLOCK, upto)
             if not found.shape[1]:
                 continue
-            if not mine_is_left:
-                found = found[[OTHER, MINE, PAIR_TA, PAIR_TE]]
             if self.residual is not None:
                 kept = self._kept(state, found)
                 found = found if kept is None else found[:, kept]
@@ -163,7 +149,7 @@ class JoinKernel(JoinPredicate):
         """Which pairs satisfy the residual, None if all do."""
         known = self._formula
         if known is None or known.columns & ~state.places.plain:
-            return self.satisfying(state.left, state.right, pairs[MINE], pairs[OTHER])
+            return self.satisfying(state.left, state.right, pairs[LEFT], pairs[RIGHT])
         members = np.ascontiguousarray(pairs[:2].T)
         places = state.places.places
         kept: Int64s = passing(

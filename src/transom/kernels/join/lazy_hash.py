@@ -4,7 +4,8 @@ Meaning: the rows alive of one input, found by the hash of their key.
 Emits: nothing; the driver in `join.py` does.
 Keeps: the rows alive, in slots that are reused; their ends in the lazily sorted set of paper 1.
 Needs: nothing.
-Costs: O(1) to insert and to unlink from a chain; O(log n) moves of its end in the sorted set.
+Costs: O(1) to insert and to unlink from a chain, which a row leaves when a later one comes upon it after its end;
+    O(log n) moves of its end in the sorted set.
 
 >>> side = LazySide.of([pa.int64()], keyed=False)
 >>> side.reserve(3); side.mask
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
-from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
+from transom.kernels.join.side import CHAIN, HASH, TAKEN_OUT, TE, Arrivals, Side, take_out
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import belong, listed_in_use
 from transom.state.checks import need
@@ -73,16 +74,18 @@ class LazySide(Side):
             size = 1 << self.capacity.bit_length()
             self.head = spread_chains(self.head, self.entries, self.before, size)
 
+    def back(self) -> Int64s:
+        return self.before
+
     def insert(self, rows: Arrivals) -> Int64s:
-        """Positions of the rows, which nobody finds before they are linked."""
+        """Positions of the rows in the order of time; nobody finds them before they are linked."""
         slots = self.pool.take(len(rows))
         self.write(slots, rows)
         determined = rows.holder == NO_HOLDER
         self.lifetimes.add(slots[determined], rows.te[determined], rows.holder[determined])
-        return slots
-
-    def link(self, positions: Int64s) -> None:
-        link(positions, self.entries, self.head, self.before)
+        if (rows.ta[1:] >= rows.ta[:-1]).all():
+            return slots
+        return slots[np.argsort(rows.ta, kind="stable")]
 
     def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known: these rows leave in this step."""
@@ -125,16 +128,9 @@ def link(slots, entries, head, before):  # type: ignore[no-untyped-def]
 
 @jit
 def unlink(slots, entries, head, before):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(head) - 1)
     for slot in slots:
-        previous = before[slot]
-        following = entries[slot, CHAIN]
-        if previous >= 0:
-            entries[previous, CHAIN] = following
-        else:
-            head[np.uint64(entries[slot, HASH]) & mask] = following
-        if following >= 0:
-            before[following] = previous
+        if before[slot] != TAKEN_OUT:
+            take_out(slot, entries, head, before)
 
 
 @jit

@@ -4,8 +4,8 @@ Meaning: the rows alive of one input, found by the hash of their key.
 Emits: nothing; the driver in `join.py` does.
 Keeps: the rows alive, in a ring in arrival order; freed by moving its tail.
 Needs: ends that grow with arrival (RANGE, ROWS, NOW and unbounded windows, tables that only grow).
-Costs: O(1) to insert and to expire; a probe walks the chain from new to old and stops behind the tail, so nothing is
-    ever deleted from the table.
+Costs: O(1) to insert and to expire; a row follows the chain from new to old and stops at the first row that has ended,
+    so nothing is ever deleted from the table.
 
 >>> side = RingSide.of([pa.int64()], keyed=False)
 >>> side.reserve(3); side.mask
@@ -92,14 +92,22 @@ class RingSide(Side):
         return RingSide(rows, self.keyed, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
 
     def insert(self, rows: Arrivals) -> Int64s:
-        """Positions of the rows, which nobody finds before they are linked."""
+        """Positions of the rows, which come in the order of time; nobody finds them before they are linked."""
         positions = np.arange(self.newest, self.newest + len(rows))
         self.write(positions & self.mask, rows)
         self.newest += len(rows)
         return positions
 
-    def link(self, positions: Int64s) -> None:
-        append_to_chains(positions, self.mask, self.entries, self.head)
+    def lay(self, slots: Int64s, columns: Sequence[pa.Array]) -> None:
+        """They lie side by side, but where the ring begins again: which is much faster than one by one."""
+        for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():
+            done = (first - int(slots[0])) & self.mask
+            self.rows.write(slice(first, behind), [column.slice(done, behind - first) for column in columns])
+
+    def _spans(self, first: int, count: int) -> list[tuple[int, int]]:
+        """So many slots from the first one on, as ranges."""
+        over = first + count - self.capacity
+        return [(first, first + count)] if over <= 0 else [(first, self.capacity), (0, over)]
 
     @property
     def due(self) -> int:
@@ -116,7 +124,8 @@ class RingSide(Side):
 
     def free(self, positions: Int64s) -> None:
         if len(positions):
-            self.rows.free(positions & self.mask)
+            for first, behind in self._spans(int(positions[0]) & self.mask, len(positions)):
+                self.rows.free(slice(first, behind))
             self.oldest += len(positions)
 
 

@@ -276,7 +276,7 @@ def better(c, s, than, table, hi, lo, cells):  # type: ignore[no-untyped-def]
     if table[c, TEXT] < 0:
         return False
     text = (cells[3], cells[4], cells[5], cells[6], table[c, TEXT])
-    order = ordered.compare(s, than, (hi[a], lo[a], np.empty(0, dtype=np.int64)), text)
+    order = ordered.compare(s, than, (hi[a], lo[a]), text)
     return order < 0 if table[c, KIND] == LEAST else order > 0
 
 

@@ -198,7 +198,6 @@ def _update(  # type: ignore[no-untyped-def]
 def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: ignore[no-untyped-def]
     """The row joins the heaps of its bundle, or leaves them. `changed` tells the calls that have another value now."""
     cell_hi, cell_lo, valid, start, length, arena, text_width = cells
-    itself = np.empty(0, dtype=np.int64)
     other = False
     for c in range(len(table)):
         kind = table[c, KIND]
@@ -207,7 +206,7 @@ def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: 
             continue
         turn = 1 if kind == LEAST else -1
         place = table[c, INPUT_PLACE]
-        values = (cell_hi[a], cell_lo[a], itself)
+        values = (cell_hi[a], cell_lo[a])
         text = (start, length, arena, text_width, table[c, TEXT])
         root = b_roots[place, mine]
         if way > 0:

@@ -344,8 +344,7 @@ def tell(  # type: ignore[no-untyped-def]
                 elif same and now_n and now_hi != last_hi[c, g]:
                     a = table[c, ARGUMENT]
                     text = (start, length, arena, text_width, table[c, TEXT])
-                    itself = np.empty(0, dtype=np.int64)
-                    same = ordered.compare(now_hi, last_hi[c, g], (cell_hi[a], cell_lo[a], itself), text) == 0
+                    same = ordered.compare(now_hi, last_hi[c, g], (cell_hi[a], cell_lo[a]), text) == 0
                 last_top[c, g] = now_top
                 last_hi[c, g] = now_hi
                 last_lo[c, g] = now_lo

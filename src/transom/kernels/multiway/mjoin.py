@@ -43,6 +43,7 @@ from transom.kernels.multiway.newcomers import newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.multiway.walk import Walk
+from transom.kernels.slices import in_slices
 
 BLOCK = 1 << 20  # numbers of partial tuples made together
 PART = 1 << 13  # rows of an input linked and probed together
@@ -92,6 +93,9 @@ class MJoinKernel:
         return min([own.due for own in state.inputs])
 
     def step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+        return in_slices(self._step, state, inputs, step)
+
+    def _step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         fresh: list[tuple[int, Int64s]] = []
         for i, delta in enumerate(inputs):
             if delta is state.idle[i]:

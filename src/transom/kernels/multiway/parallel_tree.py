@@ -47,6 +47,7 @@ from transom.kernels.multiway.key_words import KeyWords
 from transom.kernels.multiway.newcomers import Newcomers, newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.multiway.tuple_chains import begun, ends
+from transom.kernels.slices import in_slices
 from transom.plan.expression import ColumnRef
 
 BLOCK = 1 << 20  # numbers of partial answers made together
@@ -114,6 +115,9 @@ class ParallelTreeKernel:
         return state.due
 
     def step(self, state: ParallelTreeState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+        return in_slices(self._step, state, inputs, step)
+
+    def _step(self, state: ParallelTreeState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         if step.crew is not None:
             step.crew.settle()
         arrived: list[tuple[int, Arrived]] = []
