@@ -120,6 +120,7 @@ class LatestSink(Sink):
                     database.execute("DELETE FROM answers")
                     database.executemany("INSERT INTO answers VALUES (?)", [(value,) for value in token["rows"]])
         database.close()
+        self._rows = None  # those of the next epoch come with it
 
 
 def answers(path: str) -> list[int]:

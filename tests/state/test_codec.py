@@ -58,6 +58,7 @@ QUERIES = {
     f"SET multiway = 'parallel_tree'; SELECT a.k {PAIRS} AND a.v = b.v": "changes",
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
     "SET partitions = 2; SELECT k, COUNT(*) FROM s [ROWS 3] GROUP BY k": "changes",
+    "SELECT v, COUNT(*) AS n FROM s [RANGE 9 SECONDS] GROUP BY v": "net",
 }
 
 
@@ -80,6 +81,7 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             pipeline.push(name, batch_of(definition.columns, rows[name]))
         pipeline.advance()
+    pipeline.flush()  # net changes are told before anything is saved
     return pipeline
 
 
