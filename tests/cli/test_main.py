@@ -90,7 +90,7 @@ def test_benchmarks_are_listed_and_dispatched(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, out, _ = outcome(capsys, "bench")
-    assert code == 0 and out.startswith("join  ")
+    assert code == 0 and "\njoin  " in f"\n{out}"
     code, out, _ = outcome(capsys, "bench", "--json")
     assert code == 0 and '"join": ' in out
     code, _, err = outcome(capsys, "bench", "jion")

@@ -113,7 +113,17 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["spill", "none", "where on disk; by default a folder for temporary files"],
         ["disk_speed", "none", "bytes a second that the disk is slowed down to"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],
-        ["partitions", "1", "in this process, in how many partitions a query runs side by side"],
+        ["partitions", "1", "in one process or task, in how many partitions a query runs side by side"],
+        [
+            "latency",
+            "none",
+            "on Spark, how long a batch of a query that is behind is to take; 5 seconds if nothing is said",
+        ],
+        [
+            "tasks",
+            "none",
+            "on Spark, how many tasks keep what a query remembers; with one, that one runs all of the plan",
+        ],
         ["batch_files", "none", "on Spark, the most files read in one batch"],
     ]
 

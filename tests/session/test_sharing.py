@@ -86,7 +86,11 @@ def test_explain_tells_who_shares_what() -> None:
 
 
 def test_an_aggregate_that_needs_no_pairs_is_shared_if_it_is_asked_for() -> None:
-    told = session_of("auto").explain(";".join(QUERIES)).split("\n\n")
+    session = Session(sharing="auto")
+    for name in ("a", "b"):  # a row matches so many that nobody wants to see the pairs
+        alike = [{"t": datetime(2024, 5, 1) + timedelta(milliseconds=i), "k": 1, "x": i} for i in range(300)]
+        session.stream(name, alike, time="t")
+    told = session.explain(";".join(QUERIES)).split("\n\n")
     assert "shared with query 3" in told[0]
     assert "join not shared: join-aggregate factorised needs no pairs; SET sharing = 'on' makes them for all" in told[1]
     assert "shared with query 1, query 3" in session_of("on").explain(";".join(QUERIES)).replace(

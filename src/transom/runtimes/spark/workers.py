@@ -104,6 +104,8 @@ def check_temporary_files(spark: SparkSession) -> None:
 def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
     """(host, kind, what) of all that workers had to tell, `unseen` with the number of a path."""
 
+    version = __version__
+
     # It travels as it is: where Transom cannot be imported, nothing of it could be loaded.
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import os
@@ -114,9 +116,10 @@ def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[t
         told = []
         try:
             import transom
-            import transom.runtimes.spark.hosting
 
             told.append(("version", transom.__version__))
+            if transom.__version__ == version:
+                import transom.runtimes.spark.hosting
         except ImportError as error:
             told.append(("import", str(error)))
         for place, (path, size) in enumerate(looked_for):
