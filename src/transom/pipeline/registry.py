@@ -34,7 +34,6 @@ from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.negative.aggregate import NegativeAggregateState
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.negative.counting_side import CountedRows
-from transom.kernels.negative.departures import DeparturesState
 from transom.kernels.negative.join import NegativeJoinState
 from transom.kernels.negative.ring_side import NegativeRing
 from transom.kernels.negative.window import AliveBatch, NegativeWindowState
@@ -69,7 +68,6 @@ from transom.state.spill import SpillFile
 STATE_CLASSES: Final[tuple[type, ...]] = (
     AliveRows,
     AliveBatch,
-    DeparturesState,
     NegativeWindowState,
     AggregateState,
     Beginnings,
