@@ -130,6 +130,6 @@ def test_state_that_grows_is_named_with_its_line(tmp_path: Path, capsys: pytest.
     code, out, _ = outcome(capsys, "check", tmp_path / "query.cql")
     assert code == 0
     assert out.splitlines()[1].startswith(
-        "note: line 7: state grows while input comes: aggregate sliding keeps the rows"
+        "note: line 7: state grows while input comes: aggregate running keeps the groups"
     )
     assert outcome(capsys, "explain", tmp_path / "query.cql")[1].count("state grows while input comes") == 2

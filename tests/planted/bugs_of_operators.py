@@ -247,8 +247,8 @@ AGGREGATE: Final = (
     Bug(
         "no_row_over_nothing",
         "kernels/aggregate/aggregate.py",
-        "parts.append((np.array([step.origin]), np.array([-1]), 0))",
-        "parts.extend(())",
+        "parts.append((self._begin(state, step), np.array([-1]), 0))",
+        "parts.extend(() if len(self._begin(state, step)) else ())",
         "a global aggregate has no row before the first row comes",
     ),
     Bug(
@@ -329,6 +329,27 @@ AGGREGATE: Final = (
         "quotient = whole.astype(np.float64) / divisor",
         "quotient = whole.astype(np.float64) // divisor",
         "AVG of 1 and 2 is 1",
+    ),
+    Bug(
+        "least_of_all_is_nought",
+        "kernels/aggregate/accumulate.py",
+        "if better or counts[c, g] == 1:",
+        "if better:",
+        "MIN over rows that never leave is 0 where all are greater",
+    ),
+    Bug(
+        "running_over_rows_that_leave",
+        "planner/lasting.py",
+        "return node.spec.unbounded",
+        "return node.spec.range is None and not node.spec.now",
+        "an aggregate over the last rows never forgets one",
+    ),
+    Bug(
+        "changes_within_a_step_unseen",
+        "planner/final.py",
+        '("net", "latest")',
+        '("net", "latest", "changes")',
+        "an answer that is told with all its changes lacks those that do not last",
     ),
     Bug(
         "null_group_dropped",

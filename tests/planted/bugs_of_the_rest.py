@@ -114,8 +114,8 @@ PLAN: Final = (
     Bug(
         "growth_of_a_join_unnamed",
         "planner/growth.py",
-        "if forever and operator",
-        "if len(below) < 2 and forever and operator",
+        "_kept_of(operator) if forever else None",
+        "_kept_of(operator) if forever and len(below) < 2 else None",
         "a join of streams without windows grows, and nobody says so",
     ),
     Bug(

@@ -24,7 +24,7 @@ from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import cut, cut_into_tasks, inputs
 from tests.run_in_buckets import Cluster
 from tests.run_locally import Answer, Push, Rows, batch_of
-from transom.core.time import FOREVER, from_datetime
+from transom.core.time import FOREVER, SECOND, from_datetime, to_datetime
 from transom.cql.statements import parse_statements
 from transom.pipeline import keeper
 from transom.pipeline.consumer import Consumer, Member
@@ -238,6 +238,40 @@ def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) ->
 
     check()
     assert seen["lively"] >= EXAMPLES // 4 and seen["came"] and seen["went"], seen
+
+
+@pytest.mark.parametrize("emit", ["changes", "lifetimes"])
+def test_what_is_over_everything_begins_when_its_query_comes(emit: str) -> None:
+    """It is in a bucket of its own, behind those of the join; its COUNT is 0 from then on and not before."""
+    catalogue = Catalogue()
+    parse_statements(DECLARATIONS.format(bound_s=0, bound_t=0), catalogue)
+    rows: dict[str, Rows] = {
+        name: [(to_datetime(t * SECOND), 1, "g", t, 0.5, None) for t in (1, 4, 10, 20)] for name in ("s", "t")
+    }
+    asked = []
+    for number, what in enumerate(("s.x", "COUNT(*) AS n")):
+        text = f"SELECT {what} FROM s [RANGE 2 SECONDS], t [RANGE 2 SECONDS] WHERE s.k = t.k"
+        (statement,) = parse_statements(text, catalogue)
+        assert isinstance(statement, QueryStatement)
+        shape = sharable(statement.query, catalogue)
+        assert isinstance(shape, Sharable)
+        member = Member(f"q{number}", shape, emit)
+        answer = Answer(False, emit, Consumer(member, catalogue).root)
+        asked.append(Asked(text, member, statement.query, answer))
+    trial = Trial(catalogue, rows, asked)
+    trial.start(1)
+    cluster = Cluster(layout_of(trial, (False, False), 2))
+    cluster.answers([[Push(name, some[:2]) for name, some in rows.items()]])
+    trial.here.append(trial.waiting.pop())
+    trial.here[-1].begin = cluster.upto
+    assert cluster.upto == 4 * SECOND
+    cluster = cluster.changed(layout_of(trial, (False, False), 2, cluster.layout.consumers))
+    assert len(cluster.layout.fragments) > 1
+    told = cluster.answers([[Push(name, some[2:], end=True) for name, some in rows.items()]])
+    newcomer = cluster.layout.consumers[1]
+    asked[1].answer.add(merged(told["q1"], newcomer.emit_name, newcomer.output_schema))
+    cluster.close()
+    assert trial.check(asked[1], None) > 2
 
 
 @pytest.mark.parametrize("counting", [0, 40])

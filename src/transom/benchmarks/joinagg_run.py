@@ -95,8 +95,10 @@ Results = dict[str, Measured | None]
 class PaperPart(Part):
     """A part whose join-aggregate is run by the paper's scan over the rows alive."""
 
-    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int) -> tuple[Kernel, ...]:
-        kernels = super()._kernel(i, operator, catalogue, tick, places)
+    def _kernel(
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int, final: bool
+    ) -> tuple[Kernel, ...]:
+        kernels = super()._kernel(i, operator, catalogue, tick, places, final)
         return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
 
 

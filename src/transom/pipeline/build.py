@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -98,8 +99,11 @@ def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable:
     return ChangesTable(definition.relation_columns.arrow(), identity, bool(definition.primary_key), has_change_column)
 
 
-def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Kernel, ...]:
-    """The kernels of an operator that is not a scan, run one after the other; in one of so many places."""
+def operator_kernel(operator: Operator, tick: int, places: int = 1, final: bool = False) -> tuple[Kernel, ...]:
+    """The kernels of an operator that is not a scan, run one after the other; in one of so many places.
+
+    `final`: only what it gives at the end of a step is seen (see `planner/final.py`).
+    """
     node = operator.node
     schema = operator.schema.arrow()
     negative = operator.negative
@@ -147,7 +151,10 @@ def operator_kernel(operator: Operator, tick: int, places: int = 1) -> tuple[Ker
         )
         return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
     assert isinstance(node, Aggregate)
-    return _aggregate(node, schema, NegativeAggregateKernel if negative else AggregateKernel)
+    if negative:
+        return _aggregate(node, schema, NegativeAggregateKernel)
+    running = operator.tactic.name == "running"
+    return _aggregate(node, schema, partial(AggregateKernel, running=running, final=final))
 
 
 def _shared(operator: Operator, node: CountedWindow | SharedJoin | Narrow, tick: int) -> tuple[Kernel, ...]:
@@ -183,7 +190,7 @@ def slide_join_kernel(node: SlideJoin, tactic: str, places: int) -> SlideJoinKer
 
 
 def _aggregate(
-    node: Aggregate, schema: pa.Schema, kernel: type[AggregateKernel | NegativeAggregateKernel]
+    node: Aggregate, schema: pa.Schema, kernel: Callable[..., AggregateKernel | NegativeAggregateKernel]
 ) -> tuple[Kernel, ...]:
     """A projection to the keys and arguments where they are not plain columns, then the aggregate."""
     inner: dict[Expression, int] = {}

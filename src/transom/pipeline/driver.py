@@ -37,6 +37,7 @@ from transom.pipeline.stage import Stage
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
+from transom.planner.final import seen_at_the_end
 from transom.planner.fingerprint import fingerprint, of_another_plan
 from transom.planner.fragments import kept_together
 from transom.planner.operator import Operator, scanned
@@ -102,7 +103,8 @@ class Pipeline:
             self._stages = [each.stage for each in self._spread.all]
         else:
             ports = {(id(o), 0): scanned(o) for o in scans}
-            whole = Part(self.operators, ports, catalogue, self.tick, whole=True, store=store_of(catalogue, home))
+            store, finals = store_of(catalogue, home), seen_at_the_end(root, emit)
+            whole = Part(self.operators, ports, catalogue, self.tick, whole=True, store=store, finals=finals)
             self.operators = whole.operators
             self._stages = [Stage(whole, output, root)]
         self._parts = [stage.part for stage in self._stages]

@@ -26,6 +26,7 @@ from transom.plan.options import time_settings
 from transom.plan.sharing import CountedWindow
 from transom.plan.slide_join import SlideJoin
 from transom.planner.columns_read import columns_read
+from transom.planner.final import seen_at_the_end
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments, kept_together
 from transom.planner.operator import Operator, scanned
@@ -109,6 +110,11 @@ class Layout:
         if not self.consumers:
             return {SHARED: (self.emit_name, self.output_schema)}
         return {each.member.name: (each.emit_name, each.output_schema) for each in self.consumers}
+
+    @cached_property
+    def finals(self) -> frozenset[int]:
+        """Operators, by their ids, of which only what they give at the end of a step is seen."""
+        return frozenset() if self.consumers else seen_at_the_end(self.root, self.emit)
 
     @cached_property
     def fragments(self) -> list[Fragment]:

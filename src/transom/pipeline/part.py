@@ -71,7 +71,8 @@ class Part:
 
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
-    A memory budget is divided among the `places` that the same operators run in.
+    A memory budget is divided among the `places` that the same operators run in. Of the operators in `finals` (by their
+    ids) only what they give at the end of a step is seen.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Part:
         given: Collection[int] = (),
         store: SpillStore | None = None,
         places: int = 1,
+        finals: Collection[int] = (),
     ) -> None:
         keep_freed_memory()
         # Scans first: what a table refuses is known before anything above asks for the last admitted row.
@@ -93,7 +95,8 @@ class Part:
         self._ports = dict(ports)
         self._tables: dict[int, TableDefinition] = {}
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick, places) for i, operator in enumerate(self.operators)
+            self._kernel(i, operator, catalogue, tick, places, id(operator) in finals)
+            for i, operator in enumerate(self.operators)
         ]
         if whole:
             fold_projections(self.operators, self._kernels, given)
@@ -234,12 +237,14 @@ class Part:
         known = {**slides, **self.last_of_slides(state)}
         return max([last_used, *(known[id(window)] for window in slide_windows_below(operator))])
 
-    def _kernel(self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int) -> tuple[Kernel, ...]:
+    def _kernel(
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int, final: bool
+    ) -> tuple[Kernel, ...]:
         node = operator.node
         if isinstance(node, StreamScan):
             return ()
         if not isinstance(node, TableScan):
-            return operator_kernel(operator, tick, places)
+            return operator_kernel(operator, tick, places, final)
         definition = catalogue.relations[node.name.lower()]
         assert isinstance(definition, TableDefinition)
         self._tables[i] = definition

@@ -146,7 +146,9 @@ class Partitions:
         going = layout.ports_from(fragment)
         places = layout.buckets_of(fragment)
         given = {id(port.exchange.sender) for port in going}
-        part = Part(operators, named, catalogue, layout.tick, whole=True, given=given, places=places)
+        part = Part(
+            operators, named, catalogue, layout.tick, whole=True, given=given, places=places, finals=layout.finals
+        )
         answers = any(operator is layout.root for operator in operators) and not going
         answers = answers or any(port.exchange.place == ANSWER for port in ports)
         output = OutputWriter.of(layout.root, layout.emit) if answers else None

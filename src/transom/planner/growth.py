@@ -1,11 +1,12 @@
 """What keeps more and more for as long as input comes: operators that keep the rows alive, over rows that never end.
 
-A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join, an
-aggregate, DISTINCT and a set operation keep something for each row alive, so they grow with the stream, whatever a
-condition on times says; so does an answer that is written as its latest snapshot. A stream of changes, or an answer
-written so, does if there are rows whose ends are not known when they come; otherwise it keeps those that will end. A
-join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one row; tables, static or
-changing, are as large as what they stand for, and partitions (`PARTITION BY k ROWS n`) as many as their keys.
+A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join,
+DISTINCT and a set operation keep something for each row alive, so they grow with the stream, whatever a condition on
+times says; so does an answer that is written as its latest snapshot, and an aggregate with the groups that there are
+or the distinct values that it counts. A stream of changes, or an answer written so, does if there are rows whose ends
+are not known when they come; otherwise it keeps those that will end. A join with an input whose rows end has rows that
+end, and an aggregate without GROUP BY has one row; tables, static or changing, are as large as what they stand for, and
+partitions (`PARTITION BY k ROWS n`) as many as their keys.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Growth:
 
     what: str
     streams: tuple[str, ...]
+    kept: str = "rows"
 
     def __str__(self) -> str:
         """
@@ -35,7 +37,8 @@ class Growth:
         """
         windows = " and ".join(f"{name} [RANGE 1 HOUR]" for name in self.streams)
         names = " and ".join(self.streams)
-        return f"state grows while input comes: {self.what} keeps the rows of {names}, which never end; write {windows}"
+        kept = f"keeps the {self.kept} of {names}"
+        return f"state grows while input comes: {self.what} {kept}, which never end; write {windows}"
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,24 @@ def growing(root: Operator, emit: str) -> list[Growth]:
     for operator in root.walk():
         below = [known[id(child)] for child in operator.inputs]
         forever = _streams(below)
-        if forever and operator.tactic.keeps != "nothing" and not told_directly(operator.node, operator.inputs):
-            found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever))
+        kept = _kept_of(operator) if forever else None
+        if kept is not None:
+            found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever, kept))
         known[id(operator)] = _rows(operator, below)
     if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
         found.setdefault(Growth("the answer", known[id(root)].forever))
     return list(found)
+
+
+def _kept_of(operator: Operator) -> str | None:
+    """What an operator keeps of rows that never end; None if it does not grow with them."""
+    node = operator.node
+    if operator.tactic.keeps == "nothing" or told_directly(node, operator.inputs):
+        return None
+    if not isinstance(node, Aggregate) or operator.tactic.name != "running":
+        return "rows"
+    distinct = any(call.distinct and call.function not in ("min", "max") for call in node.calls)
+    return "distinct values" if distinct else "groups" if node.grouped else None
 
 
 def _written_from_memory(root: Operator, emit: str) -> bool:

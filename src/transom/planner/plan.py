@@ -34,6 +34,7 @@ from transom.planner import window as windows
 from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
 from transom.planner.joinagg_shape import Shape, shape_of
+from transom.planner.lasting import runs_on
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
@@ -150,7 +151,12 @@ class Planner:
             costs = "O(log rows alive) a row" if heaps else "O(1) a row"
             refused = () if choice is None else choice.refused
             kept = f"16 bytes per argument and {'row of the join' if choice else 'row'} alive, totals per group"
-            return Operator(node, Tactic("sliding", kept, costs, refused), inputs, None, (needs,), open_ends=True)
+            tactic = Tactic("sliding", kept, costs, refused)
+            if not self.negative and runs_on(node, first):
+                distinct = any(call.distinct and call.function not in ("min", "max") for call in node.calls)
+                kept = f"totals per group{', and each value that is counted once' if distinct else ''}"
+                tactic = Tactic("running", kept, refused=refused)
+            return Operator(node, tactic, inputs, None, (needs,), open_ends=True)
         kept = "each distinct row alive once, two numbers per row alive"
         tactic = Tactic("counting", kept, "a hash look-up a row")
         if isinstance(node, Distinct):

@@ -73,6 +73,11 @@ class SlotPool:
 def grown(array: npt.NDArray[Scalar], needed: int, fill: int = 0) -> npt.NDArray[Scalar]:
     """A copy along the last axis with room for `needed` entries, at least twice the old; new entries hold `fill`."""
     size = max(needed, 2 * array.shape[-1], 64)
-    bigger = np.full((*array.shape[:-1], size), fill, dtype=array.dtype)
-    bigger[..., : array.shape[-1]] = array
+    known = array.shape[-1]
+    shape = (*array.shape[:-1], size)
+    # Zeros that the system has ready cost nothing until they are touched.
+    bigger: npt.NDArray[Scalar] = np.empty(shape, dtype=array.dtype) if fill else np.zeros(shape, dtype=array.dtype)
+    bigger[..., :known] = array
+    if fill:
+        bigger[..., known:] = fill
     return bigger

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from decimal import Decimal
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
-from tests.kernels.stepping import Life, Relation, Stepped, snapshot
+from tests.kernels.stepping import Life, Relation, Stepped, snapshot, values_of
 from transom.core.errors import EvaluationError
+from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.aggregate.cells import to_cells
 
+WITHOUT_TEXTS = CALLS[:-2]
 
-def kernel(grouped: bool, calls: Calls = CALLS) -> AggregateKernel:
+
+def kernel(grouped: bool, calls: Calls = CALLS, running: bool = False, final: bool = False) -> AggregateKernel:
     specs = tuple(spec for spec, _ in calls)
-    return AggregateKernel((0,) if grouped else (), specs, schema(grouped, calls), TYPES)
+    return AggregateKernel((0,) if grouped else (), specs, schema(grouped, calls), TYPES, running, final)
 
 
 @settings(max_examples=60)
@@ -38,6 +42,39 @@ def test_every_snapshot_is_aggregated_exactly(
     assert state.slots.in_use == len(alive)
     assert state.keys.slots.in_use == (len({values[0] for values, _, _ in alive}) if grouped else 0)
     assert stepped.holders.in_use == len(stepped.open) + len(relation.waiting)
+
+
+@settings(max_examples=60)
+@given(lives(), CUTS, st.booleans(), st.booleans(), st.randoms(use_true_random=False))
+def test_of_rows_that_never_leave_nothing_is_kept_but_their_totals(
+    given_lives: list[Life], cuts: list[int], grouped: bool, restart: bool, random: Random
+) -> None:
+    forever: list[Life] = [(values, ta, FOREVER) for values, ta, _ in given_lives]
+    random.shuffle(forever)  # as a union or a join gives them
+    running = kernel(grouped, WITHOUT_TEXTS, running=True)
+    stepped = Stepped(running, restart=restart).feed([Relation(forever, TYPES)], cuts)
+    for instant in range(LAST):
+        expected = by_definition(snapshot(forever, instant), grouped, WITHOUT_TEXTS)
+        assert stepped.snapshot(instant) == expected, instant
+    running.check(stepped.state)
+    assert stepped.state.slots.in_use == 0 and not len(stepped.state.row_group) and not stepped.state.links.size
+
+
+@settings(max_examples=60)
+@given(lives(), CUTS, st.frozensets(st.integers(0, 14)), st.booleans(), st.booleans())
+def test_where_only_the_end_of_a_step_is_seen_a_group_shows_one_row_a_step(
+    given_lives: list[Life], cuts: list[int], opened: frozenset[int], grouped: bool, running: bool
+) -> None:
+    if running:
+        given_lives, opened = [(values, ta, FOREVER) for values, ta, _ in given_lives], frozenset()
+    calls = WITHOUT_TEXTS if running else CALLS
+    relation, stepped = Relation(given_lives, TYPES, opened), Stepped(kernel(grouped, calls, running, final=True))
+    for upto in cuts:
+        out = stepped.step((relation.delta(stepped.holders, stepped.before, upto),), upto)
+        shown = [values[:1] if grouped else () for values in values_of(out.values)]
+        assert len(shown) == len(set(shown))
+        alive = Counter(values for values, _ in stepped.open.values())
+        assert alive == by_definition(snapshot(given_lives, upto - 1), grouped, calls)
 
 
 def test_nothing_is_said_while_the_result_stays_the_same() -> None:

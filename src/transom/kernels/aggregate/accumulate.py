@@ -11,7 +11,9 @@ from transom.kernels.aggregate import exact_sum, ordered
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
 
-COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST, GREATEST = range(6)
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
+"""Of the kinds of calls the last two have a heap of the rows alive; those before them are of rows that never leave."""
+
 KIND, ARGUMENT, DISTINCT, PLACE, TEXT = range(5)  # columns of `calls`: see AggregateKernel.table
 
 
@@ -33,11 +35,12 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
 
 @jit
 def accumulate(  # type: ignore[no-untyped-def]
-    t, slot, group, sign, everything, calls, cells, row_pair, pair_count, groups, heaps, floats, float_width, texts
+    t, slot, group, sign, everything, most, calls, cells, row_pair, pair_count, groups, heaps, floats, width, texts
 ):
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
-    slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything).
+    slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything). There are `most`
+    results at most.
     Results are (out_group, out_ta, out_te, out) with out[0..3, call, i] = top word, high word or slot, low word, count.
     Sums of whole numbers have three words, so that they may leave 128 bits on the way from one instant to the next.
     """
@@ -47,16 +50,16 @@ def accumulate(  # type: ignore[no-untyped-def]
     start, length, arena, text_width = texts
     n = len(t)
     ncalls = len(calls)
-    out_group = np.empty(n, dtype=np.int64)
-    out_ta = np.empty(n, dtype=np.int64)
-    out_te = np.full(n, OPEN_END, dtype=np.int64)
-    out_top = np.zeros((ncalls, n), dtype=np.int64)
-    out_hi = np.zeros((ncalls, n), dtype=np.int64)
-    out_lo = np.zeros((ncalls, n), dtype=np.uint64)
-    out_n = np.zeros((ncalls, n), dtype=np.int64)
-    closed_holder = np.empty(n, dtype=np.int64)
-    closed_te = np.empty(n, dtype=np.int64)
-    touched = np.empty(n, dtype=np.int64)
+    out_group = np.empty(most, dtype=np.int64)
+    out_ta = np.empty(most, dtype=np.int64)
+    out_te = np.full(most, OPEN_END, dtype=np.int64)
+    out_top = np.empty((ncalls, most), dtype=np.int64)
+    out_hi = np.empty((ncalls, most), dtype=np.int64)
+    out_lo = np.empty((ncalls, most), dtype=np.uint64)
+    out_n = np.empty((ncalls, most), dtype=np.int64)
+    closed_holder = np.empty(most, dtype=np.int64)
+    closed_te = np.empty(most, dtype=np.int64)
+    touched = np.empty(most, dtype=np.int64)
     now_top = np.zeros(ncalls, dtype=np.int64)
     now_hi = np.zeros(ncalls, dtype=np.int64)
     now_lo = np.zeros(ncalls, dtype=np.uint64)
@@ -96,8 +99,17 @@ def accumulate(  # type: ignore[no-untyped-def]
                         if over != 0:
                             sum_top[c, g] += over
                     elif kind == SUM_FLOAT:
-                        at = g * float_width + calls[c, PLACE]
+                        at = g * width + calls[c, PLACE]
                         exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)
+                    elif LEAST_EVER <= kind <= GREATEST_EVER:
+                        a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], sum_hi[c, g], sum_lo[c, g]
+                        if kind == LEAST_EVER:
+                            better = a_hi < b_hi or (a_hi == b_hi and a_lo < b_lo)
+                        else:
+                            better = a_hi > b_hi or (a_hi == b_hi and a_lo > b_lo)
+                        if better or counts[c, g] == 1:
+                            sum_hi[c, g] = a_hi
+                            sum_lo[c, g] = a_lo
                     elif kind >= LEAST:
                         h = calls[c, PLACE]
                         turn = 1 if kind == LEAST else -1
@@ -132,8 +144,12 @@ def accumulate(  # type: ignore[no-untyped-def]
                     now_hi[c] = sum_hi[c, g]
                     now_lo[c] = sum_lo[c, g]
                 elif kind == SUM_FLOAT:
-                    at = g * float_width + calls[c, PLACE]
+                    at = g * width + calls[c, PLACE]
                     now_lo[c] = np.float64(exact_sum.rounded(floats[at])).view(np.uint64)
+                elif LEAST_EVER <= kind <= GREATEST_EVER:
+                    now_n[c] = 1 if counts[c, g] > 0 else 0
+                    now_hi[c] = sum_hi[c, g]
+                    now_lo[c] = sum_lo[c, g]
                 elif kind >= LEAST:
                     now_hi[c] = roots[calls[c, PLACE], g]
                     now_n[c] = 1 if now_hi[c] >= 0 else 0

@@ -5,7 +5,7 @@ Meaning: at every instant, one row per group that has rows: its key and the aggr
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
     are exact: three words for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the
-    rows. Freed with the last row.
+    rows. Freed with the last row. Where no row ever leaves (`running`) nothing is kept of rows, only the totals.
 Needs: nothing.
 Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
     the step.
@@ -110,16 +110,22 @@ class AggregateState:
 
 @dataclass(frozen=True)
 class AggregateKernel:
-    """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls."""
+    """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls.
+
+    `running`: no row that comes ever leaves, and no MIN or MAX is of a text. `final`: only what a group shows when the
+    step is over is asked for, so it is looked at once a step.
+    """
 
     keys: tuple[int, ...]
     calls: tuple[AggregateSpec, ...]
     schema: pa.Schema
     input_types: tuple[pa.DataType, ...]
+    running: bool = False
+    final: bool = False
 
     def start(self) -> AggregateState:
         columns, calls = len(self.arguments), len(self.calls)
-        heaps = sum(call.function in ("min", "max") for call in self.calls)
+        heaps = int((self.table[:, loop.KIND] >= loop.LEAST).sum())
         distinct = int((self.table[:, loop.DISTINCT] >= 0).sum())
         words = np.zeros((calls, 0), dtype=np.uint64)
         return AggregateState(
@@ -180,14 +186,14 @@ class AggregateKernel:
 
     def step(self, state: AggregateState, inputs: tuple[Delta], step: Step) -> Delta:
         (delta,) = inputs
+        if self.running:
+            return self._run(state, delta, step)
         parts: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
         ended, te = state.lifetimes.leave(delta.ends, step.upto)
         if len(ended):
             parts.append((te, ended, -1))
         if not self.keys and not state.started:
-            self.make_groups(state, np.zeros(1, dtype=np.int64))
-            parts.append((np.array([step.origin]), np.array([-1]), 0))
-            state.started = True
+            parts.append((self._begin(state, step), np.array([-1]), 0))
         if len(delta):
             slots = self._admit(state, delta)
             parts.append((delta.ta, slots, 1))
@@ -200,6 +206,36 @@ class AggregateKernel:
             return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
         return self._advance(state, parts, ended, step)
 
+    def _begin(self, state: AggregateState, step: Step) -> Int64s:
+        """The only group of an aggregate over everything, and when it is looked at first."""
+        self.make_groups(state, np.zeros(1, dtype=np.int64))
+        state.started = True
+        return np.array([step.origin])
+
+    def _run(self, state: AggregateState, delta: Delta, step: Step) -> Delta:
+        """A step of rows that stay: slots are for the step alone."""
+        t, slot, values = delta.ta, np.arange(len(delta)), delta.values
+        group = self.group(state, values)
+        pairs = self.pair(state, values, group)
+        row_pair = np.array(pairs, dtype=np.int64).reshape(len(pairs), len(delta))
+        if not self.keys and not state.started:
+            t = np.concatenate([self._begin(state, step), t])
+            slot, group = np.concatenate([[-1], slot]), np.zeros(len(t), dtype=np.int64)
+        if not len(t):
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+        if (t[1:] < t[:-1]).any():
+            order = np.argsort(t, kind="stable")
+            t, slot, group = t[order], slot[order], group[order]
+        shape = len(self.arguments), len(delta)
+        hi, lo, valid = np.empty(shape, np.int64), np.empty(shape, np.uint64), np.ones(shape, np.uint8)
+        for a, column in enumerate(self.arguments):
+            hi[a], lo[a] = cells.to_cells(values.column(column))
+            there = validity(values.column(column))
+            if there is not None:
+                valid[a] = there
+        events = t, slot, group, np.ones(len(t), dtype=np.int64)
+        return self._shown(state, events, (hi, lo, valid), row_pair, step)
+
     def _advance(
         self, state: AggregateState, parts: list[tuple[Int64s, Int64s, int]], ended: Int64s, step: Step
     ) -> Delta:
@@ -210,15 +246,22 @@ class AggregateKernel:
         slot = slot[order]
         group = np.where(slot >= 0, state.row_group[slot], 0) if len(state.row_group) else np.zeros_like(slot)
         rows = (state.cell_hi, state.cell_lo, state.valid)
-        (out_group, ta, te, *words), closed = self.accumulate(
-            state, (t[order], slot, group, sign[order]), self.table, rows, state.row_pair
-        )
+        out = self._shown(state, (t[order], slot, group, sign[order]), rows, state.row_pair, step)
+        self._release(state, ended)
+        return out
+
+    def _shown(
+        self, state: AggregateState, events: tuple[Int64s, ...], rows: tuple[Any, ...], row_pair: Int64s, step: Step
+    ) -> Delta:
+        """What groups show in place of what they have shown until now."""
+        if self.final:
+            events = np.full_like(events[0], events[0][-1]), *events[1:]
+        (out_group, ta, te, *words), closed = self.accumulate(state, events, self.table, rows, row_pair)
         ends = step.holders.close(*closed)
         values = pa.RecordBatch.from_arrays(self.results(state, out_group, *words), schema=self.schema)
         out, holder = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
         state.shown[out_group[still]] = holder[still]
-        self._release(state, ended)
         return out
 
     def accumulate(
@@ -231,11 +274,16 @@ class AggregateKernel:
             state.rows, state.shown, state.mark, state.counts, state.sum_top, state.sum_hi, state.sum_lo,
             state.last_top, state.last_hi, state.last_lo, state.last_n,
         )  # fmt: skip
+        most = self._most(state, events[0])
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
-            *events, not self.keys, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
+            *events, not self.keys, most, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
             state.floats, self.float_width, (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
         return found
+
+    def _most(self, state: AggregateState, t: Int64s) -> int:
+        """How many results there are at most: one a row, and one a group where all is one instant."""
+        return min(len(t), len(state.rows)) if t[0] == t[-1] else len(t)
 
     def results(
         self, state: AggregateState, group: Int64s, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s
@@ -355,6 +403,8 @@ class AggregateKernel:
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
+        if self.running:
+            return cells.from_cells(type_, hi, lo, there)
         slots = np.where(there, hi, 0)
         if is_text(type_):
             text = slots * self.text_width + self.table[c, loop.TEXT]
@@ -394,6 +444,8 @@ class AggregateKernel:
             ordered = call.function in ("min", "max")
             if call.function == "count":
                 kind, place = loop.COUNT, -1
+            elif ordered and self.running:
+                kind, place = (loop.LEAST_EVER if call.function == "min" else loop.GREATEST_EVER), -1
             elif ordered:
                 kind, place = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
                 heaps += 1

@@ -1,0 +1,40 @@
+"""Which aggregates need not show what does not last until the end of a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from transom.plan.catalogue import Catalogue
+from transom.planner.final import seen_at_the_end
+from transom.program.planned import read_program
+
+STREAM = "CREATE STREAM s (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');"
+GROUPS = "SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k"
+
+
+def tactics(query: str, emit: str) -> list[str]:
+    (planned,) = [one for one in read_program(STREAM + query, Catalogue()) if one.standing]
+    assert planned.root is not None
+    found = seen_at_the_end(planned.root, emit)
+    return [operator.tactic.name for operator in planned.root.walk() if id(operator) in found]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (GROUPS, ["sliding"]),
+        (f"{GROUPS} HAVING COUNT(*) > 2", ["sliding"]),
+        (f"SELECT n + 1 AS m FROM ({GROUPS}) AS g UNION ALL SELECT COUNT(*) FROM s", ["sliding", "running"]),
+        (f"SELECT k FROM ({GROUPS}) AS g UNION SELECT k FROM s", []),
+        (f"SELECT MAX(n) AS n FROM ({GROUPS}) AS g", ["sliding"]),  # the one above, and not the one below it
+        (f"SELECT g.k FROM ({GROUPS}) AS g JOIN s [NOW] AS t ON g.k = t.k", []),
+        (f"ISTREAM({GROUPS})", []),
+        (
+            f"{GROUPS} UNION ALL SELECT k, n FROM ISTREAM({GROUPS})",
+            [],
+        ),  # one aggregate, which is told in full to ISTREAM
+    ],
+)
+def test_what_only_the_answer_reads_is_looked_at_once_a_step(query: str, found: list[str]) -> None:
+    assert tactics(query, "net") == tactics(query, "latest") == found
+    assert tactics(query, "changes") == tactics(query, "lifetimes") == []
