@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from transom.pipeline.bucket_state import BucketState
+from transom.pipeline.cargo import Piece
+from transom.pipeline.keeper import Written
 
 
 class MemoryLog:
@@ -11,10 +15,11 @@ class MemoryLog:
     def __init__(self) -> None:
         self.text: str | None = None
         self.entries: dict[tuple[int, int], bytes] = {}
+        self.part_bytes = 1 << 30
 
     def copy(self) -> MemoryLog:
         found = MemoryLog()
-        found.text, found.entries = self.text, dict(self.entries)
+        found.text, found.entries, found.part_bytes = self.text, dict(self.entries), self.part_bytes
         return found
 
     def header(self) -> str | None:
@@ -26,8 +31,11 @@ class MemoryLog:
     def read(self, entry: int, part: int) -> bytes:
         return self.entries[entry, part]
 
-    def write(self, entry: int, part: int, blob: bytes) -> None:
-        self.entries[entry, part] = blob
+    def write(self, entry: int, pieces: Iterable[Piece]) -> Written:
+        data = b"".join(pieces)
+        parts = [data[at : at + self.part_bytes] for at in range(0, len(data), self.part_bytes)]
+        self.entries |= {(entry, part): blob for part, blob in enumerate(parts)}
+        return Written(len(parts), len(data))
 
     def remove(self, entry: int, part: int) -> None:
         del self.entries[entry, part]

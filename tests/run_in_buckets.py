@@ -16,6 +16,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +29,7 @@ from transom.core.time import FOREVER
 from transom.pipeline import keeper
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
-from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, Parcel, unpack
+from transom.pipeline.cargo import CARGO, OUT, SIDE_ROWS, STATUS, Parcel
 from transom.pipeline.layout import SHARED, SINK, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.migration import begun_buckets, migrated_bucket
@@ -60,20 +61,20 @@ class Home:
         """In the process, or in a mapped file."""
         return MemoryWarm() if self._path is None else Arena(self._path, BUCKET_CLASSES)
 
-    def step(self, blobs: list[bytes], disorder: Random | None) -> list[Parcel]:
+    def step(self, came: list[Parcel], disorder: Random | None) -> list[Parcel]:
         if disorder is None or disorder.random() > 0.1:
-            return self._step(blobs).parcels
+            return self._step(came).parcels
         before, first = self.log.copy(), self.log.header() is None
-        lost = self._step(blobs).parcels
+        lost = self._step(came).parcels
         self.log = before
-        again = self._step(disorder.sample(blobs, len(blobs)))
+        again = self._step(disorder.sample(came, len(came)))
         assert again.rebuilt or first, "what was not committed was trusted"
         forms = {query: form for query, (form, _) in self.bucket.layout.answers.items()}
         assert _read(again.parcels, forms) == _read(lost, forms), "a step depends on the order in which cargo came"
         return again.parcels
 
-    def _step(self, blobs: list[bytes]) -> keeper.Kept:
-        return keeper.step(self.bucket, self.log, self.warm, blobs, lambda: self._start)
+    def _step(self, came: list[Parcel]) -> keeper.Kept:
+        return keeper.step(self.bucket, self.log, self.warm, came, lambda: self._start)
 
     def recalled(self) -> Bucket:
         """The bucket with its memory, by its log alone."""
@@ -106,7 +107,7 @@ def _read(parcels: list[Parcel], forms: Mapping[str, str]) -> list[str]:
     for parcel in parcels:
         if parcel.kind != STATUS:
             parts = []
-            for p in unpack(parcel.blob):
+            for p in parcel.opened():
                 columns = [] if p.rows is None else [c.to_pylist() for c in p.rows.columns]
                 rows = [repr(row) for row in zip(*columns, strict=True)]
                 unordered = parcel.kind == OUT and forms[p.about["query"]] == "lifetimes"
@@ -163,16 +164,16 @@ class Cluster:
         ]
         told: dict[str, list[pa.RecordBatch]] = defaultdict(list)
         for level in range(1, self.layout.levels + 1):
-            here: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+            here: dict[tuple[int, int], list[Parcel]] = defaultdict(list)
             later = []
             for parcel in parcels:
                 if parcel.fragment != SINK and self.layout.level[parcel.fragment] == level:
-                    here[parcel.fragment, parcel.bucket].append(parcel.blob)
+                    here[parcel.fragment, parcel.bucket].append(self._travelled(parcel))
                 else:
                     later.append(parcel)
             if self._disorder is not None:
-                for blobs in here.values():
-                    self._disorder.shuffle(blobs)
+                for came in here.values():
+                    self._disorder.shuffle(came)
             at_level = [place for place in self.homes if self.layout.level[place[0]] == level]
             assert set(here) == set(at_level), "every bucket hears of every batch"
             for place in at_level:
@@ -180,7 +181,7 @@ class Cluster:
             parcels = later
         for parcel in parcels:
             assert parcel.fragment == SINK and parcel.kind != CARGO
-            for part in unpack(parcel.blob):
+            for part in parcel.opened():
                 if parcel.kind == OUT:
                     assert part.rows is not None
                     told[part.about["query"]].append(part.rows)
@@ -191,6 +192,12 @@ class Cluster:
                     status = json.loads(part.about["status"])
                     self.statuses[status["fragment"], status["bucket"]] = status
         return told
+
+    def _travelled(self, parcel: Parcel) -> Parcel:
+        """As it comes to another process; within one it need not be packed."""
+        if self._disorder is not None and self._disorder.random() < 0.3:
+            return parcel
+        return replace(parcel, blob=parcel.packed(), parts=())
 
     def changed(self, layout: Layout) -> Cluster:
         """The same queries but for some that have come and some that have gone."""
@@ -227,7 +234,9 @@ class Cluster:
 
     def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Parcel]:
         begun = bool(self.statuses) and self.upto is not None
-        packer = Packer(self.layout, sender, now, follows=at_end is not None, begun=begun)
+        # Where there is one bucket it reads by itself, and sifts no row before it has it.
+        sifts = len(self.homes) > 1 or (self._disorder is not None and self._disorder.random() < 0.5)
+        packer = Packer(self.layout, sender, now, follows=at_end is not None, begun=begun, sifts=sifts)
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)

@@ -15,7 +15,7 @@ from transom.core.errors import CheckpointError, LateRowError
 from transom.core.time import SECOND
 from transom.pipeline import bucket, packer
 from transom.pipeline.admission import Input
-from transom.pipeline.cargo import OUT, unpack
+from transom.pipeline.cargo import OUT, Parcel
 from transom.pipeline.doors import Doors
 
 GROUPED = "SELECT k, COUNT(*) AS n FROM {0} [RANGE 5 SECONDS] {1} GROUP BY k"
@@ -203,22 +203,22 @@ def test_a_static_table_is_there_from_the_origin_on(text: str) -> None:
     assert sorted(row[-1] for row in out if row[0] == "+") == [f"n{k}" for k in range(8)]
 
 
-def test_in_which_order_blobs_come_is_nothing_to_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_which_order_parcels_come_is_nothing_to_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packer, "MOST_BYTES", 1)
     layout = laid_out("SELECT x FROM s [ROWS 2]", buckets=1)
-    blobs = []
+    sent: list[Parcel] = []
     for sender in range(2):
         task = packer.Packer(layout, sender)
         for x in range(3):
             push = rows(layout, "s", (5, 0, 10 * sender + x))
-            blobs += [parcel.blob for parcel in task.take("s", batch_of(layout.sources["s"].columns, push.rows))]
+            sent += task.take("s", batch_of(layout.sources["s"].columns, push.rows))
         task.end("s")
-        blobs += [parcel.blob for parcel in task.finish()]
-    assert len(blobs) == 8
+        sent += task.finish()
+    assert len(sent) == 8
     told = []
-    for order in (blobs, blobs[::-1]):
+    for order in (sent, sent[::-1]):
         parcels = bucket.Bucket(layout, 1, 0).step(order)
-        told.append([row for p in parcels if p.kind == OUT for part in unpack(p.blob) for row in rows_of(part.rows)])
+        told.append([row for p in parcels if p.kind == OUT for part in p.opened() for row in rows_of(part.rows)])
     assert told[0] == told[1] == [("+", 5.0, 11), ("+", 5.0, 12)]
 
 

@@ -10,7 +10,7 @@ from transom.core.errors import CheckpointError, SourceError
 from transom.core.time import SECOND, to_datetime
 from transom.pipeline import packer
 from transom.pipeline.bucket import Bucket
-from transom.pipeline.cargo import CARGO, CargoPart, Parcel, unpack
+from transom.pipeline.cargo import CARGO, CargoPart, Parcel
 from transom.pipeline.layout import Layout
 from transom.pipeline.packer import Packer
 from transom.pipeline.seen import heard, told, unpacked_times
@@ -27,11 +27,11 @@ def task(layout: Layout, name: str, sender: int, *rows: tuple[float, int], begun
 
 def of_kind(parcels: list[Parcel], kind: str, fragment: int, bucket: int) -> list[CargoPart]:
     mine = [each for each in parcels if (each.fragment, each.bucket, each.kind) == (fragment, bucket, CARGO)]
-    return [heard(part) for each in mine for part in unpack(each.blob) if part.kind == kind]
+    return [heard(part) for each in mine for part in each.opened() if part.kind == kind]
 
 
-def blobs(parcels: list[Parcel], fragment: int, bucket: int) -> list[bytes]:
-    return [each.blob for each in parcels if (each.fragment, each.bucket) == (fragment, bucket)]
+def sent_to(parcels: list[Parcel], fragment: int, bucket: int) -> list[Parcel]:
+    return [each for each in parcels if (each.fragment, each.bucket) == (fragment, bucket)]
 
 
 def test_first_instants_are_told_until_time_has_begun_and_few_of_them() -> None:
@@ -55,15 +55,15 @@ def test_later_levels_hear_where_time_is_however_many_tasks_there_were() -> None
     layout = laid_out(TWO_LEVELS.format("d"), 3)
     times = [7 + 7 * sender % 20 for sender in range(20)]
     tasks = [parcel for i, t in enumerate(times) for parcel in task(layout, "d", i, (t, i), (6 if i == 0 else t, 1))]
-    sent = Bucket(layout, 1, 0).step(blobs(tasks, 1, 0))
+    sent = Bucket(layout, 1, 0).step(sent_to(tasks, 1, 0))
     for bucket in range(3):
         (seen,) = of_kind(sent, "seen", 2, bucket)
         assert (seen.about["rows_in"], seen.about["greatest"]) == (40, 26 * SECOND)
         assert unpacked_times(seen.about["firsts"]).tolist() == [6 * SECOND]
         above = Bucket(layout, 2, bucket)
-        above.step(blobs(sent, 2, bucket))
+        above.step(sent_to(sent, 2, bucket))
         assert above.state.doors.upto == 24 * SECOND and above.state.doors.origin == 6 * SECOND
-    others = Bucket(layout, 1, 1).step(blobs(tasks, 1, 1))
+    others = Bucket(layout, 1, 1).step(sent_to(tasks, 1, 1))
     assert not any(of_kind(others, "seen", 2, bucket) for bucket in range(3))
 
 
@@ -73,14 +73,14 @@ def test_a_level_that_rows_come_to_hears_of_every_task() -> None:
     late = {source: max(layout.level[port.fragment] for port in layout.ports_of(source)) for source in ("d", "t")}
     assert late == {"d": 1, "t": 2}
     tasks = [parcel for sender in range(5) for parcel in task(layout, "dt"[sender % 2], sender, (sender, 1))]
-    seen = of_kind(Bucket(layout, 1, 0).step(blobs(tasks, 1, 0)), "seen", 2, 1)
+    seen = of_kind(Bucket(layout, 1, 0).step(sent_to(tasks, 1, 0)), "seen", 2, 1)
     assert sorted((part.about["source"], part.about["rows_in"]) for part in seen) == [("d", 3), ("t", 1), ("t", 1)]
 
 
 def test_a_bucket_whose_time_has_not_begun_does_not_believe_that_it_has() -> None:
     layout = laid_out(TWO_LEVELS.format("d"), 2)
     with pytest.raises(CheckpointError, match="time has not begun"):
-        Bucket(layout, 1, 0).step(blobs(task(layout, "d", 0, (1, 1), begun=True), 1, 0))
+        Bucket(layout, 1, 0).step(sent_to(task(layout, "d", 0, (1, 1), begun=True), 1, 0))
 
 
 @pytest.mark.parametrize(("before", "fails"), [((8,), True), ((8, 20), False)])
@@ -91,8 +91,8 @@ def test_many_late_rows_matter_only_if_time_could_begin_with_those_after_them(
     monkeypatch.setattr(packer, "MOST_FIRSTS", 3)
     layout = laid_out("SELECT d.k FROM d [NOW], s [NOW] WHERE d.k = s.k", 1)
     bucket = Bucket(layout, 1, 0)
-    bucket.step(blobs(task(layout, "d", 0, *((t, 1) for t in before)), 1, 0))
-    late = blobs(task(layout, "d", 0, (1, 1), (1.5, 1), (2, 1), (2.5, 1), (3, 1)), 1, 0)
+    bucket.step(sent_to(task(layout, "d", 0, *((t, 1) for t in before)), 1, 0))
+    late = sent_to(task(layout, "d", 0, (1, 1), (1.5, 1), (2, 1), (2.5, 1), (3, 1)), 1, 0)
     if fails:
         with pytest.raises(SourceError, match="where time begins"):
             bucket.step(late)

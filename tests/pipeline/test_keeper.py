@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 
 import pytest
 
@@ -27,11 +26,11 @@ from transom.state import codec
 LAYOUT = laid_out("SELECT k, x FROM s [PARTITION BY k ROWS 3]", buckets=1, emit="lifetimes")
 
 
-def cargo(t: int, count: int = 1, layout: Layout = LAYOUT, name: str = "s") -> list[bytes]:
+def cargo(t: int, count: int = 1, layout: Layout = LAYOUT, name: str = "s") -> list[Parcel]:
     packer = Packer(layout, 0)
     given = rows(layout, name, *((t, i, t) for i in range(count))).rows
     taken = packer.take(name, batch_of(layout.sources[name].columns, given))
-    return [parcel.blob for parcel in chain(taken, packer.finish())]
+    return [*taken, *packer.finish()]
 
 
 class Place:
@@ -40,19 +39,19 @@ class Place:
         self.log = MemoryLog()
         self.warm = MemoryWarm()
 
-    def step(self, blobs: list[bytes]) -> Kept:
-        return keeper.step(self.bucket, self.log, self.warm, blobs)
+    def step(self, came: list[Parcel]) -> Kept:
+        return keeper.step(self.bucket, self.log, self.warm, came)
 
 
 def told(parcels: list[Parcel]) -> list[bytes]:
-    return [parcel.blob for parcel in parcels if parcel.kind == OUT]
+    return [bytes(parcel.packed()) for parcel in parcels if parcel.kind == OUT]
 
 
 @pytest.mark.parametrize("least", [0, 1 << 30])
 def test_without_warm_memory_it_is_made_again_from_the_log(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "LEAST_BYTES", least)
-    monkeypatch.setattr(keeper, "PART_BYTES", 100)
     sure, forgetful = Place(), Place()
+    forgetful.log.part_bytes = 100
     for t in range(8):
         forgetful.warm = MemoryWarm()
         kept, known = forgetful.step(cargo(t, 200)), sure.step(cargo(t, 200))

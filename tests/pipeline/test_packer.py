@@ -13,7 +13,7 @@ from tests.run_locally import batch_of
 from transom.core.errors import LateRowError
 from transom.core.time import SECOND
 from transom.pipeline import packer as packing
-from transom.pipeline.cargo import SIDE_ROWS, CargoPart, Parcel, unpack
+from transom.pipeline.cargo import SIDE_ROWS, CargoPart, Parcel
 from transom.pipeline.layout import SINK, Layout
 from transom.pipeline.packer import Packer
 from transom.pipeline.seen import heard, unpacked_times
@@ -31,7 +31,7 @@ def sent(layout: Layout, name: str, *batches: list[Row]) -> list[Parcel]:
 
 def parts(parcels: list[Parcel], kind: str) -> list[tuple[int, CargoPart]]:
     """The parts of a kind, each with its bucket."""
-    found = [(p.bucket, part) for p in parcels if p.fragment != SINK for part in unpack(p.blob)]
+    found = [(p.bucket, part) for p in parcels if p.fragment != SINK for part in p.opened()]
     return [(bucket, part) for bucket, part in found if part.kind == kind]
 
 
@@ -80,7 +80,7 @@ def test_a_task_judges_what_is_late_by_its_own_rows_across_its_batches() -> None
     assert (told["rows_in"], told["late"], told["rejected"], told["greatest"]) == (5, 1, 1, 11 * SECOND)
     assert told["firsts"] == [t * SECOND for t in (8, 10, 11)]
     assert sorted(told["reasons"].values()) == [1, 1]
-    side = [part.rows for parcel in parcels if parcel.kind == SIDE_ROWS for part in unpack(parcel.blob)]
+    side = [part.rows for parcel in parcels if parcel.kind == SIDE_ROWS for part in parcel.opened()]
     assert [
         row["row"] for batch in side if batch is not None for row in batch.to_pylist() if "late" in row["reason"]
     ] == ['{"ts": "1970-01-01 00:00:07", "k": 4, "x": 0}']

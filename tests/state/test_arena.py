@@ -135,3 +135,28 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(CheckpointError, match="no room for the working memory") as caught:
         Arena(str(tmp_path / "state"), ()).put("0", {"a": np.arange(3)})
     assert caught.value.remedy is not None and "spark.local.dir" in caught.value.remedy
+
+
+def test_where_there_is_no_room_another_place_does_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    given = os.posix_fallocate
+
+    def small(file: int, at: int, size: int) -> None:
+        if os.readlink(f"/proc/self/fd/{file}").startswith(str(here)) and size > 1 << 20:
+            raise OSError(28, "No space left on device")
+        given(file, at, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", small)
+    arena = Arena(str(here / "state"), (), str(there / "state"))
+    arena.put("0", {"a": np.arange(3)})
+    assert os.listdir(here) == ["state"] and not there.exists()
+    state = arena.take("0")
+    state["b"] = np.arange(1 << 18)
+    arena.put("1", state)
+    assert os.listdir(here) == [] and os.listdir(there) == ["state"]
+    other = Arena(str(here / "state"), (), str(there / "state"))
+    state = other.take("1")
+    assert state["a"].tolist() == [0, 1, 2] and state["b"][-1] == (1 << 18) - 1
+    state["b"] = np.arange(2)
+    other.put("2", state)
+    assert arena.take("2")["b"].tolist() == [0, 1]

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from transom.cql.statements import parse_statements
 from transom.pipeline.bucket import Bucket
-from transom.pipeline.cargo import CARGO, STATUS, CargoPart, Parcel, pack, unpack
+from transom.pipeline.cargo import CARGO, STATUS, CargoPart, Parcel, pack
 from transom.pipeline.layout import SINK, Layout
 from transom.pipeline.packer import Packer
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -89,7 +89,7 @@ def control_bytes(parcels: Iterable[Parcel]) -> Counter[str]:
     found: Counter[str] = Counter()
     for parcel in parcels:
         if parcel.kind == CARGO:
-            for part in unpack(parcel.blob):
+            for part in parcel.opened():
                 if part.kind in _CONTROL:
                     found[part.kind] += len(pack([part]))
     return found
@@ -106,12 +106,12 @@ def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
     sent: list[Parcel] = []
     for batch in range(4):  # rows are taken one batch later: the third ends what the second has opened
         begun = below.state.doors.upto is not None
-        blobs = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun)
+        came = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun)
         began = time.perf_counter()
-        going = below.step(blobs)
+        going = below.step(came)
         step_s = time.perf_counter() - began
         sent = going if batch == 2 else sent
-        above.step([parcel.blob for parcel in going if (parcel.fragment, parcel.bucket) == (2, 0)])
+        above.step([parcel for parcel in going if (parcel.fragment, parcel.bucket) == (2, 0)])
     quiet = control_bytes(going)
     driver_s, statuses = _driven(layout, [below.status(), above.status()])
     for bucket in (below, above):
@@ -129,15 +129,16 @@ def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
     )
 
 
-def _for_one(layout: Layout, keys: np.ndarray[Any, Any], second: int, tasks: int, begun: bool) -> list[bytes]:
+def _for_one(layout: Layout, keys: np.ndarray[Any, Any], second: int, tasks: int, begun: bool) -> list[Parcel]:
     """What comes to the first partition: its rows from one task, and what all others saw, which is alike."""
     rows, _ = packed(layout, 0, keys, second, begun)
     some, _ = packed(layout, 1, np.zeros(100, dtype=np.int64), second, begun)
-    seen = [part for parcel in some if parcel.bucket == 0 for part in unpack(parcel.blob) if part.kind == "seen"]
+    seen = [part for parcel in some if parcel.bucket == 0 for part in parcel.opened() if part.kind == "seen"]
     others = [
-        pack([CargoPart({**part.about, "sender": sender}, part.rows) for part in seen]) for sender in range(1, tasks)
+        Parcel(1, 0, CARGO, pack([CargoPart({**part.about, "sender": sender}, part.rows) for part in seen]))
+        for sender in range(1, tasks)
     ]
-    return [*(parcel.blob for parcel in rows if (parcel.fragment, parcel.bucket) == (1, 0)), *others]
+    return [*(parcel for parcel in rows if (parcel.fragment, parcel.bucket) == (1, 0)), *others]
 
 
 def _driven(layout: Layout, statuses: Sequence[Parcel]) -> tuple[float, int]:
@@ -147,12 +148,12 @@ def _driven(layout: Layout, statuses: Sequence[Parcel]) -> tuple[float, int]:
     told = []
     for bucket in range(layout.buckets):
         for parcel in statuses:
-            (part,) = unpack(parcel.blob)
+            (part,) = parcel.opened()
             known = json.loads(part.about["status"]) | {"bucket": bucket}
             told.append(Parcel(SINK, bucket, STATUS, pack([CargoPart({**part.about, "status": json.dumps(known)})])))
     board = Statuses(layout, "query")
     began = time.perf_counter()
-    board.take([part for parcel in told for part in unpack(parcel.blob)])
+    board.take([part for parcel in told for part in parcel.opened()])
     json.dumps(asdict(board.feedback))
     return time.perf_counter() - began, sum(len(parcel.blob) for parcel in told)
 

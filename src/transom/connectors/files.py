@@ -85,6 +85,7 @@ class FileSource(Source):
         places = {at for at, column in enumerate(self._declared.columns) if fold(column.name) in wanted}
         self._read = frozenset(places | {at for at in (self._declared.time_column,) if at is not None})
         self._parquet = None
+        self._footers = Footers(self._declared, self._read)
 
     def files(self) -> dict[str, int]:
         """Of many files the first ones; the others lie beside them."""

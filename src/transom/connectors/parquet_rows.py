@@ -70,8 +70,9 @@ class Footer:
 class Footers:
     """The footers of files, each read once as long as the file stays the same by its size and its time."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declared, read: Collection[int] | None = None) -> None:
         self._declared = declared
+        self._read = read
         self._known: dict[str, tuple[tuple[int, int], Footer]] = {}
 
     def of(self, file: Listed) -> Footer:
@@ -82,7 +83,7 @@ class Footers:
         key = (status.st_size, status.st_mtime_ns)
         known = self._known.get(file.name)
         if known is None or known[0] != key:
-            known = self._known[file.name] = (key, _read_footer(file, self._declared))
+            known = self._known[file.name] = (key, _read_footer(file, self._declared, self._read))
         return known[1]
 
     def forget(self, file: Listed) -> None:
@@ -90,13 +91,13 @@ class Footers:
         self._known.pop(file.name, None)
 
 
-def _read_footer(file: Listed, declared: Declared) -> Footer:
+def _read_footer(file: Listed, declared: Declared, read: Collection[int] | None) -> Footer:
     with _open(file) as parquet:
-        _wanted(parquet, file, declared)
+        present = _present(parquet, file, declared, read)
         metadata = parquet.metadata
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         behind = tuple(itertools.accumulate(group.num_rows for group in groups))
-        return Footer(mark_of_parquet(file.path), metadata.num_rows, behind, _row_bytes(metadata))
+        return Footer(mark_of_parquet(file.path), metadata.num_rows, behind, _row_bytes(metadata, present))
 
 
 def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]]:
@@ -114,6 +115,18 @@ def open_parquet(
 ) -> ParquetRows:
     """The file from row `at` (counted from 0) on. Columns that are not among those `read` need not be filled in."""
     parquet = _open(file)
+    wanted = _present(parquet, file, declared, read)
+    count = parquet.metadata.num_rows
+    refuse_shorter(file, count, at)
+    heavy = max(1, BLOCK_BYTES // _row_bytes(parquet.metadata, wanted))  # so many rows are about a block
+    present = [name for name in wanted if name is not None]
+    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), present))
+
+
+def _present(
+    parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: Declared, read: Collection[int] | None
+) -> list[str | None]:
+    """What the declared columns are called in a file, but for those that nobody reads a value of."""
     names = _wanted(parquet, file, declared)
     wanted: list[str | None] = list(names)
     if read is not None:
@@ -121,16 +134,16 @@ def open_parquet(
         spared = [i for i, c in enumerate(declared.columns) if i not in read and always_fits(given[names[i]], c.type)]
         for place in spared[len(spared) == len(names) :]:  # without any column nobody knows how many rows there are
             wanted[place] = None
-    count = parquet.metadata.num_rows
-    refuse_shorter(file, count, at)
-    heavy = max(1, BLOCK_BYTES // _row_bytes(parquet.metadata))  # so many rows are about a block
-    present = [name for name in wanted if name is not None]
-    return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), present))
+    return wanted
 
 
-def _row_bytes(metadata: pyarrow.parquet.FileMetaData) -> int:
-    sizes = [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
-    return 1 + int(sum(sizes) // max(1, metadata.num_rows))
+def _row_bytes(metadata: pyarrow.parquet.FileMetaData, names: Collection[str | None]) -> int:
+    """About what these columns of a row take, on the average."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    columns = [i for i, path in enumerate(paths) if path in names or path.partition(".")[0] in names]
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    size = sum(group.column(i).total_uncompressed_size for group in groups for i in columns)
+    return 1 + int(size // max(1, metadata.num_rows))
 
 
 def refuse_shorter(file: Listed, count: int, read: int) -> None:

@@ -238,13 +238,14 @@ class SpoolSource(Source):
             raise self._gone(f"those before row {files[0].first + 1} have been given up")
 
     def _map(self, name: str) -> pa.RecordBatch:
-        if self._mapped is None or self._mapped[0] != name:
+        known = self._mapped
+        if known is None or known[0] != name:
             try:
                 with pa.memory_map(os.path.join(self._folder, name)) as file:
-                    self._mapped = (name, pa.ipc.open_file(file).get_batch(0))
+                    known = self._mapped = (name, pa.ipc.open_file(file).get_batch(0))
             except (OSError, pa.ArrowException) as error:
                 raise self._gone(str(error)) from None
-        return self._mapped[1]
+        return known[1]
 
     def _gone(self, why: str) -> SourceError:
         return SourceError(

@@ -30,7 +30,7 @@ from transom.pipeline.agenda import Brought
 from transom.pipeline.branch import Branch, picked
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.bucket_status import bucket_status
-from transom.pipeline.cargo import CargoPart, Parcel, unpack
+from transom.pipeline.cargo import CargoPart, Parcel
 from transom.pipeline.consumer import PAIRS, SIDES
 from transom.pipeline.doors import Doors, came_after_the_end
 from transom.pipeline.exchange import FeedState, fed, static_rows
@@ -74,7 +74,8 @@ class Bucket:
         store, places = store_of(layout.catalogue, home, referred=False), layout.buckets_of(fragment)
         self.spread = None if layout.spread is None else Partitions(layout.spread, layout.catalogue)
         operators = self.fragment.operators if self.spread is None else ()
-        self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places)
+        finals = layout.finals
+        self.part = Part(operators, ports, layout.catalogue, layout.tick, store=store, places=places, finals=finals)
         self.consumer = consumer = layout.consumer_of(fragment)
         self.query = SHARED if consumer is None else consumer.member.name
         """Whose it is."""
@@ -139,13 +140,13 @@ class Bucket:
                 partition.stage.part.check(memory.part, memory.feeds.values())
             return found
 
-    def step(self, blobs: Iterable[bytes | pa.Buffer], decided: Sequence[Any] = ()) -> list[Parcel]:
+    def step(self, parcels: Iterable[Parcel], decided: Sequence[Any] = ()) -> list[Parcel]:
         """Everything that came for this bucket in a batch; what goes on from here.
 
         `decided` is what was decided in the step if it is taken again; after it, `decisions` are those of the step.
         """
         self.decisions = Decisions(decided)
-        parts = sorted((heard(part) for blob in blobs for part in unpack(blob)), key=_place)
+        parts = sorted((heard(part) for parcel in parcels for part in parcel.opened()), key=_place)
         self.doors.state = self.state.doors
         self.part.attach(self.state.part)
         for partition, memory in self._partitions(self.state):
@@ -382,10 +383,14 @@ class Bucket:
         """Where to step to. What others send is for one step, and so is what others are told under a holder."""
         if not self._in_slices:
             return [upto]
-        waiting = [t[t < upto] for s in self.state.doors.inputs.values() for t in (part.t for part in s.waiting)]
-        times = max(waiting, key=len, default=no_int64s())
-        stops = [int(t) for t in times[SLICE_ROWS::SLICE_ROWS] if t > before]
-        return [*sorted(set(stops)), upto]
+        waiting = [[part.t for part in state.waiting] for state in self.state.doors.inputs.values()]
+        most = max(waiting, key=lambda parts: sum(map(len, parts)), default=[])
+        stops: set[int] = set()
+        at = SLICE_ROWS
+        for times in most:
+            stops.update(times[at::SLICE_ROWS].tolist())
+            at = (at - len(times)) % SLICE_ROWS if at < len(times) else at - len(times)
+        return [*sorted(t for t in stops if before < t < upto), upto]
 
     @cached_property
     def _in_slices(self) -> bool:

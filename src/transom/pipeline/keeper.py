@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -24,15 +24,13 @@ from transom.core.errors import CheckpointError
 from transom.core.time import format_instant
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BUCKET_CLASSES, BucketState
-from transom.pipeline.cargo import Parcel
+from transom.pipeline.cargo import CARGO, Parcel, Piece
+from transom.pipeline.layout import SINK
 from transom.planner.fingerprint import of_another_plan
 from transom.state import codec
 
 LEAST_BYTES: Final = 1 << 16
 """An entry counts for so much at least: to take many small steps again takes time, too."""
-
-PART_BYTES: Final = 32 << 20
-"""Longer entries are written in parts."""
 
 
 class WrittenLog(Protocol):
@@ -43,12 +41,21 @@ class WrittenLog(Protocol):
     def read(self, entry: int, part: int) -> bytes: ...
 
 
+class Written(NamedTuple):
+    """In how many parts an entry was written, and how many bytes that were."""
+
+    parts: int
+    bytes: int
+
+
 class Log(WrittenLog, Protocol):
     """Where the log lies. Everything written in a batch becomes valid together or not at all."""
 
     def write_header(self, header: str) -> None: ...
 
-    def write(self, entry: int, part: int, blob: bytes) -> None: ...
+    def write(self, entry: int, pieces: Iterable[Piece]) -> Written:
+        """An entry, the pieces one after the other."""
+        ...
 
     def remove(self, entry: int, part: int) -> None: ...
 
@@ -80,6 +87,10 @@ class Header:
     memory: bool = False
     frontier: dict[str, int | None] = field(default_factory=dict)
 
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """All parts of all entries."""
+        return ((self.first + i, part) for i, count in enumerate(self.parts) for part in range(count))
+
     def text(self) -> str:
         return json.dumps(list(vars(self).values()))
 
@@ -101,8 +112,19 @@ Start = Callable[[], bytes | None]
 """The memory that a bucket begins with, as it was written; None: it knows nothing yet."""
 
 
-def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer], start: Start = lambda: None) -> Kept:
-    """Take a step with the bucket's memory and keep what became of it."""
+def step(
+    bucket: Bucket,
+    log: Log,
+    warm: Warm,
+    came: Sequence[Parcel],
+    start: Start = lambda: None,
+    send: Callable[[Sequence[Parcel]], Iterable[Parcel]] = lambda parcels: parcels,
+) -> Kept:
+    """Take a step with the bucket's memory and keep what became of it.
+
+    `send` may take rows out of what goes on from here, as they are. What is left of it is packed: rows may lie where
+    warm memory was, whose room is given to others as soon as it is put down again.
+    """
     plan = bucket.layout.fingerprint
     known = log.header()
     header = Header(plan, bucket.fragment.number, bucket.bucket) if known is None else Header.of(known)
@@ -111,8 +133,8 @@ def step(bucket: Bucket, log: Log, warm: Warm, blobs: Sequence[bytes | pa.Buffer
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header, start)
-    parcels = [*bucket.step(blobs), bucket.status()]
-    written = _append(bucket, log, header, blobs)
+    parcels = [parcel.closed() for parcel in send([*bucket.step(came), bucket.status()])]
+    written = _append(bucket, log, header, came)
     header.token = secrets.token_hex(8)
     header.frontier = bucket.frontier
     log.write_header(header.text())
@@ -156,36 +178,41 @@ def _instant(at: int | None) -> str:
     return "nothing" if at is None else format_instant(at)
 
 
-def _append(bucket: Bucket, log: Log, header: Header, blobs: Sequence[bytes | pa.Buffer]) -> int:
-    size = sum(map(len, blobs))
+def _append(bucket: Bucket, log: Log, header: Header, came: Sequence[Parcel]) -> int:
+    size = sum(parcel.size for parcel in came)
     entry = header.first + len(header.parts)
     size = max(size, LEAST_BYTES)
     if header.log_bytes + size > codec.saved_bytes(bucket.state):
-        for i, count in enumerate(header.parts):
-            for part in range(count):
-                log.remove(header.first + i, part)
-        data = codec.encode(bucket.state)
+        for known, part in header.entries():
+            log.remove(known, part)
+        written = log.write(entry, [codec.encode(bucket.state)])
         header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
     else:
-        data = _together(blobs, bucket.decisions.made)
+        written = log.write(entry, _together(came, bucket.decisions.made))
         header.log_bytes += size
-    parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
-    for part, blob in enumerate(parts):
-        log.write(entry, part, blob)
-    header.parts.append(len(parts))
-    return len(data)
+    header.parts.append(written.parts)
+    return written.bytes
 
 
-def _together(blobs: Sequence[bytes | pa.Buffer], decided: Sequence[Any]) -> bytes:
-    head = json.dumps([[len(blob) for blob in blobs], decided]).encode()
-    return b"".join([len(head).to_bytes(4, "little"), head, *blobs])
+def _together(came: Sequence[Parcel], decided: Sequence[Any]) -> Iterator[Piece]:
+    """All that came, and behind it how long each parcel is: they are packed one by one as they are written."""
+    sizes = []
+    for parcel in came:
+        sizes.append(0)
+        for piece in parcel.pieces():
+            sizes[-1] += len(piece)
+            yield piece
+    tail = json.dumps([sizes, decided]).encode()
+    yield tail
+    yield len(tail).to_bytes(4, "little")
 
 
-def _apart(data: bytes) -> tuple[list[bytes], list[Any]]:
-    behind = 4 + int.from_bytes(data[:4], "little")
-    sizes, decided = json.loads(data[4:behind])
-    found = []
+def _apart(data: bytes) -> tuple[list[Parcel], list[Any]]:
+    buffer, end = pa.py_buffer(data), len(data) - 4
+    sizes, decided = json.loads(data[end - int.from_bytes(data[end:], "little") : end])
+    found: list[Parcel] = []
+    at = 0
     for size in sizes:
-        found.append(data[behind : behind + size])
-        behind += size
+        found.append(Parcel(SINK, 0, CARGO, buffer[at : at + size]))  # whose they are, is known
+        at += size
     return found, decided

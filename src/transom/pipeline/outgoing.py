@@ -49,23 +49,23 @@ class Outgoing:
         if len(rows):
             self._to_sink(SIDE_ROWS, CargoPart({"kind": "side"}, rows))
 
-    def _to_sink(self, kind: int, part: CargoPart) -> None:
-        self._told.append(Parcel(SINK, self._bucket, kind, pack([part])))
+    def _to_sink(self, kind: int, *parts: CargoPart) -> None:
+        self._told.append(Parcel(SINK, self._bucket, kind, parts=parts))
 
     def parcels(self) -> list[Parcel]:
         for query, rows in self._answers.items():
-            self._to_sink(OUT, CargoPart({"kind": "out", "query": query}, pa.concat_batches(rows)))
+            self._to_sink(OUT, *(CargoPart({"kind": "out", "query": query}, each) for each in rows))
         return [*self._told, *self._packed()]
 
     def _packed(self) -> Iterator[Parcel]:
         if self._above is not None:
             for number in (number for number, level in self._layout.level.items() if level == self._level + 1):
                 for to in range(self._layout.buckets_of(number)):
-                    yield Parcel(number, to, CARGO, pack(self._parts.pop((number, to), ())) + self._above)
+                    yield Parcel(number, to, CARGO, self._above, tuple(self._parts.pop((number, to), ())))
         for place, parts in self._parts.items():
-            yield Parcel(*place, CARGO, pack(parts))
+            yield Parcel(*place, CARGO, parts=tuple(parts))
 
 
 def status_parcel(bucket: int, status: dict[str, Any]) -> Parcel:
     """How a bucket is doing, on its way to the driver."""
-    return Parcel(SINK, bucket, STATUS, pack([CargoPart({"kind": "status", "status": json.dumps(status)})]))
+    return Parcel(SINK, bucket, STATUS, parts=(CargoPart({"kind": "status", "status": json.dumps(status)}),))

@@ -57,17 +57,25 @@ class Packer:
     """What one task packs. `sender` orders the stretches of an input; `now` is the time of the batch.
 
     If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
-    they go. If the time of the query had `begun` before this batch, nobody has to know where it might.
+    they go. If the time of the query had `begun` before this batch, nobody has to know where it might. Where rows have
+    no way to go nobody `sifts` them before they are there.
     """
 
     def __init__(
-        self, layout: Layout, sender: int, now: int | None = None, follows: bool = False, begun: bool = False
+        self,
+        layout: Layout,
+        sender: int,
+        now: int | None = None,
+        follows: bool = False,
+        begun: bool = False,
+        sifts: bool = True,
     ) -> None:
         self._layout = layout
         self._sender = sender
         self._now = now
         self._follows = follows
         self._begun = begun
+        self._sifts = sifts
         self._stretches: dict[str, Stretch] = {}
         self._parts: dict[tuple[int, int], list[CargoPart]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
@@ -138,7 +146,7 @@ class Packer:
         for number, level in self._layout.level.items():
             if level == 1:
                 for bucket in range(self._layout.buckets_of(number)):
-                    yield Parcel(number, bucket, CARGO, pack(self._parts.pop((number, bucket), ())) + seen)
+                    yield Parcel(number, bucket, CARGO, seen, tuple(self._parts.pop((number, bucket), ())))
         for place in list(self._parts):
             yield self._flush(place)
 
@@ -203,7 +211,7 @@ class Packer:
             yield self._side(rows)
 
     def _side(self, rows: pa.RecordBatch) -> Parcel:
-        return Parcel(SINK, self._sender, SIDE_ROWS, pack([CargoPart({"kind": "side"}, rows)]))
+        return Parcel(SINK, self._sender, SIDE_ROWS, parts=(CargoPart({"kind": "side"}, rows),))
 
     def _send(self, name: str, batch: pa.RecordBatch, t: Int64s | None) -> Iterator[Parcel]:
         if not len(batch):
@@ -212,9 +220,10 @@ class Packer:
             rows = batch.select(list(port.columns))
             if t is not None:
                 rows = rows.append_column("", pa.array(t, pa.int64()))
-            found, wanted = places(
-                port.exchange, self._layout.as_scanned(name, batch), self._layout.buckets_of(port.fragment)
-            )
+            found, wanted = None, None
+            if self._sifts:
+                scanned = self._layout.as_scanned(name, batch)
+                found, wanted = places(port.exchange, scanned, self._layout.buckets_of(port.fragment))
             if found is None:
                 all_rows = np.arange(len(batch), dtype=np.int64) if wanted is None else wanted
                 found = np.array_split(all_rows, self._layout.buckets_of(port.fragment))
@@ -250,4 +259,4 @@ class Packer:
     def _flush(self, place: tuple[int, int]) -> Parcel:
         parts = self._parts.pop(place)
         self._sizes.pop(place, None)
-        return Parcel(*place, CARGO, pack(parts))
+        return Parcel(*place, CARGO, parts=tuple(parts))

@@ -15,6 +15,9 @@ from transom.core.schema import Schema
 FIRST_ROWS: Final = 1 << 19
 """Of an input in the first batch, of which nobody knows what it will cost."""
 
+BACKLOG_ROWS: Final = 1 << 21
+"""The same where all there is has an end, and nobody waits for the first answers."""
+
 LEAST_ROWS: Final = 1 << 12
 MOST_ROWS: Final = 1 << 22
 MOST_BYTES: Final = 1 << 29

@@ -26,7 +26,7 @@ from transom.plan.options import OPTIONS
 from transom.planner.operator import scanned
 from transom.program.run import Order
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The version of everything that is written into a checkpoint folder; another one is refused."""
 
 MAY_CHANGE: Final = frozenset(

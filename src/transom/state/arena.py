@@ -6,7 +6,8 @@ however large the state is.
 
 An arena is for one user at a time, and is worth nothing while it is used: it is marked so before anything changes, and
 carries the token of its state only when all of it is in place. Whoever finds another token than he knows to be right,
-or finds it locked by a worker that was given up and still goes on, makes a new file and puts it in its place.
+or finds it locked by a worker that was given up and still goes on, makes a new file and puts it in its place. Where
+there is no room for it another place may do instead.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Arena:
     ([0, 1, 2], None)
     """
 
-    def __init__(self, path: str, classes: Iterable[type]) -> None:
+    def __init__(self, path: str, classes: Iterable[type], instead: str | None = None) -> None:
+        self._paths = [path] if instead is None else [path, instead]
         self._path = path
         self._classes = tuple(classes)
         self._file: int | None = None
@@ -51,9 +53,17 @@ class Arena:
 
     def take(self, token: str) -> Any:
         """The state of this token, to be changed where it lies, or None; from here on the file counts as used up."""
+        for path in self._paths:
+            found = self._take(path, token)
+            if found is not None:
+                self._path = path
+                return found
+        return None
+
+    def _take(self, path: str, token: str) -> Any:
         self.release()
         try:
-            self._file = os.open(self._path, os.O_RDWR)
+            self._file = os.open(path, os.O_RDWR)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.fstat(self._file).st_size
             self._map = mmap.mmap(self._file, size) if size >= _HEAD else None
@@ -71,6 +81,16 @@ class Arena:
 
     def put(self, token: str, state: Any) -> None:
         """Lay down the state, all of it, and then its token."""
+        try:
+            self._put(token, state)
+        except CheckpointError:
+            self.release()
+            if self._path == self._paths[-1]:
+                raise
+            self._path = self._paths[self._paths.index(self._path) + 1]
+            self.put(token, state)
+
+    def _put(self, token: str, state: Any) -> None:
         if self._map is None:
             self._begin()
         assert self._map is not None and self._file is not None
@@ -107,7 +127,11 @@ class Arena:
         fresh = f"{self._path}.{os.getpid()}.new"
         self._file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._grow(_GROWTH)
+        try:
+            self._grow(_GROWTH)
+        except CheckpointError:
+            os.unlink(fresh)
+            raise
         os.replace(fresh, self._path)
 
     def _grow(self, size: int) -> None:

@@ -22,6 +22,8 @@ from typing import Final
 
 _NAME: Final = re.compile(r"transom-[a-z]+-[0-9a-f]{12}")
 
+_MEMORY: Final = "/dev/shm"
+
 _held: set[Scratch] = set()
 
 
@@ -55,6 +57,21 @@ class Scratch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.remove()
+
+
+def in_memory() -> str | None:
+    """Where files are in memory alone, if there is such a place and much room in it; None: among the temporary files.
+
+    For what need not outlive the machine, and is written again and again.
+    """
+    sweep(_MEMORY)
+    try:
+        room = os.statvfs(_MEMORY)
+        known = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return None
+    free = room.f_bavail * room.f_frsize
+    return _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) and free > known // 4 else None
 
 
 def sweep(parent: str) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,6 +17,7 @@ from pyspark import TaskContext, cloudpickle
 from transom.pipeline.cargo import FILES
 from transom.pipeline.layout import SINK
 from transom.runtimes.spark.host import Host
+from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.query import SparkQuery
 
@@ -60,14 +62,15 @@ class PausingHost(Host):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
         batch = int(TaskContext.get().getLocalProperty("streaming.sql.batchId"))  # type: ignore[union-attr, arg-type]
-        if Labels(self.layout).place(self.level, int(key[0]))[0] == SINK:
+        hosted: Hosted = cloudpickle.loads(self._sealed)
+        if Labels(hosted.layout).place(hosted.level, int(key[0]))[0] == SINK:
             yield from super().handleInputRows(key, rows, timerValues)
             return
-        self.pause.take("before", batch, self.level)
+        self.pause.take("before", batch, hosted.level)
         frames = list(super().handleInputRows(key, rows, timerValues))
-        self.pause.take("after", batch, self.level)
+        self.pause.take("after", batch, hosted.level)
         if any((frame["kind"] == FILES).any() for frame in frames):
-            self.pause.take("written", batch, self.level)
+            self.pause.take("written", batch, hosted.level)
         yield from frames
 
 
@@ -82,7 +85,11 @@ class PausingQuery(SparkQuery):
         if self._pause is None:
             return super().cargo(*arguments)
         pausing = type("PausingHost", (PausingHost,), {"pause": self._pause})
-        with patch("transom.runtimes.spark.stages.Host", pausing):
+        in_files = partial(Hosted, least=1)  # however small state is
+        with (
+            patch("transom.runtimes.spark.stages.Host", pausing),
+            patch("transom.runtimes.spark.stages.Hosted", in_files),
+        ):
             return super().cargo(*arguments)
 
     def _take(self, cargo: pa.Table, number: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from transom import Session, SinkError, StandingQuery
 from transom.core.time import format_instant, from_datetime
 from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.run import SparkRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -114,8 +116,13 @@ def in_order(table: Any) -> list[str]:
     return sorted(map(str, table.to_pylist()))
 
 
-def test_answers_are_those_of_the_queries_alone(spark: SparkSession) -> None:
-    trial = Trial(spark, QUERIES, batch_rows=7)
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_answers_are_those_of_the_queries_alone(
+    spark: SparkSession, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all state in files, in one task and over several levels."""
+    monkeypatch.setattr("transom.runtimes.spark.stages.Hosted", partial(Hosted, least=1))
+    trial = Trial(spark, QUERIES, batch_rows=7, tasks=tasks)
     trial.come("pairs")
     trial.grow(8)
     trial.come("counts")

@@ -17,7 +17,7 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.sink_folder import MARK
 from transom.core.errors import OptionError, SinkError
 from transom.core.location import Within
-from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack, unpack
+from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack
 from transom.runtimes.spark.answer_parts import written
 
 SCHEMA = pa.schema([("n", pa.int32())])
@@ -61,7 +61,7 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     )
     first, *rest = written({"q": travelled}, [mine, nothing, other, status])
     assert (first.kind, first.bucket, rest) == (FILES, 1, [other, status]), "whose query has no files is left alone"
-    (about,) = [part.about for part in unpack(first.blob)]
+    (about,) = [part.about for part in first.opened()]
     assert (
         (about["query"], about["rows"]) == ("q", 3)
         and hidden(tmp_path / "out") == [about["part"]]

@@ -14,10 +14,11 @@ from transom.connectors.open import source_opener
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
 from transom.program.planned import read_program
-from transom.runtimes.spark.cargo_source import CargoReader, Reading
+from transom.runtimes.spark.cargo_source import CargoReader
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.offset_log import IN_LOG, LEAST, OffsetLog
+from transom.runtimes.spark.stretch import Reading
 from transom.runtimes.spark.worker_errors import ToldToTheDriver
 
 Offset = dict[str, Any]

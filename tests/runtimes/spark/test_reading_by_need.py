@@ -23,10 +23,11 @@ from transom.program.alignment import Pace, read_by_need
 from transom.program.batch_size import FIRST_ROWS, MOST_ROWS
 from transom.program.planned import read_program
 from transom.runtimes.spark import cargo_source
-from transom.runtimes.spark.cargo_source import MOST_WAITING, CargoReader, Reading
+from transom.runtimes.spark.cargo_source import MOST_WAITING, CargoReader
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.query import SparkQuery
+from transom.runtimes.spark.stretch import Reading
 
 FAST_AND_SLOW = """
 SET batch_rows = 200;

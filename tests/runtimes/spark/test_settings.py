@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from transom.core.errors import SparkError
 from transom.runtimes.spark import settings
-from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing, partitions, partitions_of
+from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing, partitions, settings_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 BUCKETS = "spark.sql.shuffle.partitions"
@@ -55,7 +55,7 @@ def test_nobody_sees_the_partitions_of_a_query_that_starts(
     before = session.conf.get(BUCKETS)
     looked: list[str | None] = []
     another = Thread(target=lambda: looked.append(partitions(session)))
-    with pytest.raises(ZeroDivisionError), partitions_of(session, 17):
+    with pytest.raises(ZeroDivisionError), settings_of(session, 17):
         another.start()
         assert session.conf.get(BUCKETS) == "17"
         raise ZeroDivisionError

@@ -67,7 +67,7 @@ def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
 
 
 def test_a_budget_too_small_for_all_buckets_is_refused(spark: SparkSession) -> None:
-    session = Session(spark=spark, memory="4 MB")
+    session = Session(spark=spark, memory="4 MB", tasks=2)
     for name in "ab":
         session.stream(name, [{"ts": "2024-05-01", "k": 1}], time="ts")
     window = "[RANGE 4 SECONDS SLIDE 2 SECONDS]"

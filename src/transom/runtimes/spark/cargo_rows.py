@@ -41,6 +41,6 @@ def cargo_batch(parcels: Iterable[Parcel], labels: Labels, level: int, depot: De
         pa.array([row.fragment for row in rows], pa.int32()),
         pa.array([row.bucket for row in rows], pa.int32()),
         pa.array([row.kind for row in rows], pa.int32()),
-        pa.array([row.blob for row in rows], pa.binary()),
+        pa.array([row.packed() for row in rows], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CARGO_SCHEMA)

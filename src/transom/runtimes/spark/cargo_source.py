@@ -8,34 +8,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from transom.connectors.connector import Limits, Source, Split
-from transom.connectors.source import rejected_batch
+from transom.connectors.connector import Limits, Split
 from transom.connectors.splits import divide
-from transom.core.time import SECOND
-from transom.pipeline.cargo import Parcel
-from transom.pipeline.layout import Definition, Layout
-from transom.plan.catalogue import StreamDefinition
 from transom.program.alignment import Pace, read_by_need
 from transom.program.batch_size import FIRST_ROWS, MOST_BYTES
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS, cargo_batch
-from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.offset_log import OffsetLog
+from transom.runtimes.spark.stretch import Inputs, Reading, Stretch
 from transom.runtimes.spark.worker_errors import told_to_the_driver
-
-if TYPE_CHECKING:
-    from transom.pipeline.packer import Packer
 
 LEAST_ROWS: Final = 1 << 16
 """A task that reads less than so many rows is not worth its start."""
@@ -47,96 +38,11 @@ _SELDOM: Final = 0.3
 _PATIENCE: Final = 1.0
 """For so many seconds the source looks by itself before Spark has to ask again."""
 
-OF_FRAMES: Final = -1
-"""Who tells of DataFrames by the clock: none of the tasks that read their rows."""
-
 MOST_WAITING: Final = 8
 """While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each.
 
 However large batches have become: what waits is in memory, and of no use yet.
 """
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What the source reads and how; `openers` open the inputs in whatever process it is read."""
-
-    layout: Layout
-    names: tuple[str, ...]
-    openers: dict[str, Callable[[], Source]]
-    tasks: int
-    max_rows: int | None
-    """Of an input in a batch; None: as the driver finds right (`program/batch_size.py`)."""
-    max_files: int | None
-    depot: Depot
-    growing: frozenset[str] = frozenset()
-    """Inputs whose present end is not their end."""
-    follow: bool = False
-    """Whether the run waits for more; then the clock goes on though nothing comes, and batches are made when it is due.
-    """
-    tells_time_from: int | None = None
-    """Of a run that ends with all there is now: when it began. One batch at least says what time it is, so that streams
-    that have been silent since an earlier run are left behind though nothing comes."""
-    ending: tuple[str, ...] = ()
-    """Inputs that others read, and that have nothing more to come."""
-    folder: str = ""
-    """Where paths begin: that of the program, which need not be that of its workers."""
-    feedback: str | None = None
-    """The folder in which the driver leaves what it knows of the batches that are done."""
-    begin: dict[str, Any] | None = None
-    """Where another streaming query has read to; None: the inputs are read from their beginning."""
-
-    def aligned(self, name: str) -> bool:
-        """Whether an input is read by need. One that is stamped on arrival is read when it comes, and a table whole."""
-        definition = self.layout.sources[name]
-        return definition.time is not None and not _stamped(definition)
-
-    def enter(self) -> None:
-        """Go where paths begin. On a machine that has no such folder only whole paths can be read."""
-        with suppress(OSError):
-            os.chdir(self.folder or ".")
-
-    @property
-    def frames(self) -> list[str]:
-        """The inputs that Spark reads."""
-        return [name for name in self.layout.sources if name not in self.names]
-
-    @property
-    def alone(self) -> bool:
-        """Whether a batch is made when this source has something, and at no other time."""
-        return self.follow and not self.frames
-
-    def is_time(self, now: int, start: dict[str, Any], known: Feedback | None) -> bool:
-        """Whether a batch is to be made by the clock though nothing came. `start` is where the last one ended."""
-        if not self.follow:
-            return self.tells_time_from is not None and (start.get("now") or 0) < self.tells_time_from
-        if known is None or (not known.paces and start["batch"]):
-            return True  # nobody tells when something is due
-        last = start.get("now") or 0
-        # If a batch at that time has not taken it on, the next one hardly will.
-        return known.wake is not None and known.wake <= now and (last < known.wake or now - last >= SECOND)
-
-    @property
-    def wants_time(self) -> bool:
-        """Whether the clock on the wall matters to any input."""
-        return any(
-            definition.idle is not None
-            or definition.heartbeat is not None
-            or definition.ahead is not None
-            or _stamped(definition)
-            for definition in self.layout.sources.values()
-        )
-
-
-def _heard_of(packer: Packer, frames: Iterable[str]) -> Iterator[Parcel]:
-    """Whether a DataFrame is at its end is known where its rows are: if none of it came with the batch, it is."""
-    for name in frames:
-        packer.hear_of(name)
-    yield from packer.finish()
-
-
-def _stamped(definition: Definition) -> bool:
-    return isinstance(definition, StreamDefinition) and definition.arrival_time
 
 
 def cargo_source(name: str, reading: Reading) -> type[DataSource]:
@@ -160,23 +66,6 @@ class _CargoSource(DataSource):
 
 
 @dataclass
-class Stretch(InputPartition):
-    """What one task reads: splits of inputs in order, and the inputs that end with this batch.
-
-    `at_end` are those that had nothing more when the clock said `now`; whether the run `follows` its inputs, and if the
-    time of the query had `begun` before this batch.
-    """
-
-    sender: int
-    now: int | None
-    at_end: tuple[str, ...]
-    follows: bool
-    begun: bool
-    splits: tuple[tuple[str, tuple[Split, ...]], ...]
-    ended: tuple[str, ...]
-
-
-@dataclass
 class _Batch:
     """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read.
 
@@ -192,7 +81,7 @@ class _Batch:
 class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._opened: dict[str, Source] = {}
+        self._inputs = Inputs(reading)
         self._log = None if reading.feedback is None else OffsetLog(reading.feedback)
         self._pause = _LOOK
         self._to_the_end = False
@@ -242,7 +131,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reading = self._reading
         # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
-        rows = reading.max_rows or (None if known is None else known.rows) or FIRST_ROWS
+        rows = reading.max_rows or (None if known is None else known.rows) or reading.first_rows
         batch = self._read_by_need(start, {} if known is None else known.paces, rows)
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.splits and ended == start["ended"]:
@@ -277,7 +166,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limits = Limits() if static else Limits(rows, reading.max_files, None if asked else MOST_BYTES)
         before = batch.at.get(name, {})
         whole = before if self._log is None else self._log.whole(name, before)
-        plan = self._source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
+        plan = self._inputs.source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
         batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
         if plan.splits:
             batch.splits[name] = [split.packed() for split in plan.splits]
@@ -297,7 +186,7 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             groups += [(name, tuple(group)) for group in divide(mine, share, LEAST_ROWS)]
         # Small inputs share a task; the stretches of one input stay in order, as their senders are.
         stretches = [[group] for group in groups]
-        while len(stretches) > reading.tasks:
+        while len(stretches) > (1 if reading.in_host else reading.tasks):
             stretches[-2:] = [stretches[-2] + stretches[-1]]
         clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
         found = [Stretch(i, *clock, tuple(stretch), ()) for i, stretch in enumerate(stretches[:-1])]
@@ -306,40 +195,14 @@ class CargoReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
+        reading = self._reading
         with told_to_the_driver():
-            labels = Labels(self._reading.layout)
-            for parcel in self._parcels(partition):
-                yield cargo_batch([parcel], labels, 1, self._reading.depot)
-
-    def _parcels(self, stretch: Stretch) -> Iterator[Parcel]:
-        # The driver's side plans and packs nothing; kernels take a second to import, in each of its processes.
-        from transom.pipeline.packer import Packer
-
-        self._reading.enter()
-        reading, clock = self._reading, (stretch.now, stretch.follows, stretch.begun)
-        packer = Packer(reading.layout, stretch.sender, *clock)
-        if stretch.now is not None and not stretch.sender:
-            for name in reading.names:  # of those that bring nothing it is told, too: they are silent
-                packer.hear_of(name, name in stretch.at_end)
-            if reading.frames:
-                yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
-        for name, splits in stretch.splits:
-            source = self._source(name)
-            for split in splits:
-                for part in source.read_split(split):
-                    if part.rejected:
-                        yield from packer.reject(name, rejected_batch(part.rejected))
-                    if len(part.rows):
-                        yield from packer.take(name, part.rows)
-        for name in stretch.ended:
-            packer.end(name)
-        yield from packer.finish()
+            labels = Labels(reading.layout)
+            # Where one task has all of the plan it reads by itself: nothing has to come to it.
+            parcels = [partition.parcel()] if reading.in_host else self._inputs.parcels(partition)
+            for parcel in parcels:
+                yield cargo_batch([parcel], labels, 1, reading.depot)
 
     def commit(self, end: dict[str, Any]) -> None: ...
 
     def stop(self) -> None: ...
-
-    def _source(self, name: str) -> Source:
-        if name not in self._opened:
-            self._opened[name] = self._reading.openers[name]()
-        return self._opened[name]

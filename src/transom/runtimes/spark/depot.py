@@ -37,21 +37,26 @@ def batch_number() -> int | None:
 
 @dataclass(frozen=True)
 class Depot:
-    """`folder` is None where there are several machines. It travels to the tasks, and belongs to the query."""
+    """`folder` is None where there are several machines. It travels to the tasks, and belongs to the query.
+
+    `memory` is one whose files are in memory alone, if there is such a place.
+    """
 
     folder: str | None = None
+    memory: str | None = None
 
     def lay_down(self, parcel: Parcel) -> Parcel:
         """What Spark is to carry: the parcel, or where it lies."""
-        if self.folder is None or parcel.kind != CARGO or len(parcel.blob) < LEAST_BYTES:
+        if self.folder is None or parcel.kind != CARGO or parcel.size < LEAST_BYTES:
             return parcel
         try:
             path = os.path.join(self._batch(), secrets.token_hex(16))
-            with open(path, "wb", buffering=0) as file:
-                file.write(parcel.blob)
+            with open(path, "wb") as file:
+                for piece in parcel.pieces():
+                    file.write(piece)
         except OSError:  # a disk without room: then it is carried
             return parcel
-        return replace(parcel, kind=STORED, blob=path.encode())
+        return replace(parcel, kind=STORED, blob=path.encode(), parts=())
 
     def pick_up(self, kind: int, blob: bytes) -> bytes | pa.Buffer:
         """The blob of a parcel that has arrived."""

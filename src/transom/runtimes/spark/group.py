@@ -25,6 +25,7 @@ from transom.program.run import Terms
 from transom.program.status import OperatorStatus, Status
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.handover import Stop, hand_over
+from transom.runtimes.spark.log_names import STATE
 from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import Definition, Heritage, Sinks, SparkQuery
 
@@ -164,10 +165,10 @@ class SparkGroup(SparkQuery):
         """What nobody goes on from any more is removed; rows that were pumped stay."""
         for scratch in self._older:
             if stop is None or scratch.path != stop.folder:
-                shutil.rmtree(os.path.join(scratch.path, "spark"), ignore_errors=True)
-                shutil.rmtree(os.path.join(scratch.path, "memories"), ignore_errors=True)
-        if self._cargo is not None:
-            self._cargo.remove()
+                for name in ("spark", "memories", STATE):
+                    shutil.rmtree(os.path.join(scratch.path, name), ignore_errors=True)
+        for held in filter(None, (self._cargo, self._memory)):
+            held.remove()
 
 
 def _let_in(member: SparkMember, upto: int | None, whole: Status) -> None:

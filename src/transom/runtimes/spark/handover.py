@@ -23,7 +23,8 @@ from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.layout import Layout
 from transom.pipeline.migration import Place, begun_buckets, migrated_bucket
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
-from transom.runtimes.spark.log_names import HEADER, LOG
+from transom.runtimes.spark.log_names import HEADER, LOG, files_of, header_of
+from transom.runtimes.spark.state_files import StateFiles
 from transom.runtimes.spark.worker_errors import told_to_the_driver
 from transom.state import codec
 
@@ -64,7 +65,7 @@ def hand_over(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> N
 
     def carry(log: pa.Table) -> pa.Table:
         with told_to_the_driver():
-            _migrate(stop, layout, TableLog(log), folder)
+            _migrate(stop, layout, TableLog(log, stop), folder)
         return pa.table({"done": pa.array([True])})
 
     entries = [_entries(spark, QueryCheckpoint(stop.folder).uri, stage) for stage in range(stop.layout.levels)]
@@ -116,12 +117,15 @@ def _path(folder: str, place: Place) -> str:
 class TableLog:
     """The log of one bucket, as it was read out of Spark's state: it is only read."""
 
-    def __init__(self, entries: pa.Table) -> None:
+    def __init__(self, entries: pa.Table, stop: Stop) -> None:
         places = zip(entries.column("entry").to_pylist(), entries.column("part").to_pylist(), strict=True)
         self._blobs = dict(zip(places, entries.column("blob"), strict=True))
+        # Spark counts stages from the last one.
+        level = stop.layout.level[keeper.Header.of(self.header()).fragment]
+        self._files = StateFiles(files_of(stop.folder, level, entries.column("label")[0].as_py()))
 
     def header(self) -> str:
-        return bytes(self._blobs[HEADER].as_buffer()).decode()
+        return header_of(bytes(self._blobs[HEADER].as_buffer()))[0]
 
     def read(self, entry: int, part: int) -> bytes:
-        return bytes(self._blobs[entry, part].as_buffer())
+        return self._files.value(bytes(self._blobs[entry, part].as_buffer()))

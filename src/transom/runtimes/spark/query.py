@@ -30,24 +30,25 @@ from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
-from transom.program.batch_size import WANTED_SECONDS, BatchSize, most_rows
+from transom.program.batch_size import BACKLOG_ROWS, FIRST_ROWS, WANTED_SECONDS, BatchSize, most_rows
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import refuse_grown
-from transom.runtimes.spark.cargo_source import Reading
 from transom.runtimes.spark.checkpoint import QueryCheckpoint, Reached, damage
 from transom.runtimes.spark.depot import Depot
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.handover import Stop
+from transom.runtimes.spark.log_names import STATE
 from transom.runtimes.spark.pump import Pump
-from transom.runtimes.spark.settings import partitions, partitions_of
+from transom.runtimes.spark.settings import partitions, settings_of
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
+from transom.runtimes.spark.stretch import Reading
 from transom.runtimes.spark.worker_errors import cause, read_back
 from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
-from transom.state.scratch import Scratch
+from transom.state.scratch import Scratch, in_memory
 
 Definition = StreamDefinition | TableDefinition
 
@@ -131,7 +132,9 @@ class SparkQuery:
         self._opened: Sinks | None = None
         self._max_rows: int | None = planned.catalogue.options.get("batch_rows")
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
-        self._statuses = Statuses(self.layout, name, self._batch_size())
+        size = self._batch_size()
+        self._first_rows = FIRST_ROWS if size is None else size.rows
+        self._statuses = Statuses(self.layout, name, size)
         if checkpoint is not None:
             self._statuses.recall(self._status_file)
             self._statuses.go_on(Feedback.read(checkpoint))
@@ -143,6 +146,7 @@ class SparkQuery:
         self._failure: BaseException | None = None
         self._depot = Depot()
         self._cargo: Scratch | None = None
+        self._memory: Scratch | None = None
         self.guard = Guard()
         self._lock = threading.Lock()
         self._closing = False
@@ -161,8 +165,9 @@ class SparkQuery:
             self._refuse_grown(checkpoint)
         answers = self._sinks().answers
         if self._alone and self._cargo is None:
-            self._cargo = Scratch("cargo")
-            self._depot = Depot(self._cargo.path)
+            self._cargo, memory = Scratch("cargo"), in_memory()
+            self._memory = None if memory is None else Scratch("memory", memory)
+            self._depot = Depot(self._cargo.path, None if self._memory is None else self._memory.path)
         writers = {key: sink.tasks for key, sink in answers.items() if sink.tasks is not None}
         replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
         cargo = self.cargo(self._depot, writers, self._folder())
@@ -176,7 +181,7 @@ class SparkQuery:
         if self.ending == "stopped":
             trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
-            with partitions_of(self.spark, self.layout.buckets):
+            with settings_of(self.spark, self.layout.buckets):
                 self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
             raise self._told(error) from None
@@ -346,8 +351,12 @@ class SparkQuery:
 
         In the folder `feedback` the source finds how the batches went, if they are ours.
         """
-        cargo = from_sources(self.spark, self._reading(depot, feedback), self._frames)
-        return through_levels(cargo, self.layout, depot, writers, None if self._stop is None else self._folder())
+        reading = self._reading(depot, feedback)
+        cargo = from_sources(self.spark, reading, self._frames)
+        folder = None if feedback is None else os.path.abspath(feedback)
+        if folder is not None:
+            os.makedirs(os.path.join(folder, STATE), exist_ok=True)
+        return through_levels(cargo, reading, writers, folder, begins=self._stop is not None)
 
     def _reading(self, depot: Depot, feedback: str | None) -> Reading:
         own = [name for name in self.layout.sources if name not in self._frames]
@@ -370,6 +379,8 @@ class SparkQuery:
             max_rows=self._max_rows,
             max_files=self._max_files,
             depot=depot,
+            first_rows=self._first_rows,
+            in_host=self._alone and self.layout.buckets == len(self.layout.fragments) == 1,
             growing=frozenset(name for name in own if self._may_grow(name)),
             follow=self.ending == "stopped",
             tells_time_from=time.time_ns() // 1000 if now else None,
@@ -468,13 +479,13 @@ class SparkQuery:
         if wanted is not None:
             return wanted
         number = int(partitions(self.spark) or "2")
-        return 1 if self._alone and laid_out(number).levels > 1 else number
+        return 1 if self._alone and (not self._frames or laid_out(number).levels > 1) else number
 
     def _threads(self, catalogue: Catalogue) -> int:
-        """Over how many partitions a plan is spread that is in one task, which has the cores of a task of its own."""
+        """Over how many partitions a plan is spread that is in one task: over one, as in one process, unless told."""
         known = None if self._checkpoint is None else QueryCheckpoint(self._checkpoint).threads()
         wanted: int | None = catalogue.options.get("partitions")
-        return known or wanted or (self.spark.sparkContext.defaultParallelism if self._alone else 1)
+        return known or wanted or 1
 
     def _batch_size(self) -> BatchSize | None:
         """None where a number of rows or files is asked for; of a DataFrame Spark takes what it is told to take."""
@@ -483,7 +494,8 @@ class SparkQuery:
             return None
         most = min(most_rows(each.columns) for each in self.layout.sources.values())
         latency: int | None = options.get("latency")
-        return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, most=most)
+        first = FIRST_ROWS if self.ending == "stopped" or latency is not None else BACKLOG_ROWS
+        return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, min(first, most), most)
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()
@@ -503,7 +515,7 @@ class SparkQuery:
     def _tidy(self) -> None:
         for pump in self._pumps.values():
             pump.stop()
-        for scratch in filter(None, (*self._older, self._scratch, self._cargo)):
+        for scratch in filter(None, (*self._older, self._scratch, self._cargo, self._memory)):
             scratch.remove()
         self._scratch = None
 

@@ -116,22 +116,31 @@ LOCAL: Final = {
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
+ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+MOST_ARROW_ROWS: Final = "131072"
+"""Rows of DataFrames come to the workers in batches of so many: each costs something, however few it has."""
+
 _changing: Final = threading.Lock()
 
 
 @contextmanager
-def partitions_of(spark: SparkSession, number: int) -> Iterator[None]:
+def settings_of(spark: SparkSession, partitions: int) -> Iterator[None]:
     """A streaming query that starts here has so many partitions in all its stages; the session has what it had."""
+    wanted = {PARTITIONS: str(partitions)}
     with _changing:
-        before = spark.conf.get(PARTITIONS, None)
-        spark.conf.set(PARTITIONS, str(number))
+        if spark.conf.get(ARROW_ROWS, None) is None:  # nobody has chosen it
+            wanted[ARROW_ROWS] = MOST_ARROW_ROWS
+        before = {name: spark.conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
         try:
             yield
         finally:
-            if before is None:
-                spark.conf.unset(PARTITIONS)
-            else:
-                spark.conf.set(PARTITIONS, before)
+            for name, known in before.items():
+                if known is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, known)
 
 
 def partitions(spark: SparkSession) -> str | None:

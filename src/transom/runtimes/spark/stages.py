@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 
 from transom.connectors.connector import TaskWriter
 from transom.pipeline.cargo import OUT, unpack
-from transom.pipeline.layout import Layout
 from transom.runtimes.spark.cargo_rows import CARGO_FIELDS
-from transom.runtimes.spark.cargo_source import Reading, cargo_source
-from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.cargo_source import cargo_source
 from transom.runtimes.spark.frame_source import packed
 from transom.runtimes.spark.host import Host
+from transom.runtimes.spark.hosted import Hosted
+from transom.runtimes.spark.stretch import Reading
 from transom.runtimes.spark.types import spark_schema
 
 
@@ -26,6 +26,8 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
     called = f"transom_{uuid.uuid4().hex}"
     spark.dataSource.register(cargo_source(called, reading))
     cargo = spark.readStream.format(called).load()
+    if reading.in_host and not frames:
+        cargo = cargo.coalesce(1)  # it is one row for the one stateful task, and need not be sorted out
     for name in reading.layout.sources:
         if name in frames:
             feedback = None if reading.feedback is None else os.path.abspath(reading.feedback)
@@ -35,15 +37,15 @@ def from_sources(spark: SparkSession, reading: Reading, frames: Mapping[str, Dat
 
 
 def through_levels(
-    cargo: DataFrame, layout: Layout, depot: Depot, writers: Mapping[str, TaskWriter], memories: str | None
+    cargo: DataFrame, reading: Reading, writers: Mapping[str, TaskWriter], folder: str | None, begins: bool
 ) -> DataFrame:
     """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
-    Where there are `memories`, buckets begin with them.
+    `folder` is that of the checkpoint, if it is ours, in which may be what buckets `begins` with.
     """
     run = uuid.uuid4().hex
-    for level in range(1, layout.levels + 1):
-        host = Host(layout, level, run, depot, writers, memories)
+    for level in range(1, reading.layout.levels + 1):
+        host = Host(Hosted(reading, level, run, dict(writers), folder, begins))
         cargo = cargo.groupBy("label").transformWithStateInPandas(host, CARGO_FIELDS, "append", "none")
     return cargo
 
