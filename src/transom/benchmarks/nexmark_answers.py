@@ -85,7 +85,7 @@ class Arbiter:
         if not query.windowed:
             return rows
         ends = ", ".join(f"(SELECT MAX(date_time) FROM {name})" for name in query.streams)
-        return f'SELECT * FROM ({rows}) WHERE epoch_us("at") <= 1000 * epoch_ms(LEAST({ends}))'
+        return f'SELECT * FROM ({rows}) WHERE epoch_us("at") <= epoch_us(LEAST({ends})) // 1000 * 1000'
 
     def __enter__(self) -> Arbiter:
         return self
