@@ -19,6 +19,7 @@ from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.plan.multiway import MultiwayJoin
 from transom.plan.sharing import SharedJoin
 from transom.planner.explain import title
+from transom.planner.lasting import counts_once
 from transom.planner.operator import Operator, told_directly
 
 
@@ -72,8 +73,7 @@ def _kept_of(operator: Operator) -> str | None:
         return None
     if not isinstance(node, Aggregate) or operator.tactic.name != "running":
         return "rows"
-    distinct = any(call.distinct and call.function not in ("min", "max") for call in node.calls)
-    return "distinct values" if distinct else "groups" if node.grouped else None
+    return "distinct values" if counts_once(node) else "groups" if node.grouped else None
 
 
 def _written_from_memory(root: Operator, emit: str) -> bool:

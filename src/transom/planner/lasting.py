@@ -18,6 +18,11 @@ def runs_on(node: Aggregate, below: Operator) -> bool:
     return not texts and lasting(below)
 
 
+def counts_once(node: Aggregate) -> bool:
+    """Whether a call has to know which values it has counted; of MIN and MAX, DISTINCT changes nothing."""
+    return any(call.distinct and call.function not in ("min", "max") for call in node.calls)
+
+
 def lasting(operator: Operator) -> bool:
     """Whether no row of a relation that has come ever leaves it."""
     known: dict[int, bool] = {}

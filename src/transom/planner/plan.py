@@ -34,7 +34,7 @@ from transom.planner import window as windows
 from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
 from transom.planner.joinagg_shape import Shape, shape_of
-from transom.planner.lasting import runs_on
+from transom.planner.lasting import counts_once, runs_on
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
 from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
@@ -153,8 +153,7 @@ class Planner:
             kept = f"16 bytes per argument and {'row of the join' if choice else 'row'} alive, totals per group"
             tactic = Tactic("sliding", kept, costs, refused)
             if not self.negative and runs_on(node, first):
-                distinct = any(call.distinct and call.function not in ("min", "max") for call in node.calls)
-                kept = f"totals per group{', and each value that is counted once' if distinct else ''}"
+                kept = f"totals per group{', and each value that is counted once' if counts_once(node) else ''}"
                 tactic = Tactic("running", kept, refused=refused)
             return Operator(node, tactic, inputs, None, (needs,), open_ends=True)
         kept = "each distinct row alive once, two numbers per row alive"

@@ -12,7 +12,7 @@ from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
 
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
-"""Of the kinds of calls the last two have a heap of the rows alive; those before them are of rows that never leave."""
+"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive."""
 
 KIND, ARGUMENT, DISTINCT, PLACE, TEXT = range(5)  # columns of `calls`: see AggregateKernel.table
 

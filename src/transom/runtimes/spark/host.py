@@ -3,6 +3,9 @@
 Spark loads this on the driver, too, in a process of its own for every stage, to ask what state it has: a second or less
 that every start waits for. So it comes with what it needs for that and no more. The rest is sealed, and is opened, with
 all that has to be imported for it, where there is work.
+
+Sealed means pickled, as Spark pickles the whole processor anyway: it travels within that, from the driver to its
+workers, and is never read from a disk.
 """
 
 from __future__ import annotations
