@@ -18,6 +18,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from transom.runtimes.spark import fork_server
+from transom.runtimes.spark.launcher import FOLDER, FORKED
+
 TASKS: Final = "pyspark.worker"
 """The kind of worker that runs tasks. Others plan a source, or look after one, in the driver."""
 
@@ -37,6 +40,7 @@ FOR_TASKS: Final = (
     "transom.runtimes.spark.frame_source",
     "transom.runtimes.spark.hosting",
     "transom.runtimes.spark.warm",
+    *FORKED,
 )
 
 
@@ -49,6 +53,9 @@ def main(arguments: Sequence[str]) -> None:
     if kind == TASKS:
         load_kernels()
     gc.collect()
+    folder = os.environ.pop(FOLDER, None)
+    if kind == TASKS and folder is not None:
+        fork_server.start(folder)
     gc.freeze()
     from pyspark.daemon import manager  # only now: the path had to be put in order first
 

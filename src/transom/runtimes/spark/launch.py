@@ -27,6 +27,7 @@ from transom.runtimes.spark.cache import cache_folder
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java, find_java
 from transom.runtimes.spark.jvm import GATEWAY, LASTING, LOGGING, SHORT, SUBMIT, start_jvm
+from transom.runtimes.spark.launcher import write_launcher
 from transom.runtimes.spark.nothing import Nothing
 from transom.state.scratch import Scratch
 
@@ -53,7 +54,7 @@ def start(cores: int | str = "*", *, master: str | None = None, lasting: bool = 
         )
     chosen = _settings(cores, master, extra)
     java = find_java()
-    with environment(_variables(java)), _interrupts_kept():
+    with environment(_variables(java, chosen)), _interrupts_kept():
         gateway = _living_gateway() or _new_gateway(java, chosen, lasting)
         chosen[LOG_FILE] = vars(gateway).get(LOG_FILE, "")
         conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
@@ -100,18 +101,26 @@ def _settings(cores: int | str, master: str | None, extra: Mapping[str, object])
     return chosen
 
 
-def _variables(java: Java) -> dict[str, str | None]:
+def _variables(java: Java, chosen: Mapping[str, str]) -> dict[str, str | None]:
     """What the JVM and the workers find in their environment; None is taken out of it."""
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return {
         "JAVA_HOME": str(java.home) if java.home else None,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": _python(chosen),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": os.environ.get("SPARK_WORKER_DIR") or _folder(),  # else it is beside the installation
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, path)) if path else None,  # executors run in other folders
         "PYTHONDONTWRITEBYTECODE": None,  # workers would compile every module anew
     }
+
+
+def _python(chosen: Mapping[str, str]) -> str:
+    """What Spark is to start as Python; on other machines there is no launcher of ours."""
+    if not chosen["spark.master"].startswith("local["):
+        return sys.executable
+    launcher = write_launcher(_folder())
+    return launcher if os.access(launcher, os.X_OK) else sys.executable  # no program may lie on some disks
 
 
 def _living_gateway() -> Any:

@@ -1,0 +1,132 @@
+"""Makes processes for the driver's side of Spark out of one that has everything imported (see `launcher.py`)."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from transom.runtimes.spark.launcher import FORKED, SOCKET
+
+_LOOK: Final = 2.0
+"""Seconds between two looks whether the daemon is still there."""
+
+
+def start(folder: str) -> None:
+    """Begin to listen in the folder, in a process of its own that ends with this one."""
+    daemon = os.getpid()
+    if os.fork():
+        return
+    status = 1
+    try:
+        serve(folder, daemon)
+        status = 0
+    except Exception:
+        traceback.print_exc()  # Spark starts processes by itself then
+    finally:
+        os._exit(status)
+
+
+def serve(folder: str, daemon: int) -> None:
+    """Fork whenever it is asked for, as long as the parent is `daemon`."""
+    gc.freeze()
+    path = os.path.join(folder, SOCKET)
+    with socket.socket(socket.AF_UNIX) as listening:
+        # Under its own name only when it listens: one that the daemon before had is replaced in one step.
+        listening.bind(f"{path}-{os.getpid()}")
+        listening.listen()
+        os.rename(f"{path}-{os.getpid()}", path)
+        listening.settimeout(_LOOK)
+        while os.getppid() == daemon:
+            try:
+                connection, _ = listening.accept()
+            except TimeoutError:
+                continue
+            with connection:
+                between = os.fork()
+                if not between:
+                    listening.close()
+                    _fork_again(connection)
+                os.waitpid(between, 0)
+
+
+def _fork_again(connection: socket.socket) -> None:
+    """What comes of it is nobody's child, so whose daemon it was does not matter to it."""
+    parent = os.getpid()
+    if os.fork():
+        os._exit(0)
+    status = 1
+    try:
+        while os.getppid() == parent:
+            time.sleep(0.0005)
+        os.setsid()
+        status = _run(connection)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            connection.sendall(bytes([status]))
+        os._exit(status)
+
+
+def _run(connection: socket.socket) -> int:
+    """Be the process that was asked for; its status."""
+    connection.settimeout(None)
+    head, descriptors, _, _ = socket.recv_fds(connection, 8, 2)
+    told = json.loads(_received(connection, int.from_bytes(head, "little")))
+    for mine, given in enumerate(descriptors, start=1):
+        os.dup2(given, mine)
+        os.close(given)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.environ.clear()
+    os.environ.update(told["variables"])
+    os.chdir(told["folder"])
+    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path[:] = _in_order([told["folder"], *path], sys.path)
+    module = told["module"]
+    if module not in FORKED:
+        return 1
+    connection.sendall(b"\0")
+    threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+    sys.modules.pop(module, None)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as over:
+        return over.code if isinstance(over.code, int) else int(over.code is not None)
+    return 0
+
+
+def _in_order(first: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The path of a process that is started with `first`, but for a copy of PySpark that the daemon passes over."""
+    others = [entry for entry in first if entry not in known and not entry.endswith("/pyspark.zip")]
+    return [*others, *known]
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        more = connection.recv(size - len(found))
+        if not more:
+            raise EOFError
+        found += more
+    return bytes(found)
+
+
+def _end_with(connection: socket.socket) -> Any:
+    """Whoever stands for this process is gone: so is what it was wanted for."""
+    with suppress(OSError):
+        connection.recv(1)
+    os.kill(os.getpid(), signal.SIGKILL)
