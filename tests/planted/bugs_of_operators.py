@@ -261,8 +261,8 @@ AGGREGATE: Final = (
     Bug(
         "same_total_by_the_high_word",
         "kernels/aggregate/accumulate.py",
-        "same = same and now_hi[c] == last_hi[c, g] and now_lo[c] == last_lo[c, g]",
-        "same = same and now_hi[c] == last_hi[c, g]",
+        "same = same and now_shown[j] == last[g, j]",
+        "same = same and (j > to + 1 or now_shown[j] == last[g, j])",
         "a SUM that changes while the count does not is not told",
     ),
     Bug(
@@ -289,10 +289,11 @@ AGGREGATE: Final = (
     Bug(
         "float_sum_rounds_at_every_row",
         "kernels/aggregate/accumulate.py",
-        "exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)",
-        "total = exact_sum.rounded(floats[at]) + way * np.uint64(lo[a, s]).view(np.float64)\n"
-        "                        floats[at] = 0\n"
-        "                        exact_sum.add(floats[at], total, 1)",
+        "exact_sum.add(floats[g * width + calls[c, PLACE]], np.uint64(lo[a, s]).view(np.float64), way)",
+        "to = g * width + calls[c, PLACE]\n"
+        "                        total = exact_sum.rounded(floats[to]) + way * np.uint64(lo[a, s]).view(np.float64)\n"
+        "                        floats[to] = 0\n"
+        "                        exact_sum.add(floats[to], total, 1)",
         "a SUM of floats depends on order and history",
     ),
     Bug(
@@ -305,8 +306,8 @@ AGGREGATE: Final = (
     Bug(
         "sum_of_128_bits",
         "kernels/aggregate/accumulate.py",
-        "sum_top[c, g] += over",
-        "sum_top[c, g] += 0",
+        "totals[g, at + 3] += over",
+        "totals[g, at + 3] += 0",
         "a SUM that has left 128 bits is another number, or no error",
     ),
     Bug(
@@ -333,7 +334,7 @@ AGGREGATE: Final = (
     Bug(
         "least_of_all_is_nought",
         "kernels/aggregate/accumulate.py",
-        "if better or counts[c, g] == 1:",
+        "if better or totals[g, at] == 1:",
         "if better:",
         "MIN over rows that never leave is 0 where all are greater",
     ),

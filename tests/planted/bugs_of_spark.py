@@ -73,8 +73,8 @@ SPARK: Final = (
     Bug(
         "answers_told_after_their_room_was_given_away",
         "pipeline/keeper.py",
-        "parcels = [parcel.closed() for parcel in send([*bucket.step(came), bucket.status()])]",
-        "parcels = list(send([*bucket.step(came), bucket.status()]))",
+        "sent = beside.submit(lambda: [parcel.closed() for parcel in send(gone)])",
+        "sent = beside.submit(lambda: list(send(gone)))",
         "the times of rows that go on are those of other rows",
     ),
     Bug(

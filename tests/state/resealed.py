@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tests.run_locally import Rows, batch_of
 from transom.core.errors import CheckpointError
@@ -136,10 +135,8 @@ class Trial:
 
 def resealed(data: bytes, drawn: random.Random) -> bytes:
     """The state with a number or two changed, in an array or in what describes it, under a seal of its own."""
-    with pa.ipc.open_stream(data[:-16]) as reader:
-        metadata = dict(reader.schema.metadata)
-        blobs = [bytearray(blob) for blob in reader.read_all().column(0).to_pylist()]
-    tree = json.loads(metadata[b"tree"])
+    tree, buffers = codec.unsealed(data)
+    blobs = [bytearray(buffer) for buffer in buffers]
     arrays: list[dict[str, Any]] = []
     numbers: list[dict[str, Any]] = []
     _collect(tree, arrays, numbers)
@@ -153,13 +150,8 @@ def resealed(data: bytes, drawn: random.Random) -> bytes:
         at = drawn.randrange(len(values))
         near = int((values[at : at + 1] + drawn.choice((-1, 1)))[0])
         values[at] = drawn.choice((*_ODD, near, near, near, int(drawn.choice(values.tolist()))))
-    metadata[b"tree"] = json.dumps(tree).encode()
-    schema = pa.schema([pa.field("blob", pa.large_binary())], metadata=metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch([pa.array(map(bytes, blobs), pa.large_binary())], schema=schema))
-    stream: bytes = sink.getvalue().to_pybytes()
-    return stream + codec._digest(stream)
+    head = json.dumps({"tree": tree, "sizes": list(map(len, blobs))}).encode()
+    return b"".join(codec.sealed(head, map(bytes, blobs)))
 
 
 def _collect(tree: Any, arrays: list[dict[str, Any]], numbers: list[dict[str, Any]]) -> None:

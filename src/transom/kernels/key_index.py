@@ -54,7 +54,7 @@ class KeyIndex:
     def number(self, keys: Keys) -> tuple[Int64s, Int64s]:
         """The number of each row's key, and the rows that brought a key never seen before (in order)."""
         rows = len(keys)
-        self._reserve(self.slots.high + rows)
+        self._reserve(self.slots.high + max(0, rows - self.slots.free_count))
         column = self.keys.columns[0]
         numbers = np.empty(rows, dtype=np.int64)
         fresh = self.slots.take(rows)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -133,8 +134,12 @@ def step(
     state = warm.take(header.token) if header.token else None
     rebuilt = state is None and bool(header.token)
     bucket.state = state or _rebuilt(bucket, log, header, start)
-    parcels = [parcel.closed() for parcel in send([*bucket.step(came), bucket.status()])]
-    written = _append(bucket, log, header, came)
+    gone = [*bucket.step(came), bucket.status()]
+    # Where rows are written that leave, and where the log is, has nothing to do with each other.
+    with ThreadPoolExecutor(1, "transom-answer") as beside:
+        sent = beside.submit(lambda: [parcel.closed() for parcel in send(gone)])
+        written = _append(bucket, log, header, came)
+        parcels = sent.result()
     header.token = secrets.token_hex(8)
     header.frontier = bucket.frontier
     log.write_header(header.text())
@@ -185,7 +190,7 @@ def _append(bucket: Bucket, log: Log, header: Header, came: Sequence[Parcel]) ->
     if header.log_bytes + size > codec.saved_bytes(bucket.state):
         for known, part in header.entries():
             log.remove(known, part)
-        written = log.write(entry, [codec.encode(bucket.state)])
+        written = log.write(entry, codec.pieces(bucket.state))
         header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
     else:
         written = log.write(entry, _together(came, bucket.decisions.made))

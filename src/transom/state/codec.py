@@ -1,17 +1,17 @@
-"""One codec for all state: any tree of dataclasses, lists, numbers, texts, flat arrays and Arrow batches <-> Arrow IPC.
+"""One codec for all state: any tree of dataclasses, lists, numbers, texts, flat arrays and Arrow batches <-> bytes.
 
-A state is written as an IPC stream of one batch: a row per array, with a JSON description of the tree in the schema's
-metadata, and a digest of the stream behind it: a flipped bit is damage, never another state. Nothing read back is ever
-executed: a dataclass is rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may
-carry `STATE_VERSION`; another version is refused, not guessed at. One with a method `compacted` is written as that
-gives it, without the room that it keeps for more.
+A state is written as a JSON description of the tree, the bytes of its arrays one after the other, as they lie, and a
+checksum of it all: a flipped bit is damage, never another state. Nothing read back is ever executed: a dataclass is
+rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may carry `STATE_VERSION`;
+another version is refused, not guessed at. One with a method `compacted` is written as that gives it, without the room
+that it keeps for more.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,69 +21,91 @@ import pyarrow as pa
 
 from transom.core.errors import CheckpointError, TransomError
 
-FORMAT: Final = "transom-state-2"
+FORMAT: Final = b"transom-state-3\n"
 
-_DIGEST_BYTES: Final = 16
+_SIZE_BYTES: Final = 8
+_CHECKSUM_BYTES: Final = 4
+_ALIGNED: Final = 64
+"""Arrays begin at multiples of so many bytes, as Arrow likes them."""
 
 
 def encode(state: Any) -> bytes:
     """The state as bytes."""
-    blobs: list[Any] = []
+    return b"".join(pieces(state))
+
+
+def pieces(state: Any) -> Iterator[bytes | memoryview]:
+    """The bytes of a state one after the other; arrays are not copied, and must stay as they are until then."""
+    blobs: list[memoryview] = []
 
     def put(blob: Any) -> int:
-        blobs.append(blob)
+        blobs.append(_bytes_of(blob))
         return len(blobs) - 1
 
     tree = describe(state, put)
-    schema = pa.schema(
-        [pa.field("blob", pa.large_binary())], metadata={b"format": FORMAT.encode(), b"tree": json.dumps(tree).encode()}
-    )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch([_laid_together(blobs)], schema=schema))
-    stream = memoryview(sink.getvalue())
-    return b"".join((stream, _digest(stream)))
+    yield from sealed(json.dumps({"tree": tree, "sizes": [len(blob) for blob in blobs]}).encode(), blobs)
 
 
-def _laid_together(blobs: list[Any]) -> pa.Array:
-    """One array of all blobs; each byte is copied once."""
-    raw = [_bytes_of(blob) for blob in blobs]
-    offsets = np.zeros(len(raw) + 1, dtype=np.int64)
-    np.cumsum([len(blob) for blob in raw], out=offsets[1:])
-    data = np.empty(int(offsets[-1]), dtype=np.uint8)
-    for at, blob in zip(offsets, raw, strict=False):
-        data[at : at + len(blob)] = blob
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(raw), buffers)
+def sealed(head: bytes, blobs: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """A description and the bytes of arrays in the form that is read back."""
+    checksum = 0
+    for piece in _laid_out(head, blobs):
+        checksum = zlib.crc32(piece, checksum)
+        yield piece
+    yield checksum.to_bytes(_CHECKSUM_BYTES, "little")
 
 
-def _bytes_of(blob: Any) -> Any:
+def _laid_out(head: bytes, blobs: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    yield FORMAT + len(head).to_bytes(_SIZE_BYTES, "little")
+    yield head
+    at = len(FORMAT) + _SIZE_BYTES + len(head)
+    for blob in blobs:
+        if len(blob):
+            yield bytes(-at % _ALIGNED)
+            yield blob
+            at += -at % _ALIGNED + len(blob)
+
+
+def _bytes_of(blob: Any) -> memoryview:
     if isinstance(blob, np.ndarray):
-        return np.ascontiguousarray(blob).reshape(-1).view(np.uint8)
-    return np.frombuffer(blob, dtype=np.uint8)
+        return np.ascontiguousarray(blob).reshape(-1).view(np.uint8).data
+    return memoryview(blob)
 
 
 def decode(data: bytes, classes: Iterable[type]) -> Any:
     """The state that `encode` wrote; dataclasses are looked up by name among `classes`."""
-    stream = memoryview(data)[:-_DIGEST_BYTES]
-    if _digest(stream) != data[-_DIGEST_BYTES:]:
-        raise damaged()
     try:
-        with pa.ipc.open_stream(stream) as reader:
-            metadata = reader.schema.metadata or {}
-            blobs = [b for batch in reader for b in _checked(batch).column(0)]
-        if metadata.get(b"format") != FORMAT.encode():
-            raise CheckpointError("this is not a saved state", remedy="point at a checkpoint written by this program")
+        tree, blobs = unsealed(data)
 
         def get(tree: dict[str, Any]) -> Any:
-            buffer = blobs[tree["at"]].as_buffer()
+            buffer = blobs[tree["at"]]
             return buffer if "batch" in tree else array_of(tree, buffer).copy()
 
-        return rebuild(json.loads(metadata[b"tree"]), get, classes, check=True)
+        return rebuild(tree, get, classes, check=True)
     except CheckpointError:
         raise
     except Exception as error:  # what reading bytes that lie may raise is anybody's guess
         raise damaged() from error
+
+
+def unsealed(data: bytes) -> tuple[Any, list[pa.Buffer]]:
+    """The description and the bytes of arrays, as they were sealed."""
+    if not data.startswith(FORMAT):
+        raise CheckpointError("this is not a saved state", remedy="point at a checkpoint written by this program")
+    end = len(data) - _CHECKSUM_BYTES
+    if zlib.crc32(memoryview(data)[:end]) != int.from_bytes(data[end:], "little"):
+        raise damaged()
+    at = len(FORMAT) + _SIZE_BYTES
+    size = int.from_bytes(data[len(FORMAT) : at], "little")
+    head = json.loads(data[at : at + size])
+    found, whole, at = [], pa.py_buffer(data), at + size
+    for size in head["sizes"]:
+        at += -at % _ALIGNED if size else 0
+        found.append(whole[at : at + size])
+        at += size
+    if at != end:
+        raise damaged()
+    return head["tree"], found
 
 
 def saved_bytes(state: Any, whole: bool = False) -> int:
@@ -132,10 +154,6 @@ def damaged() -> CheckpointError:
         "a saved state cannot be read; it is damaged or cut short",
         remedy="restore the checkpoint from a copy, or start without it",
     )
-
-
-def _digest(data: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
 def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:

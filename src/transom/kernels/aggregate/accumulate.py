@@ -14,7 +14,13 @@ from transom.kernels.kernel import OPEN_END
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
 """Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive."""
 
-KIND, ARGUMENT, DISTINCT, PLACE, TEXT = range(5)  # columns of `calls`: see AggregateKernel.table
+KIND, ARGUMENT, DISTINCT, PLACE, TEXT, TOTAL, LAST = range(7)  # columns of `calls`: see AggregateKernel.table
+
+TOTAL_WORDS = (0, 1, 4, 1, 3, 3, 1, 1)
+"""Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
+
+LAST_WORDS = (1, 1, 4, 2, 3, 3, 2, 2)
+"""What a group shows, in the same order; of a sum of floating numbers the low word alone, of a heap the slot."""
 
 
 @jit
@@ -40,12 +46,12 @@ def accumulate(  # type: ignore[no-untyped-def]
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
     slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything). There are `most`
-    results at most.
-    Results are (out_group, out_ta, out_te, out) with out[0..3, call, i] = top word, high word or slot, low word, count.
+    results at most. What belongs to a group lies together: its `totals`, and the words that it showed `last`.
+    Results are (out_group, out_ta, out_te, out) with such words in a row of `out`.
     Sums of whole numbers have three words, so that they may leave 128 bits on the way from one instant to the next.
     """
     hi, lo, valid = cells
-    rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n = groups
+    rows, shown, mark, totals, last = groups
     roots, links = heaps
     start, length, arena, text_width = texts
     n = len(t)
@@ -53,17 +59,11 @@ def accumulate(  # type: ignore[no-untyped-def]
     out_group = np.empty(most, dtype=np.int64)
     out_ta = np.empty(most, dtype=np.int64)
     out_te = np.full(most, OPEN_END, dtype=np.int64)
-    out_top = np.empty((ncalls, most), dtype=np.int64)
-    out_hi = np.empty((ncalls, most), dtype=np.int64)
-    out_lo = np.empty((ncalls, most), dtype=np.uint64)
-    out_n = np.empty((ncalls, most), dtype=np.int64)
+    out = np.empty((most, last.shape[1]), dtype=np.int64)
     closed_holder = np.empty(most, dtype=np.int64)
     closed_te = np.empty(most, dtype=np.int64)
     touched = np.empty(most, dtype=np.int64)
-    now_top = np.zeros(ncalls, dtype=np.int64)
-    now_hi = np.zeros(ncalls, dtype=np.int64)
-    now_lo = np.zeros(ncalls, dtype=np.uint64)
-    now_n = np.zeros(ncalls, dtype=np.int64)
+    now_shown = np.zeros(last.shape[1], dtype=np.int64)
     made = 0
     closed = 0
     i = 0
@@ -93,23 +93,27 @@ def accumulate(  # type: ignore[no-untyped-def]
                             continue
                     if valid[a, s] == 0:
                         continue
-                    counts[c, g] += way
+                    at = calls[c, TOTAL]
+                    totals[g, at] += way
                     if kind == SUM_WHOLE:
-                        sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], hi[a, s], lo[a, s], way)
+                        high, low, over = add_wide(
+                            totals[g, at + 1], np.uint64(totals[g, at + 2]), hi[a, s], lo[a, s], way
+                        )
+                        totals[g, at + 1] = high
+                        totals[g, at + 2] = np.int64(low)
                         if over != 0:
-                            sum_top[c, g] += over
+                            totals[g, at + 3] += over
                     elif kind == SUM_FLOAT:
-                        at = g * width + calls[c, PLACE]
-                        exact_sum.add(floats[at], np.uint64(lo[a, s]).view(np.float64), way)
+                        exact_sum.add(floats[g * width + calls[c, PLACE]], np.uint64(lo[a, s]).view(np.float64), way)
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
-                        a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], sum_hi[c, g], sum_lo[c, g]
+                        a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:
                             better = a_hi < b_hi or (a_hi == b_hi and a_lo < b_lo)
                         else:
                             better = a_hi > b_hi or (a_hi == b_hi and a_lo > b_lo)
-                        if better or counts[c, g] == 1:
-                            sum_hi[c, g] = a_hi
-                            sum_lo[c, g] = a_lo
+                        if better or totals[g, at] == 1:
+                            totals[g, at + 1] = a_hi
+                            totals[g, at + 2] = np.int64(a_lo)
                     elif kind >= LEAST:
                         h = calls[c, PLACE]
                         turn = 1 if kind == LEAST else -1
@@ -135,38 +139,33 @@ def accumulate(  # type: ignore[no-untyped-def]
             same = shown[g] != -1
             for c in range(ncalls):
                 kind = calls[c, KIND]
-                now_n[c] = rows[g] if kind == COUNT_ROWS else counts[c, g]
-                now_top[c] = 0
-                now_hi[c] = 0
-                now_lo[c] = np.uint64(0)
+                at = calls[c, TOTAL]
+                to = calls[c, LAST]
+                now_shown[to] = rows[g] if kind == COUNT_ROWS else totals[g, at]
                 if kind == SUM_WHOLE:
-                    now_top[c] = sum_top[c, g]
-                    now_hi[c] = sum_hi[c, g]
-                    now_lo[c] = sum_lo[c, g]
+                    for j in range(1, 4):
+                        now_shown[to + j] = totals[g, at + j]
                 elif kind == SUM_FLOAT:
-                    at = g * width + calls[c, PLACE]
-                    now_lo[c] = np.float64(exact_sum.rounded(floats[at])).view(np.uint64)
+                    total = exact_sum.rounded(floats[g * width + calls[c, PLACE]])
+                    now_shown[to + 1] = np.float64(total).view(np.int64)
                 elif LEAST_EVER <= kind <= GREATEST_EVER:
-                    now_n[c] = 1 if counts[c, g] > 0 else 0
-                    now_hi[c] = sum_hi[c, g]
-                    now_lo[c] = sum_lo[c, g]
+                    now_shown[to] = 1 if totals[g, at] > 0 else 0
+                    now_shown[to + 1] = totals[g, at + 1]
+                    now_shown[to + 2] = totals[g, at + 2]
                 elif kind >= LEAST:
-                    now_hi[c] = roots[calls[c, PLACE], g]
-                    now_n[c] = 1 if now_hi[c] >= 0 else 0
-                if now_n[c] != last_n[c, g]:
+                    now_shown[to + 1] = roots[calls[c, PLACE], g]
+                    now_shown[to] = 1 if now_shown[to + 1] >= 0 else 0
+                if now_shown[to] != last[g, to]:
                     same = False
                 elif kind < LEAST:
-                    same = same and now_hi[c] == last_hi[c, g] and now_lo[c] == last_lo[c, g]
-                    same = same and now_top[c] == last_top[c, g]
-                elif same and now_n[c] and now_hi[c] != last_hi[c, g]:
+                    for j in range(to + 1, to + LAST_WORDS[kind]):
+                        same = same and now_shown[j] == last[g, j]
+                elif same and now_shown[to] and now_shown[to + 1] != last[g, to + 1]:
                     a = calls[c, ARGUMENT]
                     text = (start, length, arena, text_width, calls[c, TEXT])
-                    same = ordered.compare(now_hi[c], last_hi[c, g], (hi[a], lo[a]), text) == 0
-            for c in range(ncalls):
-                last_top[c, g] = now_top[c]
-                last_hi[c, g] = now_hi[c]
-                last_lo[c, g] = now_lo[c]
-                last_n[c, g] = now_n[c]
+                    same = ordered.compare(now_shown[to + 1], last[g, to + 1], (hi[a], lo[a]), text) == 0
+            for j in range(len(now_shown)):
+                last[g, j] = now_shown[j]
             if same:
                 continue
             if shown[g] >= 0:
@@ -178,11 +177,7 @@ def accumulate(  # type: ignore[no-untyped-def]
             shown[g] = -2 - made
             out_group[made] = g
             out_ta[made] = now
-            for c in range(ncalls):
-                out_top[c, made] = now_top[c]
-                out_hi[c, made] = now_hi[c]
-                out_lo[c, made] = now_lo[c]
-                out_n[c, made] = now_n[c]
+            for j in range(len(now_shown)):
+                out[made, j] = now_shown[j]
             made += 1
-    words = (out_top[:, :made], out_hi[:, :made], out_lo[:, :made], out_n[:, :made])
-    return (out_group[:made], out_ta[:made], out_te[:made], *words), (closed_holder[:closed], closed_te[:closed])
+    return (out_group[:made], out_ta[:made], out_te[:made], out[:made]), (closed_holder[:closed], closed_te[:closed])

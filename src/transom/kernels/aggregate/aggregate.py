@@ -35,6 +35,7 @@ from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
 from transom.kernels.aggregate.ordered import check_heaps
 from transom.kernels.columns import empty_batch, is_text, validity
+from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
@@ -75,14 +76,8 @@ class AggregateState:
     rows: Int64s
     shown: Int64s
     mark: Int64s
-    counts: Int64s
-    sum_top: Int64s
-    sum_hi: Int64s
-    sum_lo: cells.Words
-    last_top: Int64s
-    last_hi: Int64s
-    last_lo: cells.Words
-    last_n: Int64s
+    totals: Int64s
+    last: Int64s
     roots: Int64s
     floats: Int64s
     keys: KeyIndex = field(default_factory=KeyIndex)
@@ -94,15 +89,11 @@ class AggregateState:
         size, groups = len(self.row_group), len(self.rows)
         rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links)
         need(all(array.shape[-1] == size for array in rows))
-        of_groups = (
-            self.shown, self.mark, self.roots, self.counts, self.sum_top, self.sum_hi, self.sum_lo, self.last_top,
-            self.last_hi, self.last_lo, self.last_n,
-        )  # fmt: skip
-        need(all(array.shape[-1] == groups for array in of_groups))
+        need(all(array.shape[-1] == groups for array in (self.shown, self.mark, self.roots)))
+        need(len(self.totals) == len(self.last) == groups)
         need(not self.mark.any())
         within(self.keys.slots.used(), min(groups, self.key_values.capacity))
         rooms(max([pairs.slots.high for pairs in self.pairs], default=0), self.pair_count)
-        within(self.last_n, 1 << 62)
 
     def owned(self) -> list[Int64s]:
         return [self.shown[self.shown != -1]]
@@ -124,10 +115,9 @@ class AggregateKernel:
     final: bool = False
 
     def start(self) -> AggregateState:
-        columns, calls = len(self.arguments), len(self.calls)
+        columns = len(self.arguments)
         heaps = int((self.table[:, loop.KIND] >= loop.LEAST).sum())
         distinct = int((self.table[:, loop.DISTINCT] >= 0).sum())
-        words = np.zeros((calls, 0), dtype=np.uint64)
         return AggregateState(
             key_values=RowStore.of([self.input_types[i] for i in self.keys]),
             texts=RowStore.of([pa.binary()]),
@@ -142,14 +132,8 @@ class AggregateKernel:
             rows=no_int64s(),
             shown=no_int64s(),
             mark=no_int64s(),
-            counts=_zeros(calls, 0),
-            sum_top=_zeros(calls, 0),
-            sum_hi=_zeros(calls, 0),
-            sum_lo=words,
-            last_top=_zeros(calls, 0),
-            last_hi=_zeros(calls, 0),
-            last_lo=words.copy(),
-            last_n=_zeros(calls, 0),
+            totals=_zeros(0, self._widths[0]),
+            last=_zeros(0, self._widths[1]),
             roots=_zeros(heaps, 0),
             floats=_zeros(0, exact_sum.WIDTH),
         )
@@ -166,7 +150,7 @@ class AggregateKernel:
             within(state.row_group[slots], min(1, len(state.rows)))
         for d, pairs in enumerate(state.pairs):
             numbered(state.row_pair[d, slots], pairs.slots)
-        for _, argument, _, heap, _ in self.table[self.table[:, loop.KIND] >= loop.LEAST]:
+        for _, argument, _, heap, *_ in self.table[self.table[:, loop.KIND] >= loop.LEAST]:
             members = np.zeros(len(state.row_group), dtype=np.bool_)
             members[slots] = state.valid[argument, slots] != 0
             check_heaps(state.roots[heap], state.links[heap], members, state.row_group)
@@ -176,9 +160,9 @@ class AggregateKernel:
         need(len(state.floats) >= len(state.rows) * self.float_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)
-        ordered_calls = self.table[:, loop.KIND] >= loop.LEAST
-        last = state.last_hi[ordered_calls]
-        within(last[state.last_n[ordered_calls] > 0], max(1, len(state.row_group)))
+        within(state.last[:, self.table[:, loop.LAST]], 1 << 62)
+        for at in self.table[self.table[:, loop.KIND] >= loop.LEAST, loop.LAST]:
+            within(state.last[state.last[:, at] > 0, at + 1], max(1, len(state.row_group)))
 
     def due(self, state: AggregateState) -> int:
         """An aggregate over everything has a row from the origin on, whether or not something comes."""
@@ -256,9 +240,9 @@ class AggregateKernel:
         """What groups show in place of what they have shown until now."""
         if self.final:
             events = np.full_like(events[0], events[0][-1]), *events[1:]
-        (out_group, ta, te, *words), closed = self.accumulate(state, events, self.table, rows, row_pair)
+        (out_group, ta, te, words), closed = self.accumulate(state, events, self.table, rows, row_pair)
         ends = step.holders.close(*closed)
-        values = pa.RecordBatch.from_arrays(self.results(state, out_group, *words), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self.results(state, out_group, words), schema=self.schema)
         out, holder = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
         state.shown[out_group[still]] = holder[still]
@@ -270,10 +254,7 @@ class AggregateKernel:
         """Apply events (t, slot, group, sign); `rows` are the cells by slot. See the loop for what it gives."""
         text = state.texts.columns[0]
         assert isinstance(text, TextColumn)
-        groups = (
-            state.rows, state.shown, state.mark, state.counts, state.sum_top, state.sum_hi, state.sum_lo,
-            state.last_top, state.last_hi, state.last_lo, state.last_n,
-        )  # fmt: skip
+        groups = state.rows, state.shown, state.mark, state.totals, state.last
         most = self._most(state, events[0])
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
             *events, not self.keys, most, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
@@ -285,12 +266,21 @@ class AggregateKernel:
         """How many results there are at most: one a row, and one a group where all is one instant."""
         return min(len(t), len(state.rows)) if t[0] == t[-1] else len(t)
 
-    def results(
-        self, state: AggregateState, group: Int64s, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s
-    ) -> list[pa.Array]:
+    def results(self, state: AggregateState, group: Int64s, words: Int64s) -> list[pa.Array]:
         """Result rows of groups as columns, from the words that the loop gives."""
         arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
-        return arrays + [self._result(state, c, spec, top[c], hi[c], lo[c], n[c]) for c, spec in enumerate(self.calls)]
+        return arrays + [self._result(state, c, spec, words) for c, spec in enumerate(self.calls)]
+
+    def words_of(self, c: int, words: Int64s) -> tuple[Int64s, Int64s, cells.Words, Int64s]:
+        """Of a call, from those of all: top, high, low, count."""
+        at, kind = self.table[c, loop.LAST], self.table[c, loop.KIND]
+        mine = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
+        n, *others = mine
+        nothing = np.zeros_like(n)
+        if kind == loop.SUM_FLOAT:
+            return nothing, nothing, others[0].view(np.uint64), n
+        hi, lo, top = (*others, *[nothing] * (3 - len(others)))
+        return top, hi, lo.view(np.uint64), n
 
     def _admit(self, state: AggregateState, delta: Delta) -> Int64s:
         """Slots for the new rows, with their groups and cells."""
@@ -351,15 +341,13 @@ class AggregateKernel:
             size = len(state.rows)
             for name in ("shown", "roots"):
                 setattr(state, name, grown(getattr(state, name), size, -1))
-            for name in (
-                "mark", "counts", "sum_top", "sum_hi", "sum_lo", "last_top", "last_hi", "last_lo", "last_n",
-            ):  # fmt: skip
-                setattr(state, name, grown(getattr(state, name), size))
-            bigger = _zeros(size * self.float_width, exact_sum.WIDTH)
-            bigger[: len(state.floats)] = state.floats
-            state.floats = bigger
-        for array in (state.counts, state.sum_top, state.sum_hi, state.sum_lo):
-            array[:, groups] = 0
+            state.mark = grown(state.mark, size)
+            for name, rows in (("totals", size), ("last", size), ("floats", size * self.float_width)):
+                known = getattr(state, name)
+                bigger = _zeros(rows, known.shape[1])
+                bigger[: len(known)] = known
+                setattr(state, name, bigger)
+        state.totals[groups] = 0
         state.roots[:, groups] = -1
         state.shown[groups] = -1
         for place in range(self.float_width):
@@ -378,7 +366,7 @@ class AggregateKernel:
             pair = np.unique(row_pair[d])
             pairs.forget(pair[state.pair_count[d, pair] == 0])
         if self.keys:
-            group = np.unique(group)
+            group = each_once(group, state.mark)
             gone = group[state.rows[group] == 0]
             state.keys.forget(gone)
             state.key_values.free(gone)
@@ -387,10 +375,9 @@ class AggregateKernel:
         for text in range(self.text_width):
             state.texts.free(slots * self.text_width + text)
 
-    def _result(
-        self, state: AggregateState, c: int, spec: AggregateSpec, top: Int64s, hi: Int64s, lo: cells.Words, n: Int64s
-    ) -> pa.Array:
+    def _result(self, state: AggregateState, c: int, spec: AggregateSpec, words: Int64s) -> pa.Array:
         type_ = self.schema.types[len(self.keys) + c]
+        top, hi, lo, n = self.words_of(c, words)
         if spec.function == "count":
             return pa.array(n, pa.int64())
         assert spec.argument is not None
@@ -427,13 +414,19 @@ class AggregateKernel:
         return int((self.table[:, loop.KIND] == loop.SUM_FLOAT).sum())
 
     @cached_property
+    def _widths(self) -> tuple[int, int]:
+        """How many words a group has in all: of totals, and of what it showed."""
+        kinds = self.table[:, loop.KIND]
+        return sum(loop.TOTAL_WORDS[kind] for kind in kinds), sum(loop.LAST_WORDS[kind] for kind in kinds)
+
+    @cached_property
     def table(self) -> Int64s:
-        """Per call five numbers.
+        """Per call seven numbers.
 
         Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or of its
-        heap, and number of its text or -1.
+        heap, number of its text or -1, and where its totals begin, and what it showed.
         """
-        rows = []
+        rows: list[tuple[int, ...]] = []
         distinct = floats = heaps = 0
         texts = [i for i in self.arguments if is_text(self.input_types[i])]
         for call in self.calls:
@@ -458,4 +451,21 @@ class AggregateKernel:
             different = call.distinct and not ordered
             rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, place, text))
             distinct += different
-        return np.array(rows, dtype=np.int64).reshape(-1, 5)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
+        return np.hstack([table, (np.cumsum(widths, axis=1) - widths).T])
+
+
+@jit
+def each_once(group, mark):  # type: ignore[no-untyped-def]
+    """Each group once; `mark` is 0 everywhere before and after."""
+    found = np.empty(len(group), dtype=np.int64)
+    count = 0
+    for g in group:
+        if mark[g] == 0:
+            mark[g] = 1
+            found[count] = g
+            count += 1
+    for g in found[:count]:
+        mark[g] = 0
+    return found[:count].copy()

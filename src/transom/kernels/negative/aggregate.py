@@ -30,7 +30,7 @@ import pyarrow as pa
 from transom.core.delta import Int64s, SignedDelta, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
-from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState
+from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState, each_once
 from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.aggregate.ordered import ANY_GROUP, check_heaps
 from transom.kernels.columns import empty_batch, fixed_values, is_text, validity
@@ -85,7 +85,7 @@ class NegativeAggregateKernel:
         any_group = np.full(len(groups.row_group), ANY_GROUP)
         for d, pairs in enumerate(groups.pairs):
             numbered(groups.row_pair[d, slots], pairs.slots)
-        for _, argument, counted, heap, _ in self._table[self._table[:, loop.KIND] >= loop.LEAST]:
+        for _, argument, counted, heap, *_ in self._table[self._table[:, loop.KIND] >= loop.LEAST]:
             need(bool((groups.row_pair[counted, slots] == slots).all()))
             members = np.zeros(len(groups.row_group), dtype=np.bool_)
             members[slots] = (groups.valid[argument, slots] != 0) & (groups.pair_count[counted, slots] > 0)
@@ -119,17 +119,17 @@ class NegativeAggregateKernel:
     ) -> SignedDelta:
         touched = each_once(events[2], state.mark)
         # What a group showed before is made of the words that the loop is about to replace. It closes by `shown`.
-        words = [part[:, touched] for part in (state.last_top, state.last_hi, state.last_lo, state.last_n)]
+        words = state.last[touched]
         showing = np.flatnonzero(state.shown[touched] >= 0)
         state.shown[touched[showing]] = showing
-        (out_group, ta, te, *fresh), (closed, closed_t) = self._direct.accumulate(
+        (out_group, ta, te, fresh), (closed, closed_t) = self._direct.accumulate(
             state, events, self._table, rows, row_pair
         )
         state.shown[touched] = 0  # an emptied group is about to be forgotten
         group = np.concatenate([touched[closed], out_group])
-        shown = tuple(np.concatenate([a[:, closed], b], axis=1) for a, b in zip(words, fresh, strict=True))
+        shown = np.concatenate([words[closed], fresh])
         ends = np.concatenate([closed_t, te])
-        values = pa.RecordBatch.from_arrays(self._direct.results(state, group, *shown), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self._direct.results(state, group, shown), schema=self.schema)
         leaves, arrives = ends != OPEN_END, np.arange(len(group)) >= len(closed)
         if self._may_look_different:
             before, after = follow_ups(group, ends, ta, len(closed), state.mark)
@@ -183,9 +183,9 @@ class NegativeAggregateKernel:
             slot = slot[groups.pair_count[-1, slot] == 0]
             self._direct.free_texts(groups, slot)
             state.combinations.forget(slot)
-        self._direct.forget(groups, each_once(group, groups.mark), row_pair[:, slot])
+        self._direct.forget(groups, group, row_pair[:, slot])
 
-    def _equal(self, values: pa.RecordBatch, words: tuple[Int64s, ...], before: Int64s, after: Int64s) -> Int64s:
+    def _equal(self, values: pa.RecordBatch, words: Int64s, before: Int64s, after: Int64s) -> Int64s:
         """Which of the results `after` equal the ones `before` that they replace, though their words differ.
 
         As a SUM does when a 0 is added, and the AVG of 1 and 1 when another 1 is.
@@ -193,7 +193,7 @@ class NegativeAggregateKernel:
         same = np.ones(len(before), dtype=np.bool_)
         others = []
         for c, spec in enumerate(self.calls):
-            top, hi, lo, n = (part[c] for part in words)
+            top, hi, lo, n = self._direct.words_of(c, words)
             column = values.column(len(self.keys) + c)
             if spec.function == "count":
                 same &= n[before] == n[after]
@@ -237,21 +237,6 @@ class NegativeAggregateKernel:
     def _may_look_different(self) -> bool:
         """Whether equal results may have different words: sums and averages."""
         return any(call.function in ("sum", "avg") for call in self.calls)
-
-
-@jit
-def each_once(group, mark):  # type: ignore[no-untyped-def]
-    """Each group once; `mark` is 0 everywhere before and after."""
-    found = np.empty(len(group), dtype=np.int64)
-    count = 0
-    for g in group:
-        if mark[g] == 0:
-            mark[g] = 1
-            found[count] = g
-            count += 1
-    for g in found[:count]:
-        mark[g] = 0
-    return found[:count].copy()
 
 
 @jit

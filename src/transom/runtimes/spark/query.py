@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from transom.connectors.callback import EpochCallbackSink
-from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
+from transom.connectors.connector import Limits, Opening, OpenSink, Resume, Sink, Source, TaskWriter
 from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
@@ -26,6 +26,7 @@ from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
+from transom.plan.algebra import Aggregate, Join
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
@@ -56,6 +57,9 @@ FOLLOW_EVERY: Final = "100 milliseconds"
 """How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
 _LOOK: Final = 0.05
+
+MUCH: Final = 1 << 20
+"""So many rows are worth that several tasks share them."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,10 @@ class SparkQuery:
         threads = self._threads(planned.catalogue)
         laid_out = partial(laid_out, unordered=frozenset(self._frames), open=open, consumers=consumers, threads=threads)
         known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
+        self._open_source = open_source
         self.layout = laid_out(known or self._reached().buckets or self._tasks(planned.catalogue, laid_out))
         self.schema = self.layout.output_schema
         self._planned = planned
-        self._open_source = open_source
         self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
         self._opened: Sinks | None = None
         self._max_rows: int | None = planned.catalogue.options.get("batch_rows")
@@ -474,12 +478,34 @@ class SparkQuery:
         return opened
 
     def _tasks(self, catalogue: Catalogue, laid_out: Callable[[int], Layout]) -> int:
-        """Every level of a plan costs a batch, and the start, more than a task can win that has one machine anyway."""
+        """Every level of a plan costs a batch, and the start, more than a task can win that has one machine anyway.
+
+        A plan of one level gains by several where much waits for it, or where Spark brings the rows.
+        """
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
             return wanted
         number = int(partitions(self.spark) or "2")
-        return 1 if self._alone and (not self._frames or laid_out(number).levels > 1) else number
+        if not self._alone:
+            return number
+        layout = laid_out(number)
+        if layout.levels > 1 or not (self._frames or self._much_waits(layout)):
+            return 1
+        return number
+
+    def _much_waits(self, layout: Layout) -> bool:
+        """Whether a run that ends with what there is has much to read, and much to do with it."""
+        asked = layout.catalogue.options.get("batch_rows", MUCH)
+        if self.ending == "stopped" or asked < MUCH or "latency" in layout.catalogue.options:
+            return False
+        if not any(isinstance(operator.node, Join | Aggregate) for operator in layout.operators):
+            return False  # rows go through faster than they can be handed over
+        rows = 0
+        for definition in layout.sources.values():
+            source = self._open_source(definition)
+            if definition.time is not None and source.distributed:
+                rows += source.plan({}, Limits(MUCH)).rows
+        return rows >= MUCH
 
     def _threads(self, catalogue: Catalogue) -> int:
         """Over how many partitions a plan is spread that is in one task: over one, as in one process, unless told."""
