@@ -1,9 +1,9 @@
 """Answers written to files by the tasks that made them, each row once whatever dies.
 
-A task writes the rows of its bucket to a hidden file of a random name and tells the driver of it. When all tasks of the
-batch are through, the driver shows their files under names made of batch and bucket. A batch that is run again, after
-a restart, makes the same rows and puts them in the place of those that were shown before; and what attempts left behind
-that nobody counts is hidden, and removed at the next occasion.
+A task writes the rows of its bucket to hidden files of random names and tells the driver of them. When all tasks of the
+batch are through, the driver shows their files under names made of the batch and a number. A batch that is run again,
+after a restart, makes the same rows and puts them in the place of those that were shown before; and what attempts left
+behind that nobody counts is hidden, and removed at the next occasion.
 
 One file is made of such parts at the end. The parts are in a hidden folder meanwhile: `.parts`, or `.more` where the
 file is there from a run that had ended and has been gone on with.
@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,11 @@ from transom.connectors.connector import Sink
 from transom.connectors.file_target import FileTarget, hidden, sync_folder
 from transom.connectors.sink_folder import SinkFolder, read_mark, refuse_lost
 from transom.core.location import Within
+
+MANY_ROWS: Final = 1 << 18
+"""So many rows of a bucket are written to several files."""
+
+WRITERS: Final = 2
 
 _UNSEEN: Final = re.compile(r"\.part-[0-9a-f]{32}\.new")
 
@@ -36,8 +42,18 @@ class PartFiles:
     target: FileTarget
     folder: str
 
-    def write(self, rows: Iterable[pa.RecordBatch]) -> str:
-        """A file that is on disk, and that nobody sees yet; its name."""
+    def write(self, rows: Iterable[pa.RecordBatch]) -> list[str]:
+        """Files that are on disk, and that nobody sees yet; their names, in the order of the rows.
+
+        Many rows are written by several threads at once: a file has one writer, which takes longer than what made them.
+        """
+        shares = _shares(list(rows))
+        if len(shares) == 1:
+            return [self._write(shares[0])]
+        with ThreadPoolExecutor(len(shares), "transom-parts") as pool:
+            return list(pool.map(self._write, shares))
+
+    def _write(self, rows: Iterable[pa.RecordBatch]) -> str:
         name = f".part-{secrets.token_hex(16)}.new"
         with self.target.errors():
             writer = self.target.open(os.path.join(self.folder, name))
@@ -50,6 +66,22 @@ class PartFiles:
                 os.unlink(writer.path)
                 raise
         return name
+
+
+def _shares(rows: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
+    """All of them in order, in as many parts of about the same size as there are to be files."""
+    count = sum(map(len, rows))
+    if count < MANY_ROWS:
+        return [rows]
+    found: list[list[pa.RecordBatch]] = [[] for _ in range(WRITERS)]
+    at = 0
+    for batch in rows:
+        for share, first in enumerate(range(0, count, -(-count // WRITERS))):
+            begin, end = max(first - at, 0), min(first + -(-count // WRITERS) - at, len(batch))
+            if begin < end:
+                found[share].append(batch.slice(begin, end - begin))
+        at += len(batch)
+    return found
 
 
 class BatchFiles(Sink):
@@ -100,7 +132,7 @@ class BatchFiles(Sink):
         return None if self._snapshots else PartFiles(self._target, self._folder)
 
     def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
-        self._written += parts
+        self._written += [(bucket, name) for bucket, names in parts for name in names]
 
     def prepare(self, epoch: int) -> Any:
         """The files are on disk; which they are: (bucket, name) each."""
@@ -112,13 +144,13 @@ class BatchFiles(Sink):
         if self._snapshots:
             return
         assert self._marked is not None
-        written = token["files"]
+        written = sorted(token["files"], key=lambda file: int(file[0]))
         with self._target.errors():
             shown = set()
             if written:
                 self._marked.clear(kept=[name for _, name in written])
-            for bucket, name in written:
-                part = f"part-{epoch:06}-{bucket:04}.{self._target.properties.format}"
+            for number, (_, name) in enumerate(written):
+                part = f"part-{epoch:06}-{number:04}.{self._target.properties.format}"
                 written_to, seen = (os.path.join(self._folder, each) for each in (name, part))
                 if os.path.exists(written_to) or not os.path.exists(seen):  # otherwise it has been shown before
                     os.replace(written_to, seen)
@@ -133,7 +165,7 @@ class BatchFiles(Sink):
     def write(self, batch: pa.RecordBatch) -> None:
         """Rows that are here in the driver."""
         if len(batch):
-            self._written.append((0, PartFiles(self._target, self._folder).write([batch])))
+            self.add_parts([(0, PartFiles(self._target, self._folder).write([batch]))])
 
     def replace(self, batch: pa.RecordBatch) -> None:
         if self._marked is not None:

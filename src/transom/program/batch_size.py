@@ -19,7 +19,7 @@ BACKLOG_ROWS: Final = 1 << 21
 """The same where all there is has an end, and nobody waits for the first answers."""
 
 LEAST_ROWS: Final = 1 << 12
-MOST_ROWS: Final = 1 << 22
+MOST_ROWS: Final = 1 << 23
 MOST_BYTES: Final = 1 << 29
 """Of an input in a batch, in memory at once: by what a source of files knows of its rows, or a guess at their width."""
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.connectors.epochs import commit
+from transom.connectors import batch_files
 from transom.connectors.batch_files import BatchFiles, PartFiles
 from transom.connectors.files_sink import FileSink
 from transom.connectors.sink_folder import MARK
@@ -64,13 +65,30 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     (about,) = [part.about for part in first.opened()]
     assert (
         (about["query"], about["rows"]) == ("q", 3)
-        and hidden(tmp_path / "out") == [about["part"]]
+        and hidden(tmp_path / "out") == about["part"]
         and numbers(tmp_path / "out") == []
     )
     out.add_parts([(about["bucket"], about["part"])])
     out.commit(7, out.prepare(7))
-    assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0001.csv"]
+    assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0000.csv"]
     assert numbers(tmp_path / "out") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("sizes", [(5, 1), (1, 5), (2, 2, 2), (0, 6), (3, 0, 4)])
+def test_many_rows_are_several_files_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(batch_files, "MANY_ROWS", 6)
+    monkeypatch.setattr(batch_files, "WRITERS", 3)
+    out = sink(tmp_path / "out")
+    tasks = out.tasks
+    assert tasks is not None
+    several = iter(range(100))
+    batches = [rows(*(next(several) for _ in range(size))) for size in sizes]
+    out.add_parts([(1, tasks.write([rows(200, 201)])), (0, tasks.write(batches))])
+    out.commit(2, json.loads(json.dumps(out.prepare(2))))
+    assert numbers(tmp_path / "out") == [*range(sum(sizes)), 200, 201], "those of the first bucket come first"
+    assert len(list((tmp_path / "out").glob("part-000002-*"))) == 4 and hidden(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("name", ["out", "out.csv"])

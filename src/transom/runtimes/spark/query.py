@@ -20,18 +20,19 @@ from transom.connectors.connector import Limits, Opening, OpenSink, Resume, Sink
 from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
+from transom.core.schema import Schema
 from transom.core.time import SECOND
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
-from transom.plan.algebra import Aggregate, Join
+from transom.plan.algebra import Aggregate, Join, OuterJoin
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
-from transom.program.batch_size import BACKLOG_ROWS, FIRST_ROWS, WANTED_SECONDS, BatchSize, most_rows
+from transom.program.batch_size import BACKLOG_ROWS, FIRST_ROWS, MOST_ROWS, WANTED_SECONDS, BatchSize, most_rows
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
@@ -402,8 +403,15 @@ class SparkQuery:
         opener = source_opener(definition, within)
         if shown_whole(definition, self.layout.catalogue):
             return opener
+        return partial(narrowed, opener, [column.name for column in self._read(name)])
+
+    def _read(self, name: str) -> Schema:
+        """The columns of an input that are read."""
+        definition = self.layout.sources[name]
+        if shown_whole(definition, self.layout.catalogue):
+            return definition.columns
         read = {place for port in self.layout.ports_of(name) for place in port.columns}
-        return partial(narrowed, opener, [definition.columns[place].name for place in read])
+        return Schema(tuple(definition.columns[place] for place in sorted(read)))
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
@@ -518,9 +526,13 @@ class SparkQuery:
         options = self._planned.catalogue.options
         if self._max_rows is not None or self._max_files is not None:
             return None
-        most = min(most_rows(each.columns) for each in self.layout.sources.values())
+        most = min(most_rows(self._read(name)) for name in self.layout.sources)
         latency: int | None = options.get("latency")
-        first = FIRST_ROWS if self.ending == "stopped" or latency is not None else BACKLOG_ROWS
+        first = FIRST_ROWS
+        if self.ending != "stopped" and latency is None:
+            # What a row of a join costs nobody knows beforehand; other rows are done in a microsecond or so.
+            joins = any(isinstance(operator.node, Join | OuterJoin) for operator in self.layout.operators)
+            first = BACKLOG_ROWS if joins else MOST_ROWS
         return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, min(first, most), most)
 
     def _reached(self) -> Reached:

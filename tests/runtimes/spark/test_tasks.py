@@ -1,0 +1,55 @@
+"""How many tasks share a plan on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom import Session
+from transom.runtimes.spark import query
+
+COUNT = "SELECT k, COUNT(*) AS n FROM s GROUP BY k"
+JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "follow", "tasks"),
+    [
+        (COUNT, 100, False, 2),
+        (JOIN, 100, False, 2),
+        (COUNT, 99, False, 1),
+        (COUNT, 100, True, 1),
+        (f"SET latency = '1 second'; {COUNT}", 100, False, 1),
+        (f"SET batch_rows = 99; {COUNT}", 100, False, 1),
+        (f"SET batch_rows = 100; {COUNT}", 100, False, 2),
+        (f"SET tasks = 1; {COUNT}", 100, False, 1),
+        (f"SET tasks = 3; {COUNT}", 10, True, 3),
+        ("ISTREAM(SELECT k FROM s [NOW])", 100, False, 1),
+        ("SELECT COUNT(*) AS n FROM s", 100, False, 1),
+        (f"SELECT MAX(n) AS most FROM ({COUNT}) AS c", 100, False, 1),
+    ],
+)
+def test_a_plan_is_shared_where_it_is_worth_it(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    rows: int,
+    follow: bool,
+    tasks: int,
+) -> None:
+    monkeypatch.setattr(query, "MUCH", 100)
+    lines = [f"2024-01-01 00:{i // 60:02}:{i % 60:02},{i % 7}" for i in range(rows)]
+    (tmp_path / "s").mkdir()
+    for part in range(2):
+        (tmp_path / "s" / f"{part}.csv").write_text("\n".join(["ts,k", *lines[part::2]]) + "\n")
+    declared = (
+        f"CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL 1 HOUR)"
+        f" WITH (connector = 'files', path = '{tmp_path}/s', format = 'csv');"
+    )
+    with Session(spark=spark) as session:
+        run = session.assemble(session.prepare(declared + text), follow=follow)
+        (unit,) = run.units
+        assert unit.layout.buckets == tasks
