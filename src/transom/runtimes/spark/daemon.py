@@ -15,11 +15,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 from transom.runtimes.spark import fork_server
 from transom.runtimes.spark.launcher import FOLDER, FORKED
+from transom.runtimes.spark.python_path import forget_other_paths, without_archives
 
 TASKS: Final = "pyspark.worker"
 """The kind of worker that runs tasks. Others plan a source, or look after one, in the driver."""
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> None:
     kind = arguments[0] if arguments else TASKS
     # No thread may run at the fork: it would be gone in the worker, with whatever it held locked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.path[:] = without_compressed_pyspark(sys.path)
+    sys.path[:] = without_archives(sys.path)
+    forget_other_paths()
     preload((kind, *FOR_ALL, *(FOR_TASKS if kind == TASKS else ())))
     if kind == TASKS:
         load_kernels()
@@ -60,20 +61,6 @@ def main(arguments: Sequence[str]) -> None:
     from pyspark.daemon import manager  # only now: the path had to be put in order first
 
     manager()
-
-
-def without_compressed_pyspark(path: Sequence[str]) -> list[str]:
-    """Leave out a `pyspark.zip` that lies within an installed PySpark: the files beside it load far more quickly.
-
-    >>> without_compressed_pyspark(["/opt/spark/python/lib/pyspark.zip", "/usr/lib/python3"])
-    ['/opt/spark/python/lib/pyspark.zip', '/usr/lib/python3']
-    """
-
-    def twin(entry: str) -> bool:
-        package = Path(entry).parent.parent.parent
-        return entry.endswith("/python/lib/pyspark.zip") and package.name == "pyspark" and str(package.parent) in path
-
-    return [entry for entry in path if not twin(entry)]
 
 
 def preload(modules: Sequence[str]) -> None:

@@ -12,11 +12,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from transom.runtimes.spark.launcher import FORKED, SOCKET
+from transom.runtimes.spark.python_path import without_archives
 
 _LOOK: Final = 2.0
 """Seconds between two looks whether the daemon is still there."""
@@ -95,7 +95,7 @@ def _run(connection: socket.socket) -> int:
     os.environ.update(told["variables"])
     os.chdir(told["folder"])
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.path[:] = _in_order([told["folder"], *path], sys.path)
+    sys.path[:] = without_archives([*dict.fromkeys([told["folder"], *path, *sys.path])])
     module = told["module"]
     if module not in FORKED:
         return 1
@@ -107,12 +107,6 @@ def _run(connection: socket.socket) -> int:
     except SystemExit as over:
         return over.code if isinstance(over.code, int) else int(over.code is not None)
     return 0
-
-
-def _in_order(first: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The path of a process that is started with `first`, but for a copy of PySpark that the daemon passes over."""
-    others = [entry for entry in first if entry not in known and not entry.endswith("/pyspark.zip")]
-    return [*others, *known]
 
 
 def _received(connection: socket.socket, size: int) -> bytes:

@@ -27,6 +27,7 @@ from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.shared import aside
 
 _LOOK: Final = 0.05
+_SOON: Final = 0.005
 _SELDOM: Final = 0.5
 """Seconds between two looks at queries that follow their inputs, while nothing comes: to ask Spark costs something."""
 
@@ -55,6 +56,7 @@ class SparkRun:
         self.listeners: list[Listener] = []
         self._folder = folder
         self._stopped = False
+        self._woken = False
         self._look = threading.Event()
         """Something has happened that is worth a look at the queries."""
         self._batches = [_Batches(unit, self._look.set) for unit in self.units]
@@ -94,8 +96,11 @@ class SparkRun:
                     self._asked.do()
                     self._going = [query for query in self._going if not query.ended()]
                     waited += pause
-                    pause = min(2 * pause, _SELDOM) if self._is_quiet else _LOOK
-                    if self._hear() or waited >= _SECONDS_OF_SILENCE:
+                    heard = self._hear()
+                    pause = min(2 * pause, _SELDOM if self._is_quiet else _LOOK)
+                    if self._woken:  # a batch is written, and the run may be over in a moment
+                        pause = _SOON
+                    if heard or waited >= _SECONDS_OF_SILENCE:
                         waited = 0.0
                         watch(self)
                 for query in self._going:
@@ -109,7 +114,7 @@ class SparkRun:
 
     def _told_to_stop(self, seconds: float) -> bool:
         """After so many seconds, or when something has happened."""
-        self._look.wait(seconds)
+        self._woken = self._look.wait(seconds)
         self._look.clear()
         return self._stopped
 
