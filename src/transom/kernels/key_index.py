@@ -18,6 +18,7 @@ from transom.kernels.keys import Hashes, Keys
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import belong, listed_in_use
 from transom.state.checks import need, rooms
+from transom.state.codec import saved_bytes
 from transom.state.slots import SlotPool, grown
 
 
@@ -92,6 +93,14 @@ class KeyIndex:
         rank = np.empty(len(unique), dtype=np.int64)
         rank[order.to_numpy()] = np.arange(len(unique))
         return rank[inverse]
+
+    def compacted(self) -> KeyIndex:
+        """Without the room for more."""
+        high = self.slots.high
+        return KeyIndex(self.slots, self.head, self.next[:high], self.hashes[:high], self.keys.first(high))
+
+    def compacted_bytes(self) -> int:
+        return 16 * self.slots.high + saved_bytes([self.slots, self.head, self.keys.first(self.slots.high)])
 
     def picked(self, numbers: Int64s) -> KeyIndex:
         """An index of these keys alone, numbered from 0 on in this order."""

@@ -142,6 +142,19 @@ class RowStore:
             columns.append(TextColumn(start, length, arena, size, size, valid))
         return RowStore(capacity, columns)
 
+    def first(self, capacity: int) -> RowStore:
+        """The same rows without the room for more: all of them are in slots below `capacity`. Nothing is copied."""
+        columns: list[FixedColumn | TextColumn] = []
+        for column in self.columns:
+            valid = None if column.valid is None else column.valid[:capacity]
+            if isinstance(column, FixedColumn):
+                columns.append(FixedColumn(column.data[:capacity], valid))
+            else:
+                arena = column.arena[: column.used + SLACK]
+                start, length = column.start[:capacity], column.length[:capacity]
+                columns.append(TextColumn(start, length, arena, column.used, column.alive, valid))
+        return RowStore(capacity, columns)
+
     def bytes_of(self, rows: int) -> int:
         """About how much so many rows take."""
         fixed = sum(column.data.itemsize for column in self.columns if isinstance(column, FixedColumn))

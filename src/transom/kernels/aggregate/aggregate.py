@@ -21,7 +21,7 @@ Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and M
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,7 @@ from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import numbered
 from transom.state.checks import need, rooms, within
+from transom.state.codec import saved_bytes
 from transom.state.slots import SlotPool, grown
 
 
@@ -97,6 +98,27 @@ class AggregateState:
 
     def owned(self) -> list[Int64s]:
         return [self.shown[self.shown != -1]]
+
+    def compacted(self) -> AggregateState:
+        """Without the room for more groups."""
+        high = min(self.keys.slots.high, len(self.rows))  # numbers that were given back were never used
+        if not high:
+            return self
+        return replace(
+            self,
+            key_values=self.key_values.first(min(high, self.key_values.capacity)),
+            rows=self.rows[:high],
+            shown=self.shown[:high],
+            mark=self.mark[:high],
+            totals=self.totals[:high],
+            last=self.last[:high],
+            roots=self.roots[:, :high],
+            floats=self.floats[: high * (len(self.floats) // len(self.rows))],
+        )
+
+    def compacted_bytes(self) -> int:
+        state = self.compacted()
+        return sum(saved_bytes(getattr(state, each.name)) for each in fields(state))
 
 
 @dataclass(frozen=True)
