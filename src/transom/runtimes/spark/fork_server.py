@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import runpy
 import signal
@@ -85,18 +84,18 @@ def _run(connection: socket.socket) -> int:
     """Be the process that was asked for; its status."""
     connection.settimeout(None)
     head, descriptors, _, _ = socket.recv_fds(connection, 8, 2)
-    told = json.loads(_received(connection, int.from_bytes(head, "little")))
+    told = _received(connection, int.from_bytes(head, "little")).split(b"\0")
+    module, folder = map(os.fsdecode, told[:2])
     for mine, given in enumerate(descriptors, start=1):
         os.dup2(given, mine)
         os.close(given)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    os.environ.clear()
-    os.environ.update(told["variables"])
-    os.chdir(told["folder"])
+    os.environb.clear()
+    os.environb.update(dict(variable.split(b"=", 1) for variable in told[2:]))
+    os.chdir(folder)
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.path[:] = without_archives([*dict.fromkeys([told["folder"], *path, *sys.path])])
-    module = told["module"]
+    sys.path[:] = without_archives([*dict.fromkeys([folder, *path, *sys.path])])
     if module not in FORKED:
         return 1
     connection.sendall(b"\0")

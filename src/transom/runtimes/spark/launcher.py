@@ -5,18 +5,22 @@ PySpark and Transom: half a second each time. The daemon of the workers has impo
 makes the process, and this one, which has imported next to nothing, stands for it: they end together. Where there is no
 such daemon, and for all else that Spark wants of Python, this becomes that Python.
 
-It is run by its path and without `site`, so it imports nothing but what Python itself has.
+It is run by its path and without `site`, and imports only what Python has in itself: to import `socket` and `typing`
+takes longer than all else that is done here.
 """
 
 from __future__ import annotations
 
-import json
+import _socket
+import array
 import os
 import select
-import socket
 import sys
-from collections.abc import Sequence
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
 
 FOLDER: Final = "TRANSOM_FORK_SERVER"
 """The variable that names the folder of the socket to whoever is to listen there."""
@@ -51,14 +55,16 @@ def main(folder: str, arguments: Sequence[str]) -> None:
     os.execv(sys.executable, [sys.executable, *arguments])
 
 
-def _forked(folder: str, module: str) -> socket.socket | None:
+def _forked(folder: str, module: str) -> _socket.socket | None:
     """The way to a process that runs the module with what this one has; None: nobody makes one."""
-    connection = socket.socket(socket.AF_UNIX)
+    connection = _socket.socket(_socket.AF_UNIX)
     try:
         connection.settimeout(_LONGEST_ANSWER)
         connection.connect(os.path.join(folder, SOCKET))
-        told = json.dumps({"module": module, "folder": os.getcwd(), "variables": dict(os.environ)}).encode()
-        socket.send_fds(connection, [len(told).to_bytes(8, "little")], [1, 2])
+        variables = [name + b"=" + value for name, value in os.environb.items()]
+        told = b"\0".join([module.encode(), os.getcwdb(), *variables])
+        given = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [1, 2]))
+        connection.sendmsg([len(told).to_bytes(8, "little")], [given])
         connection.sendall(told)
         if connection.recv(1) != b"\0":
             return None
@@ -68,7 +74,7 @@ def _forked(folder: str, module: str) -> socket.socket | None:
     return connection
 
 
-def _stand_for(connection: socket.socket) -> int:
+def _stand_for(connection: _socket.socket) -> int:
     """Until the process ends; its status. It ends when this one does, which ends when whoever started it is gone."""
     while True:
         readable, _, _ = select.select([connection.fileno(), 0], [], [])
