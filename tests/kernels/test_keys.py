@@ -147,3 +147,13 @@ def test_words_laid_together_are_those_laid_one_by_one() -> None:
         mine = bytes(together.data[together.offsets[row] : together.offsets[row + 1]])
         behind = bytes(texts.data[texts.offsets[row] : texts.offsets[row + 1]])
         assert len(mine) == 27 and behind == b"\x01\x00\x00" + mine
+
+
+@pytest.mark.parametrize("columns", range(2, 19))
+def test_a_key_has_one_hash_whatever_else_is_in_its_batch(columns: int) -> None:
+    """Keys of numbers alone are hashed word by word, and byte by byte where there is a NULL beside them."""
+    random = np.random.default_rng(columns)
+    numbers = [pa.array(random.integers(-(2**62), 2**62, 50)) for _ in range(columns)]
+    plain = encode_keys(numbers, 50)
+    beside = encode_keys([pa.concat_arrays([each, pa.array([None], pa.int64())]) for each in numbers], 51)
+    assert plain.hashes.tolist() == beside.hashes[:50].tolist() and len(set(plain.hashes.tolist())) == 50

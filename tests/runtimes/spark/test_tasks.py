@@ -24,6 +24,8 @@ JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
         (f"SET latency = '1 second'; {COUNT}", 100, False, 1),
         (f"SET batch_rows = 99; {COUNT}", 100, False, 1),
         (f"SET batch_rows = 100; {COUNT}", 100, False, 2),
+        (f"SET batch_files = 1; {COUNT}", 100, False, 1),
+        (f"SET batch_files = 2; {COUNT}", 100, False, 2),
         (f"SET tasks = 1; {COUNT}", 100, False, 1),
         (f"SET tasks = 3; {COUNT}", 10, True, 3),
         ("ISTREAM(SELECT k FROM s [NOW])", 100, False, 1),

@@ -59,8 +59,8 @@ FOLLOW_EVERY: Final = "100 milliseconds"
 
 _LOOK: Final = 0.05
 
-MUCH: Final = 1 << 20
-"""So many rows are worth that several tasks share them."""
+MUCH: Final = 1 << 19
+"""So many rows of a batch are worth that several tasks share them."""
 
 
 @dataclass(frozen=True)
@@ -502,9 +502,9 @@ class SparkQuery:
         return number
 
     def _much_waits(self, layout: Layout) -> bool:
-        """Whether a run that ends with what there is has much to read, and much to do with it."""
-        asked = layout.catalogue.options.get("batch_rows", MUCH)
-        if self.ending == "stopped" or asked < MUCH or "latency" in layout.catalogue.options:
+        """Whether a run that ends with what there is has much to read at once, and much to do with it."""
+        options = layout.catalogue.options
+        if self.ending == "stopped" or "latency" in options:
             return False
         if not any(isinstance(operator.node, Join | Aggregate) for operator in layout.operators):
             return False  # rows go through faster than they can be handed over
@@ -512,7 +512,7 @@ class SparkQuery:
         for definition in layout.sources.values():
             source = self._open_source(definition)
             if definition.time is not None and source.distributed:
-                rows += source.plan({}, Limits(MUCH)).rows
+                rows += source.plan({}, Limits(options.get("batch_rows", MUCH), options.get("batch_files"))).rows
         return rows >= MUCH
 
     def _threads(self, catalogue: Catalogue) -> int:
