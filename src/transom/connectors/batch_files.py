@@ -51,7 +51,12 @@ class PartFiles:
         if len(shares) == 1:
             return [self._write(shares[0])]
         with ThreadPoolExecutor(len(shares), "transom-parts") as pool:
-            return list(pool.map(self._write, shares))
+            writing = [pool.submit(self._write, share) for share in shares]
+        if any(each.exception() is not None for each in writing):
+            for each in writing:
+                if each.exception() is None:
+                    os.unlink(os.path.join(self.folder, each.result()))
+        return [each.result() for each in writing]
 
     def _write(self, rows: Iterable[pa.RecordBatch]) -> str:
         name = f".part-{secrets.token_hex(16)}.new"

@@ -109,6 +109,7 @@ class Bucket:
         self.doors = Doors(inputs, layout.tick, layout.origin, self.source_of)
         self.state = self.start()
         self.decisions = Decisions()
+        self._nothing: dict[pa.DataType, pa.Array] = {}
 
     def start(self) -> BucketState:
         """The memory of a bucket before its first step."""
@@ -327,13 +328,17 @@ class Bucket:
         definition = self.layout.sources[self._source(port)]
         schema = definition.columns.arrow()
         columns = self.ports[port].columns if rows.num_columns > 1 or definition.time is None else ()
-        arrays = (
-            [pa.nulls(len(rows), kind) for kind in schema.types] if len(columns) < len(schema) else [None] * len(schema)
-        )
-        for place, at in enumerate(columns):
-            arrays[at] = rows.column(place)
+        known = dict(zip(columns, rows.columns, strict=False))
+        arrays = [known[at] if at in known else self._nulls(len(rows), kind) for at, kind in enumerate(schema.types)]
         behind = rows.column(len(columns)).to_numpy() if definition.time is not None else None
         return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
+
+    def _nulls(self, count: int, kind: pa.DataType) -> pa.Array:
+        """NULLs take as much room as values: one array stands for all columns of a type, in all parts of a batch."""
+        known = self._nothing.get(kind)
+        if known is None or len(known) < count:
+            known = self._nothing[kind] = pa.nulls(count, kind)
+        return known.slice(0, count)
 
     def _note_time(self, seen: Sequence[CargoPart]) -> None:
         """What time it was when the inputs were read, and which of them had nothing more."""

@@ -20,6 +20,9 @@ BACKLOG_ROWS: Final = 1 << 21
 
 LEAST_ROWS: Final = 1 << 12
 MOST_ROWS: Final = 1 << 23
+TOLD_ROWS: Final = 1 << 22
+"""The most where the answer goes through the driver, whose memory is small."""
+
 MOST_BYTES: Final = 1 << 29
 """Of an input in a batch, in memory at once: by what a source of files knows of its rows, or a guess at their width."""
 

@@ -74,6 +74,23 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     assert numbers(tmp_path / "out") == [1, 2, 3]
 
 
+def test_a_writer_that_fails_leaves_nothing_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_files, "MANY_ROWS", 2)
+    tasks = sink(tmp_path / "out").tasks
+    assert tasks is not None
+    checked = tasks.target.checked
+
+    def fails(self: object, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.column(0)[0].as_py() == 2:
+            raise OSError(28, "No space left on device")
+        return checked(batch)
+
+    monkeypatch.setattr(type(tasks.target), "checked", fails)
+    with pytest.raises(SinkError, match="No space left"):
+        tasks.write([rows(1), rows(2)])
+    assert hidden(tmp_path / "out") == []
+
+
 @pytest.mark.parametrize("sizes", [(5, 1), (1, 5), (2, 2, 2), (0, 6), (3, 0, 4)])
 def test_many_rows_are_several_files_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from transom import Session
-from transom.runtimes.spark import query
+from transom.runtimes.spark import query, sizing
 
 COUNT = "SELECT k, COUNT(*) AS n FROM s GROUP BY k"
 JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
@@ -27,6 +27,7 @@ JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
         (f"SET batch_files = 1; {COUNT}", 100, False, 1),
         (f"SET batch_files = 2; {COUNT}", 100, False, 2),
         (f"SET tasks = 1; {COUNT}", 100, False, 1),
+        (f"SET partitions = 2; {COUNT}", 100, False, 1),
         (f"SET tasks = 3; {COUNT}", 10, True, 3),
         ("ISTREAM(SELECT k FROM s [NOW])", 100, False, 1),
         ("SELECT COUNT(*) AS n FROM s", 100, False, 1),
@@ -42,7 +43,7 @@ def test_a_plan_is_shared_where_it_is_worth_it(
     follow: bool,
     tasks: int,
 ) -> None:
-    monkeypatch.setattr(query, "MUCH", 100)
+    monkeypatch.setattr(sizing, "MUCH", 100)
     lines = [f"2024-01-01 00:{i // 60:02}:{i % 60:02},{i % 7}" for i in range(rows)]
     (tmp_path / "s").mkdir()
     for part in range(2):
@@ -51,7 +52,13 @@ def test_a_plan_is_shared_where_it_is_worth_it(
         f"CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL 1 HOUR)"
         f" WITH (connector = 'files', path = '{tmp_path}/s', format = 'csv');"
     )
+    monkeypatch.setattr(query, "partitions", lambda spark: "200")  # as Spark has it, whatever the machine
     with Session(spark=spark) as session:
         run = session.assemble(session.prepare(declared + text), follow=follow)
         (unit,) = run.units
         assert unit.layout.buckets == tasks
+        unit.dataframe()
+        by_itself = "SET tasks" not in text
+        assert unit.layout.buckets == (1 if by_itself else tasks), (
+            "what lies there now does not decide over a checkpoint"
+        )

@@ -179,6 +179,7 @@ class AggregateKernel:
         state.lifetimes.check_slots(used)
 
     def check_groups(self, state: AggregateState) -> None:
+        need((state.totals.shape[1], state.last.shape[1], state.floats.shape[1]) == (*self._widths, exact_sum.WIDTH))
         need(len(state.floats) >= len(state.rows) * self.float_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)

@@ -32,6 +32,7 @@ FOR_TASKS: Final = (
     "pyarrow.parquet",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.streaming.stateful_processor_util",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.sql.streaming.stateful_processor_api_client",
     "pyspark.sql.streaming.value_state_client",
     "pyspark.sql.streaming.map_state_client",

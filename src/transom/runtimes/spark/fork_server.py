@@ -9,10 +9,9 @@ import signal
 import socket
 import sys
 import threading
-import time
 import traceback
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from transom.runtimes.spark.launcher import FORKED, SOCKET
 from transom.runtimes.spark.python_path import without_archives
@@ -39,6 +38,7 @@ def start(folder: str) -> None:
 def serve(folder: str, daemon: int) -> None:
     """Fork whenever it is asked for, as long as the parent is `daemon`."""
     gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who has ended is forgotten
     path = os.path.join(folder, SOCKET)
     with socket.socket(socket.AF_UNIX) as listening:
         # Under its own name only when it listens: one that the daemon before had is replaced in one step.
@@ -52,23 +52,26 @@ def serve(folder: str, daemon: int) -> None:
             except TimeoutError:
                 continue
             with connection:
-                between = os.fork()
-                if not between:
+                if not os.fork():
                     listening.close()
                     _fork_again(connection)
-                os.waitpid(between, 0)
 
 
-def _fork_again(connection: socket.socket) -> None:
-    """What comes of it is nobody's child, so whose daemon it was does not matter to it."""
-    parent = os.getpid()
-    if os.fork():
+def _fork_again(connection: socket.socket) -> NoReturn:
+    """Between the server and what it makes is a process that stays as long: so whose daemon it was does not matter.
+
+    Whoever is left behind by a parent that ends takes it for the end of the driver. And nobody has to wait for what has
+    ended who may not care to, as the first process of a container.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    made = os.fork()
+    if made:
+        connection.close()
+        os.waitpid(made, 0)
         os._exit(0)
     status = 1
     try:
-        while os.getppid() == parent:
-            time.sleep(0.0005)
-        os.setsid()
         status = _run(connection)
     except BaseException:
         traceback.print_exc()
@@ -104,7 +107,7 @@ def _run(connection: socket.socket) -> int:
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as over:
-        return over.code if isinstance(over.code, int) else int(over.code is not None)
+        return over.code & 0xFF if isinstance(over.code, int) else int(over.code is not None)
     return 0
 
 

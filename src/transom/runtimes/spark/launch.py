@@ -119,8 +119,7 @@ def _python(chosen: Mapping[str, str]) -> str:
     """What Spark is to start as Python; on other machines there is no launcher of ours."""
     if not chosen["spark.master"].startswith("local["):
         return sys.executable
-    launcher = write_launcher(_folder())
-    return launcher if os.access(launcher, os.X_OK) else sys.executable  # no program may lie on some disks
+    return write_launcher(_folder())
 
 
 def _living_gateway() -> Any:

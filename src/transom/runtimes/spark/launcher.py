@@ -32,18 +32,21 @@ FORKED: Final = frozenset(
 )
 """Modules that Spark runs in processes of their own, and never through a daemon."""
 
-_LONGEST_ANSWER: Final = 30.0
+_LONGEST_ANSWER: Final = 3.0
+"""Seconds until Python is started instead; Spark waits for ten."""
 
 
 def write_launcher(folder: str) -> str:
-    """A program in the folder that Spark can start as its Python; its path."""
+    """A program in the folder that Spark can start as its Python; its path, or Python's where there can be none."""
+    if not os.path.isfile(__file__):
+        return sys.executable
     path = os.path.join(folder, "python")
     words = (sys.executable, "-I", "-S", os.path.abspath(__file__), folder)
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f'#!/bin/sh\nexec {quoted} "$@"\n')
+    with open(path, "wb") as file:
+        file.write(os.fsencode(f'#!/bin/sh\nexec {quoted} "$@"\n'))
     os.chmod(path, 0o700)
-    return path
+    return path if os.access(path, os.X_OK) else sys.executable  # no program may lie on some disks
 
 
 def main(folder: str, arguments: Sequence[str]) -> None:

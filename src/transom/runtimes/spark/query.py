@@ -16,23 +16,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from transom.connectors.callback import EpochCallbackSink
-from transom.connectors.connector import Limits, Opening, OpenSink, Resume, Sink, Source, TaskWriter
+from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
 from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.core.schema import Schema
-from transom.core.time import SECOND
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
 from transom.pipeline.side import SIDE
-from transom.plan.algebra import Aggregate, Join, OuterJoin
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.operator import scanned
-from transom.program.batch_size import BACKLOG_ROWS, FIRST_ROWS, MOST_ROWS, WANTED_SECONDS, BatchSize, most_rows
+from transom.program.batch_size import FIRST_ROWS, BatchSize
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
@@ -45,6 +43,7 @@ from transom.runtimes.spark.handover import Stop
 from transom.runtimes.spark.log_names import STATE
 from transom.runtimes.spark.pump import Pump
 from transom.runtimes.spark.settings import partitions, settings_of
+from transom.runtimes.spark.sizing import first_size, much_waits
 from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.stretch import Reading
@@ -58,9 +57,6 @@ FOLLOW_EVERY: Final = "100 milliseconds"
 """How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
 _LOOK: Final = 0.05
-
-MUCH: Final = 1 << 19
-"""So many rows of a batch are worth that several tasks share them."""
 
 
 @dataclass(frozen=True)
@@ -345,6 +341,9 @@ class SparkQuery:
 
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
+        if self._alone and not self._frames and "tasks" not in self.layout.catalogue.options:
+            # Its checkpoint is the user's: how much lies there now must not decide over what goes on from it.
+            self.layout = replace(self.layout, buckets=1)
         return answer_rows(self.cargo(Depot()), self.schema)
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
@@ -496,24 +495,12 @@ class SparkQuery:
         number = int(partitions(self.spark) or "2")
         if not self._alone:
             return number
-        layout = laid_out(number)
-        if layout.levels > 1 or not (self._frames or self._much_waits(layout)):
-            return 1
-        return number
-
-    def _much_waits(self, layout: Layout) -> bool:
-        """Whether a run that ends with what there is has much to read at once, and much to do with it."""
-        options = layout.catalogue.options
-        if self.ending == "stopped" or "latency" in options:
-            return False
-        if not any(isinstance(operator.node, Join | Aggregate) for operator in layout.operators):
-            return False  # rows go through faster than they can be handed over
-        rows = 0
-        for definition in layout.sources.values():
-            source = self._open_source(definition)
-            if definition.time is not None and source.distributed:
-                rows += source.plan({}, Limits(options.get("batch_rows", MUCH), options.get("batch_files"))).rows
-        return rows >= MUCH
+        if not self._frames:
+            # Partitions of a shuffle are made for clusters; here there are cores. Memory is not divided for nothing.
+            number = min(number, self.spark.sparkContext.defaultParallelism)
+            if self.ending == "stopped" or not much_waits(laid_out(1), self._open_source):
+                return 1
+        return number if laid_out(number).levels == 1 else 1
 
     def _threads(self, catalogue: Catalogue) -> int:
         """Over how many partitions a plan is spread that is in one task: over one, as in one process, unless told."""
@@ -523,17 +510,15 @@ class SparkQuery:
 
     def _batch_size(self) -> BatchSize | None:
         """None where a number of rows or files is asked for; of a DataFrame Spark takes what it is told to take."""
-        options = self._planned.catalogue.options
         if self._max_rows is not None or self._max_files is not None:
             return None
-        most = min(most_rows(self._read(name)) for name in self.layout.sources)
-        latency: int | None = options.get("latency")
-        first = FIRST_ROWS
-        if self.ending != "stopped" and latency is None:
-            # What a row of a join costs nobody knows beforehand; other rows are done in a microsecond or so.
-            joins = any(isinstance(operator.node, Join | OuterJoin) for operator in self.layout.operators)
-            first = BACKLOG_ROWS if joins else MOST_ROWS
-        return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, min(first, most), most)
+        read = [self._read(name) for name in self.layout.sources]
+        return first_size(self.layout, read, self.ending, self._written_by_tasks)
+
+    @property
+    def _written_by_tasks(self) -> bool:
+        """Whether the answer stays away from the driver, as far as can be told before its sink is opened."""
+        return self._on_batch is None and self.layout.emit != "latest" and bool(self._open_sink.folders())
 
     def _reached(self) -> Reached:
         return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()

@@ -1,0 +1,74 @@
+"""How many tasks and how large batches a query begins with on Spark, by its plan and by what lies in its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from transom.connectors.connector import Limits, Source
+from transom.core.schema import Schema
+from transom.core.time import SECOND
+from transom.pipeline.layout import Definition, Layout
+from transom.plan.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    StreamFilter,
+    StreamProject,
+    StreamScan,
+    ToStream,
+    Window,
+)
+from transom.program.batch_size import (
+    BACKLOG_ROWS,
+    FIRST_ROWS,
+    MOST_ROWS,
+    TOLD_ROWS,
+    WANTED_SECONDS,
+    BatchSize,
+    most_rows,
+)
+from transom.program.run import Ending
+
+MUCH: Final = 1 << 19
+"""So many rows of a batch are worth that several tasks share them."""
+
+_ONE_BY_ONE: Final = (StreamScan, StreamFilter, StreamProject, Window, Filter, Project, Aggregate, Distinct, ToStream)
+"""Operators that take a microsecond or so for a row. What a row of a join costs nobody knows beforehand."""
+
+
+def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
+    """Whether a run that ends with what there is has much to read at once, and much to do with it.
+
+    Where partitions or a latency are asked for it is left at that. Rows without a join or an aggregate go through
+    faster than they can be handed over.
+    """
+    options = layout.catalogue.options
+    if "latency" in options or "partitions" in options:
+        return False
+    if not any(isinstance(operator.node, Join | Aggregate) for operator in layout.operators):
+        return False
+    limits = Limits(options.get("batch_rows", MUCH), options.get("batch_files"))
+    rows = 0
+    for definition in layout.sources.values():
+        source = open_source(definition)
+        if definition.time is not None and source.distributed:
+            rows += source.plan({}, limits).rows
+    return rows >= MUCH
+
+
+def first_size(layout: Layout, read: Iterable[Schema], ending: Ending, by_tasks: bool) -> BatchSize:
+    """The size of the first batch, where no number of rows or files is asked for.
+
+    `read` are the columns that are read of each input. `by_tasks`: the tasks write the answer, and the driver does not
+    see it.
+    """
+    latency: int | None = layout.catalogue.options.get("latency")
+    most = min(MOST_ROWS if by_tasks else TOLD_ROWS, *map(most_rows, read))
+    first = FIRST_ROWS
+    if ending != "stopped" and latency is None:
+        quick = by_tasks and all(isinstance(operator.node, _ONE_BY_ONE) for operator in layout.operators)
+        first = MOST_ROWS if quick else BACKLOG_ROWS
+    return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, min(first, most), most)
