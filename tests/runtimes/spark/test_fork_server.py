@@ -179,10 +179,11 @@ def test_spark_has_its_processes_forked(spark: SparkSession, tmp_path: Path) -> 
         with session.start("ISTREAM(SELECT t FROM s)", follow=True):
 
             def launchers() -> list[list[str]]:
-                commands = [
-                    path.read_text().split("\0") for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
-                ]
-                return [words for words in commands if str(folder) in words and FORKED.intersection(words)]
+                found = []
+                for path in Path("/proc").glob("[0-9]*/cmdline"):
+                    with suppress(OSError):  # gone by now
+                        found.append(path.read_text().split("\0"))
+                return [words for words in found if str(folder) in words and FORKED.intersection(words)]
 
             until(launchers)
             time.sleep(1.0)  # one for which nobody forks has become a Python of its own by then
