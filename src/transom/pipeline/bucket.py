@@ -206,6 +206,11 @@ class Bucket:
         return self.doors.wake(self.doors.due(due))
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more can come of any input that has an end."""
+        return all(known.ended for known in self.state.doors.inputs.values())
+
+    @property
     def frontier(self) -> dict[str, int | None]:
         """How far time has come, of the answer and of every input."""
         self.doors.state = self.state.doors

@@ -143,7 +143,8 @@ def step(
     header.token = secrets.token_hex(8)
     header.frontier = bucket.frontier
     log.write_header(header.text())
-    warm.put(header.token, bucket.state)
+    if not bucket.ended:  # else nobody comes for it, and who does finds it in the log
+        warm.put(header.token, bucket.state)
     return Kept(parcels, written, rebuilt)
 
 

@@ -41,13 +41,29 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
 
 @jit
 def accumulate(  # type: ignore[no-untyped-def]
-    t, slot, group, sign, everything, most, calls, cells, row_pair, pair_count, groups, heaps, floats, width, texts
+    t,
+    slot,
+    group,
+    sign,
+    everything,
+    most,
+    words,
+    calls,
+    cells,
+    row_pair,
+    pair_count,
+    groups,
+    heaps,
+    floats,
+    width,
+    texts,
 ):
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
     slot -1 makes an instant be looked at without a row (the origin of an aggregate over everything). There are `most`
-    results at most. What belongs to a group lies together: its `totals`, and the words that it showed `last`.
-    Results are (out_group, out_ta, out_te, out) with such words in a row of `out`.
+    results at most. What belongs to a group lies together: its `totals`, and the words that it showed `last`; those are
+    not kept where each row that comes changes what is shown. Results are (out_group, out_ta, out_te, out), with so many
+    `words` in a row of `out`.
     Sums of whole numbers have three words, so that they may leave 128 bits on the way from one instant to the next.
     """
     hi, lo, valid = cells
@@ -59,11 +75,12 @@ def accumulate(  # type: ignore[no-untyped-def]
     out_group = np.empty(most, dtype=np.int64)
     out_ta = np.empty(most, dtype=np.int64)
     out_te = np.full(most, OPEN_END, dtype=np.int64)
-    out = np.empty((most, last.shape[1]), dtype=np.int64)
+    out = np.empty((most, words), dtype=np.int64)
     closed_holder = np.empty(most, dtype=np.int64)
     closed_te = np.empty(most, dtype=np.int64)
     touched = np.empty(most, dtype=np.int64)
-    now_shown = np.zeros(last.shape[1], dtype=np.int64)
+    now_shown = np.zeros(words, dtype=np.int64)
+    compares = last.shape[1] > 0
     made = 0
     closed = 0
     i = 0
@@ -136,7 +153,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                     out_te[-2 - shown[g]] = now
                 shown[g] = -1
                 continue
-            same = shown[g] != -1
+            same = compares and shown[g] != -1
             for c in range(ncalls):
                 kind = calls[c, KIND]
                 at = calls[c, TOTAL]
@@ -155,16 +172,18 @@ def accumulate(  # type: ignore[no-untyped-def]
                 elif kind >= LEAST:
                     now_shown[to + 1] = roots[calls[c, PLACE], g]
                     now_shown[to] = 1 if now_shown[to + 1] >= 0 else 0
+                if not same:
+                    continue
                 if now_shown[to] != last[g, to]:
                     same = False
                 elif kind < LEAST:
                     for j in range(to + 1, to + LAST_WORDS[kind]):
                         same = same and now_shown[j] == last[g, j]
-                elif same and now_shown[to] and now_shown[to + 1] != last[g, to + 1]:
+                elif now_shown[to] and now_shown[to + 1] != last[g, to + 1]:
                     a = calls[c, ARGUMENT]
                     text = (start, length, arena, text_width, calls[c, TEXT])
                     same = ordered.compare(now_shown[to + 1], last[g, to + 1], (hi[a], lo[a]), text) == 0
-            for j in range(len(now_shown)):
+            for j in range(last.shape[1]):
                 last[g, j] = now_shown[j]
             if same:
                 continue

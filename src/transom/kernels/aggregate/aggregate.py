@@ -100,10 +100,18 @@ class AggregateState:
         return [self.shown[self.shown != -1]]
 
     def compacted(self) -> AggregateState:
-        """Without the room for more groups."""
+        """Without the room for more groups; and where no row is alive, without what was kept for groups and rows."""
         high = min(self.keys.slots.high, len(self.rows))  # numbers that were given back were never used
         if not high:
             return self
+        if self.slots.high and not self.slots.in_use and not self.keys.slots.in_use:
+            by_row = ("row_group", "cell_hi", "cell_lo", "valid", "row_pair", "links")
+            forgotten = {name: getattr(self, name)[..., :0] for name in by_row}
+            return replace(self._of_groups(0), **forgotten, slots=SlotPool(), keys=KeyIndex())
+        return self._of_groups(high)
+
+    def _of_groups(self, high: int) -> AggregateState:
+        """The same with so many groups."""
         return replace(
             self,
             key_values=self.key_values.first(min(high, self.key_values.capacity)),
@@ -155,7 +163,7 @@ class AggregateKernel:
             shown=no_int64s(),
             mark=no_int64s(),
             totals=_zeros(0, self._widths[0]),
-            last=_zeros(0, self._widths[1]),
+            last=_zeros(0, self._last_width),
             roots=_zeros(heaps, 0),
             floats=_zeros(0, exact_sum.WIDTH),
         )
@@ -179,11 +187,15 @@ class AggregateKernel:
         state.lifetimes.check_slots(used)
 
     def check_groups(self, state: AggregateState) -> None:
-        need((state.totals.shape[1], state.last.shape[1], state.floats.shape[1]) == (*self._widths, exact_sum.WIDTH))
+        need(
+            (state.totals.shape[1], state.last.shape[1], state.floats.shape[1])
+            == (self._widths[0], self._last_width, exact_sum.WIDTH)
+        )
         need(len(state.floats) >= len(state.rows) * self.float_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)
-        within(state.last[:, self.table[:, loop.LAST]], 1 << 62)
+        if self._last_width:
+            within(state.last[:, self.table[:, loop.LAST]], 1 << 62)
         for at in self.table[self.table[:, loop.KIND] >= loop.LEAST, loop.LAST]:
             within(state.last[state.last[:, at] > 0, at + 1], max(1, len(state.row_group)))
 
@@ -249,11 +261,9 @@ class AggregateKernel:
         t = np.concatenate([part[0] for part in parts])
         slot = np.concatenate([part[1] for part in parts])
         sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
-        order = np.argsort(t, kind="stable")
-        slot = slot[order]
-        group = np.where(slot >= 0, state.row_group[slot], 0) if len(state.row_group) else np.zeros_like(slot)
+        events = in_order(np.argsort(t, kind="stable"), t, slot, sign, state.row_group)
         rows = (state.cell_hi, state.cell_lo, state.valid)
-        out = self._shown(state, (t[order], slot, group, sign[order]), rows, state.row_pair, step)
+        out = self._shown(state, events, rows, state.row_pair, step)
         self._release(state, ended)
         return out
 
@@ -278,10 +288,11 @@ class AggregateKernel:
         text = state.texts.columns[0]
         assert isinstance(text, TextColumn)
         groups = state.rows, state.shown, state.mark, state.totals, state.last
-        most = self._most(state, events[0])
+        most, words = self._most(state, events[0]), self._widths[1]
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
-            *events, not self.keys, most, table, rows, row_pair, state.pair_count, groups, (state.roots, state.links),
-            state.floats, self.float_width, (text.start, text.length, text.arena, self.text_width),
+            *events, not self.keys, most, words, table, rows, row_pair, state.pair_count, groups,
+            (state.roots, state.links), state.floats, self.float_width,
+            (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
         return found
 
@@ -443,6 +454,12 @@ class AggregateKernel:
         return sum(loop.TOTAL_WORDS[kind] for kind in kinds), sum(loop.LAST_WORDS[kind] for kind in kinds)
 
     @cached_property
+    def _last_width(self) -> int:
+        """None where no row leaves and all are counted: whatever comes to a group changes what it shows."""
+        counted = self.running and bool((self.table[:, loop.KIND] == loop.COUNT_ROWS).any())
+        return 0 if counted else self._widths[1]
+
+    @cached_property
     def table(self) -> Int64s:
         """Per call seven numbers.
 
@@ -477,6 +494,20 @@ class AggregateKernel:
         table = np.array(rows, dtype=np.int64).reshape(-1, 5)
         widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
         return np.hstack([table, (np.cumsum(widths, axis=1) - widths).T])
+
+
+@jit
+def in_order(order, t, slot, sign, row_group):  # type: ignore[no-untyped-def]
+    """Events in the order of time, with the groups of their rows; slot -1 is of the only group."""
+    out = np.empty((4, len(order)), dtype=np.int64)
+    for i in range(len(order)):
+        at = order[i]
+        row = slot[at]
+        out[0, i] = t[at]
+        out[1, i] = row
+        out[2, i] = row_group[row] if row >= 0 else 0
+        out[3, i] = sign[at]
+    return out[0], out[1], out[2], out[3]
 
 
 @jit
