@@ -332,6 +332,20 @@ AGGREGATE: Final = (
         "AVG of 1 and 2 is 1",
     ),
     Bug(
+        "what_is_counted_is_always_news",
+        "kernels/aggregate/aggregate.py",
+        "counted = self.running and bool(",
+        "counted = bool(",
+        "a group is told again though as many rows came as went",
+    ),
+    Bug(
+        "hash_of_words_forgets_the_rest_of_one",
+        "kernels/keys.py",
+        "word = words[column, row] & ((np.uint64(1) << filled) - np.uint64(1))",
+        "word = np.uint64(0)",
+        "a key has another hash where there is a NULL in its batch",
+    ),
+    Bug(
         "least_of_all_is_nought",
         "kernels/aggregate/accumulate.py",
         "if better or totals[g, at] == 1:",

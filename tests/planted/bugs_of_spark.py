@@ -71,6 +71,20 @@ SPARK: Final = (
         "state that is a hundred batches old is lost",
     ),
     Bug(
+        "parts_of_a_batch_in_the_order_of_their_coming",
+        "connectors/batch_files.py",
+        'written = sorted(token["files"], key=lambda file: int(file[0]))',
+        'written = token["files"]',
+        "files of a batch that is run again have the names of others",
+    ),
+    Bug(
+        "threads_of_a_writer_share_from_the_end",
+        "connectors/batch_files.py",
+        "begin, end = max(first - at, 0),",
+        "begin, end = max(first - at, 1),",
+        "the first row of every part is lost where an answer is large",
+    ),
+    Bug(
         "answers_told_after_their_room_was_given_away",
         "pipeline/keeper.py",
         "sent = beside.submit(lambda: [parcel.closed() for parcel in send(gone)])",

@@ -45,8 +45,8 @@ WINDOWS: Final = (
     Bug(
         "slide_rounds_down",
         "kernels/window/slide_range.py",
-        "-(-t // slide) * slide",
-        "t // slide * slide",
+        "-(-t[i] // slide) * slide",
+        "t[i] // slide * slide",
         "a row shows at the multiple before it arrived",
     ),
     Bug(
