@@ -339,6 +339,13 @@ AGGREGATE: Final = (
         "a group is told again though as many rows came as went",
     ),
     Bug(
+        "groups_without_calls_are_always_news",
+        "kernels/aggregate/accumulate.py",
+        "compares = last.shape[1] == words",
+        "compares = last.shape[1] > 0",
+        "a group of which only the key is asked for is told again with every row",
+    ),
+    Bug(
         "hash_of_words_forgets_the_rest_of_one",
         "kernels/keys.py",
         "word = words[column, row] & ((np.uint64(1) << filled) - np.uint64(1))",

@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
 from tests.kernels.stepping import Life, Relation, Stepped, snapshot, values_of
+from transom.core.delta import NO_HOLDER, Delta
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.aggregate.cells import to_cells
+from transom.kernels.kernel import Step
+from transom.state.holders import HolderPool
 
 WITHOUT_TEXTS = CALLS[:-2]
 
@@ -115,3 +118,15 @@ def test_groups_and_texts_are_freed_and_used_again() -> None:
     assert state.texts.columns[0].alive == 0 and len(state.texts.columns[0].arena) < 10_000
     assert [pairs.slots.in_use for pairs in state.pairs] == [0] * len(state.pairs)
     assert stepped.holders.in_use == 0 and len(stepped.all_lives()) == 1_000
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_group_without_calls_is_shown_once(running: bool) -> None:
+    """Rows that come to it change nothing that is seen of it."""
+    kernel = AggregateKernel((0,), (), pa.schema([("k", pa.int64())]), (pa.int64(),), running=running)
+    state, holders = kernel.start(), HolderPool()
+    for step in range(3):
+        t = np.array([10 * step + 1, 10 * step + 2])
+        rows = Delta(pa.record_batch({"k": [7, 7]}), t, np.full(2, FOREVER), np.full(2, NO_HOLDER), 10 * step + 10)
+        out = kernel.step(state, (rows,), Step(10 * step, 10 * step + 10, 0, holders))
+        assert (len(out), len(out.ends.chunks)) == (1 if step == 0 else 0, 0)

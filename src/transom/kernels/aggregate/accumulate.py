@@ -80,7 +80,7 @@ def accumulate(  # type: ignore[no-untyped-def]
     closed_te = np.empty(most, dtype=np.int64)
     touched = np.empty(most, dtype=np.int64)
     now_shown = np.zeros(words, dtype=np.int64)
-    compares = last.shape[1] > 0
+    compares = last.shape[1] == words  # also where there is nothing but the group itself
     made = 0
     closed = 0
     i = 0
