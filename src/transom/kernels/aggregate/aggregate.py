@@ -21,7 +21,7 @@ Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and M
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,8 +42,8 @@ from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import numbered
+from transom.kernels.trim import trimmed_bytes
 from transom.state.checks import need, rooms, within
-from transom.state.codec import saved_bytes
 from transom.state.slots import SlotPool, grown
 
 
@@ -125,8 +125,7 @@ class AggregateState:
         )
 
     def compacted_bytes(self) -> int:
-        state = self.compacted()
-        return sum(saved_bytes(getattr(state, each.name)) for each in fields(state))
+        return trimmed_bytes(self.compacted())
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from transom.kernels.aggregate import exact_sum
 from transom.kernels.aggregate.cells import Words
 from transom.kernels.jit import jit
 from transom.kernels.joinagg.spec import KIND, LEAST, SUM_FLOAT, JoinAggregateSpec
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import Keys
 from transom.kernels.sound import lengths, numbered, owned
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, within
 from transom.state.slots import grown
 

@@ -37,11 +37,11 @@ from transom.kernels.joinagg.results import show
 from transom.kernels.joinagg.rows import Rows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.joinagg.totals import Results, Totals
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.joinagg.tuple_index import FEW, TupleIndex
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.keys import encode_keys
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, rooms
 from transom.state.slots import grown
 

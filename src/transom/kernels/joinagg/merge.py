@@ -34,10 +34,10 @@ from transom.kernels.joinagg.results import float_totals, show
 from transom.kernels.joinagg.rows import Rows
 from transom.kernels.joinagg.spec import KIND, LEAST, PLACE, JoinAggregateSpec, JoinCall
 from transom.kernels.joinagg.totals import Results, Totals
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.sound import numbered
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, rooms, within
 from transom.state.slots import grown
 

@@ -16,11 +16,11 @@ from transom.core.delta import Int64s, no_int64s
 from transom.kernels.aggregate import cells
 from transom.kernels.columns import is_text, validity
 from transom.kernels.joinagg.spec import JoinAggregateSpec
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import numbered
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, within
 from transom.state.slots import SlotPool, grown
 

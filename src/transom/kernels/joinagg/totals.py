@@ -35,9 +35,9 @@ from transom.kernels.joinagg.spec import (
     TEXT,
     JoinAggregateSpec,
 )
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.joinagg.tuple_index import TupleIndex
 from transom.kernels.kernel import OPEN_END
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, within
 from transom.state.slots import SlotPool, grown
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from transom.core.delta import Int64s
 from transom.kernels.jit import inlined, jit
-from transom.kernels.joinagg.trim import trimmed, trimmed_bytes
 from transom.kernels.keys import mix
+from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from transom.runtimes.spark.launcher import FORKED, SOCKET
 from transom.runtimes.spark.python_path import without_archives
@@ -121,7 +121,7 @@ def _received(connection: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-def _end_with(connection: socket.socket) -> Any:
+def _end_with(connection: socket.socket) -> None:
     """Whoever stands for this process is gone: so is what it was wanted for."""
     with suppress(OSError):
         connection.recv(1)
