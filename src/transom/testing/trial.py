@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import weakref
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transom.core.errors import OptionError, QueryError, SourceError
@@ -14,8 +16,8 @@ from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.program.clock import HeldClock
 from transom.program.planned import Planned, read_program
 from transom.testing.answer import Answer
-from transom.testing.query import FedQuery
 from transom.testing.rows import Definition, Given, batch_of, read_rows
+from transom.testing.run import FedQuery, FedRun
 from transom.testing.times import times_of
 
 
@@ -58,9 +60,12 @@ class Trial:
             raise QueryError("the text has no query", remedy="write SELECT .. FROM .., or INSERT INTO a sink")
         self._queries: dict[str, FedQuery] = {}
         for one in planned:
-            self._queries[_name(one, self._queries)] = FedQuery(one, self._clock, self._times)
-        for query_of_tables in self._queries.values():
-            query_of_tables.go_on()
+            name = _name(one, self._queries)
+            self._queries[name] = FedQuery(one, name)
+        self._definitions = _definitions(self._catalogue)
+        self._run = FedRun(list(self._queries.values()), self._definitions, self._clock)
+        weakref.finalize(self, self._run.close)
+        self._run.go_on()
         given = inputs or {}
         for name in sorted(given, key=lambda name: self.definition(name).time is not None):
             self.send(name, given[name])
@@ -86,47 +91,40 @@ class Trial:
         self._sleep(micros)
 
     def restart(self) -> None:
-        """Everything is saved, forgotten, and read back, as after a crash."""
-        for query in self._queries.values():
-            query.restart()
+        """Everything is forgotten, and read back from the checkpoint, as after a crash."""
+        self._run.restart()
 
     def end(self, *names: str) -> None:
         """These inputs have ended; without names, all of them."""
-        ended = [self.definition(name).name.lower() for name in names]
-        for query in self._queries.values():
-            query.end(ended)
+        self._run.end([self.definition(name).name.lower() for name in names])
 
     # --- what the test sees ------------------------------------------------------------------------------------------
 
     def answer(self, of: str | None = None) -> Answer:
         """What has come out so far; `of` names the sink where there are several queries."""
-        return self._query(of).answer()
+        return self._queries[self._name(of)].answer(self._definitions, self._times)
 
     def progress(self, of: str | None = None) -> str | None:
         """Every instant before it is final. None: not before each input has said something; 'the end': for good."""
-        instant = self._query(of).pipeline.progress
+        instant = self._run.statuses()[self._name(of)].progress
         return None if instant == BEGINNING else "the end" if instant == FOREVER else self._times.show(instant)
 
     def held_back_by(self, of: str | None = None) -> str | None:
         """The input that the answer waits for."""
-        pipeline = self._query(of).pipeline
-        name = None if pipeline.progress == FOREVER else pipeline.held_back_by
+        status = self._run.statuses()[self._name(of)]
+        name = None if status.progress == FOREVER else status.held_back_by
         return None if name is None else self.definition(name).name
 
     # --- in parts ----------------------------------------------------------------------------------------------------
 
     def inputs(self) -> list[Definition]:
         """What the queries read."""
-        names = dict.fromkeys(name for query in self._queries.values() for name in query.pipeline.names)
-        return [self.definition(name) for name in names]
+        read = [one.name for status in self._run.statuses().values() for one in status.inputs]
+        return [self.definition(name) for name in dict.fromkeys(read)]
 
     def definition(self, name: str) -> Definition:
         """What the text declares by this name."""
-        known = {
-            key: definition
-            for key, definition in self._catalogue.relations.items()
-            if isinstance(definition, StreamDefinition | TableDefinition)
-        }
+        known = self._definitions
         found = known.get(name.lower())
         if found is None:
             close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.4) or sorted(known)
@@ -158,22 +156,32 @@ class Trial:
     def _sleep(self, micros: int) -> None:
         if micros:
             self._clock.sleep(micros)
-            for query in self._queries.values():
-                query.look()
+            self._run.go_on()
 
     def _push(self, definition: Definition, rows: Sequence[Given]) -> None:
-        batch = batch_of(definition.columns, rows)
-        for query in self._queries.values():
-            query.push(definition, batch)
+        self._run.push(definition.name.lower(), batch_of(definition.columns, rows))
 
-    def _query(self, of: str | None) -> FedQuery:
+    def _name(self, of: str | None) -> str:
+        """Of the query that is meant."""
         if of is None and len(self._queries) == 1:
-            return next(iter(self._queries.values()))
-        found = None if of is None else self._queries.get(of.lower())
-        if found is None:
+            return next(iter(self._queries))
+        name = None if of is None else of.lower()
+        if name not in self._queries:
             told = f"no query writes to '{of}'" if of is not None else f"there are {len(self._queries)} queries"
             raise OptionError(told, remedy=f"ask for one of {', '.join(self._queries)}")
-        return found
+        return name
+
+
+def _definitions(catalogue: Catalogue) -> dict[str, Definition]:
+    """The streams and tables by their names, none of which drops late rows unseen: a test wants to know of them."""
+    for name, definition in catalogue.relations.items():
+        if isinstance(definition, StreamDefinition | TableDefinition) and definition.late == "drop":
+            catalogue.relations[name] = replace(definition, late="side")
+    return {
+        name: definition
+        for name, definition in catalogue.relations.items()
+        if isinstance(definition, StreamDefinition | TableDefinition)
+    }
 
 
 def _text_of(query: str | Path) -> str:

@@ -106,6 +106,10 @@ class Intake:
         }
         return min(holding_back(open_ones), key=lambda name: self.readings[name].reads, default=None)
 
+    def wake(self) -> None:
+        """Look again in the next step at the inputs that had nothing, unless this run is not to look at them again."""
+        self._look_again = {name: at for name, at in self._look_again.items() if at == FOREVER}
+
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
         self._looked_at = self._clock.now()

@@ -132,6 +132,10 @@ class LocalJob:
         """Whether there is nothing more for this run to do, once a step has found nothing."""
         return self.finished or (self._intake.exhausted and self.engine.at_rest)
 
+    def wake(self) -> None:
+        """Somebody knows that there is more to read: the next step does not wait for the time to look again."""
+        self._intake.wake()
+
     def step(self) -> bool:
         """Read one batch and go on; False when there is nothing to do: for good, or for now."""
         if self.finished:

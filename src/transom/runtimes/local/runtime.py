@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
+from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
 from transom.planner.explain import Measured
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_manifest import Manifest
-from transom.program.inputs import Inputs
+from transom.program.inputs import Definition
 from transom.program.interrupt import listen
 from transom.program.planned import Planned
 from transom.program.run import Order, Terms
@@ -34,8 +35,14 @@ def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
     return os.path.join(where, f"transom-checkpoint-{owner}-{number}")
 
 
+class Sources(Protocol):
+    """What queries read by the name of a definition."""
+
+    def open(self, definition: Definition) -> Source: ...
+
+
 class LocalRuntime:
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: Sources) -> None:
         listen()
         self._inputs = inputs
 
