@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from transom.cli.main import main
+from transom.cli.notices import NOTICE
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -22,17 +23,23 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "transom.cli.main", *map(str, arguments)]
 
 
+def without_notices(text: str) -> str:
+    """Standard error without what is said of where it runs, and of what is compiled: nobody knows that beforehand."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(NOTICE))
+
+
 def outcome(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """A command run in this process: exit code, standard output, standard error."""
+    """A command run in this process: exit code, standard output, standard error without its notices."""
     try:
         code = main([str(argument) for argument in arguments])
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return code, captured.out, without_notices(captured.err)
 
 
 def transom(*arguments: str | Path, folder: Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:
+    """A command run in another process; its standard error is without its notices."""
     found = subprocess.run(
         command(*arguments),
         cwd=folder,
@@ -44,6 +51,7 @@ def transom(*arguments: str | Path, folder: Path | None = None, given: str = "")
     )
     for output in (found.stdout, found.stderr):
         assert "Traceback" not in output and "transom.core" not in output
+    found.stderr = without_notices(found.stderr)
     return found
 
 

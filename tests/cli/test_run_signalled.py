@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import ANSWER, ROWS, command, environment, transom, write_project
+from tests.cli.commands import ANSWER, ROWS, command, environment, transom, without_notices, write_project
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
     run.send_signal(number)
     out, err = run.communicate()
     assert (run.returncode, out) == (128 + number, ""), err
-    lines = err.splitlines()
+    lines = without_notices(err).splitlines()
     assert lines[:2] == [
         "out: 3 rows out, up to 2024-05-01 00:00:06",
         "  s  5 rows in = 3 used + 0 late + 1 rejected + 1 waiting",

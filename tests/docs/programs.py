@@ -16,6 +16,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
+from tests.cli.commands import without_notices
 from tests.docs.pages import ROOT, Block, Page, PageError
 from transom.cli.main import main
 
@@ -66,11 +67,11 @@ def _run_console(page: Page, block: Block) -> None:
 
 
 def _printed_by(arguments: list[str]) -> str:
-    """What a command prints, results and messages together."""
+    """What a command prints, results and messages together; what it says of where it runs depends on the machine."""
     paper = io.StringIO()
     with contextlib.redirect_stdout(paper), contextlib.redirect_stderr(paper), contextlib.suppress(SystemExit):
         main(arguments)
-    return paper.getvalue()
+    return without_notices(paper.getvalue())
 
 
 def _check_make(page: Page, block: Block, targets: list[str], printed: str) -> None:

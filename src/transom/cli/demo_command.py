@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.cli.demo_day import FLOORS, ROOMS, write_day
+from transom.cli.notices import compiling_said, say_where
 from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
 from transom.connectors.connector import Sink
@@ -23,12 +24,6 @@ from transom.session import Session
 from transom.state.scratch import Scratch
 
 QUERY: Final = Path(__file__).with_name("building.cql")
-
-_PATIENCE: Final = {
-    "local": "The first run on a machine also compiles the loops of the engine: some seconds.",
-    "spark": "Starting Spark: some seconds, and some more on the first run on a machine.",
-}
-"""What is said about the time until the first alarm."""
 
 _CHART_WIDTH: Final = 60
 
@@ -57,8 +52,8 @@ class Alarms(Sink):
 
 def main(options: argparse.Namespace) -> int:
     with _folder(options.keep) as folder, Session(runtime=options.runtime, cores=options.cores) as session:
-        print(f"A day in a building of {FLOORS} floors with {ROOMS} rooms each. When does what burn?")
-        print(f"({_PATIENCE[options.runtime]})", flush=True)
+        print(f"A day in a building of {FLOORS} floors with {ROOMS} rooms each. When does what burn?", flush=True)
+        say_where(options, runs=True)
         session.begin(brief=True)
         try:
             write_day(folder, options.seed)
@@ -70,7 +65,7 @@ def main(options: argparse.Namespace) -> int:
         def answer(one: Planned, name: str, schema: pa.Schema) -> Alarms:
             return alarms
 
-        with contextlib.chdir(folder):
+        with contextlib.chdir(folder), compiling_said():
             run = session.assemble(session.prepare(QUERY.read_text()), answer=answer)
             started = time.perf_counter()
             run.run()

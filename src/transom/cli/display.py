@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
+from transom.cli.notices import notice
 from transom.cli.summary import instant_text
 from transom.connectors.screen import Screen
 from transom.core.text import size_text, visible
@@ -39,6 +40,13 @@ class Display:
     def start(self) -> None:
         if self._shown:
             self._screen.stand(_PART, self._first)
+
+    def tell(self, text: str) -> None:
+        """What takes a while: in place of what it says, until there is more to tell, or as a notice."""
+        if self._shown:
+            self._screen.stand(_PART, text)
+        else:
+            notice(text)
 
     def __enter__(self) -> Display:
         self.start()

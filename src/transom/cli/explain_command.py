@@ -7,6 +7,7 @@ import json
 import os
 from functools import partial
 
+from transom.cli.notices import compiling_said, say_where
 from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
 from transom.program.explained import explained_all
@@ -22,7 +23,8 @@ def main(options: argparse.Namespace) -> int:
         if options.analyze:
             from transom.session import Session  # the engine, which takes a while to import
 
-            with Session(runtime=options.runtime, cores=options.cores, within=within) as session:
+            say_where(options, runs=True)
+            with compiling_said(), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
                 print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
         where = (
@@ -30,6 +32,7 @@ def main(options: argparse.Namespace) -> int:
         )
         known, peek = Catalogue(within=within), partial(peeked, within=within)
         planned = [one for one in read_program(text, known, fixed, sampling(peek, where)) if one.root is not None]
+    say_where(options, runs=False)
     found = explained_all(planned, None, where)
     print(json.dumps({"queries": list(found.plans)}, indent=2) if options.json else found)
     return 0

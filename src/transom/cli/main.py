@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_within(explain)
     explain.add_argument("--json", action="store_true", help="as JSON")
     explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
-    _add_runtime(explain, "local")
+    _add_runtime(explain)
     bench = commands.add_parser("bench", help="list the benchmarks, or run one")
     bench.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
     bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--keep", metavar="DIR", help="leave the readings, the query file and the answer in this folder")
     demo.add_argument("--seed", type=int, default=7, help="which day it is (default %(default)s)")
-    _add_runtime(demo, os.environ.get("TRANSOM_RUNTIME", "spark"))
+    _add_runtime(demo)
     return parser
 
 
@@ -142,7 +142,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     _add_query_file(run)
     _add_within(run)
-    _add_runtime(run, os.environ.get("TRANSOM_RUNTIME", "spark"))
+    _add_runtime(run)
     run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
     run.add_argument(
         "--every",
@@ -186,16 +186,18 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_within(shell)
     shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
-    _add_runtime(shell, "local")
+    _add_runtime(shell)
     _add_look(shell)
 
 
-def _add_runtime(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
-        choices=["spark", "local"],
-        default=default,
-        help="where queries run: on Spark, which is started on this machine, or in this process (default %(default)s)",
+        metavar="{spark,local}",
+        type=_runtime,
+        default=os.environ.get("TRANSOM_RUNTIME", "spark"),
+        help="where queries run: on Spark, which is started on this machine, or in this process; TRANSOM_RUNTIME in "
+        "the environment says it for all commands (default %(default)s)",
     )
     parser.add_argument("--cores", metavar="N", type=_count, help="how many cores Spark may use (default: all)")
 
@@ -232,6 +234,13 @@ def _add_within(parser: argparse.ArgumentParser) -> None:
 
 def _part(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
+
+
+def _runtime(text: str) -> str:
+    """Also of what the environment says."""
+    if text not in ("spark", "local"):
+        raise argparse.ArgumentTypeError(f"there is no runtime '{text}'; write spark or local")
+    return text
 
 
 def _count(text: str) -> int:

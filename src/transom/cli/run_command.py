@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from transom.cli.display import Display
 from transom.cli.messages import say
+from transom.cli.notices import compiling_said, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
@@ -42,6 +43,8 @@ def main(options: argparse.Namespace) -> int:
         standing = [one for one in planned if one.standing]
         for note in growth_notes(standing):
             say(visible(note))
+        if any(one.root is not None for one in planned):
+            say_where(options, runs=any(one.standing or _analyzed(one) for one in planned))
         if standing:
             session.begin()
         for one in planned:
@@ -66,8 +69,14 @@ def main(options: argparse.Namespace) -> int:
                 answer=answer,
             )
 
-        _run(assemble, Display(screen, shown=not options.plain, first=STARTING[options.runtime]), options)
+        display = Display(screen, shown=not options.plain, first=STARTING[options.runtime])
+        with compiling_said(display.tell):
+            _run(assemble, display, options)
     return 0
+
+
+def _analyzed(one: Planned) -> bool:
+    return isinstance(one.statement, ExplainStatement) and one.statement.analyze
 
 
 def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:

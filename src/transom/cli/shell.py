@@ -42,12 +42,14 @@ QUIT, or Ctrl-D                          leave; queries that still run are stopp
 
 @dataclass(frozen=True)
 class Manner:
-    """How queries are run and rows are shown. `live`: for a person at a terminal."""
+    """How queries are run and rows are shown. `live`: for a person at a terminal. `starting`: what is shown until there
+    is more of a query."""
 
     emit: Emit = "changes"
     style: str | None = None
     follow: bool = False
     live: bool = False
+    starting: str = "starting"
 
 
 class Shell:
@@ -119,7 +121,7 @@ class Shell:
 
     def _foreground(self, one: Planned) -> None:
         """A query whose rows are looked at: Ctrl-C stops it."""
-        display = Display(self._screen) if self._manner.live else None
+        display = Display(self._screen, first=self._manner.starting) if self._manner.live else None
         if not self.running:
             self._screen.forget_speaker()
         ended: BaseException | None = None

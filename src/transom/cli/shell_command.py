@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 
+from transom.cli.notices import NOTICE, compiling_said, notice, say_where
 from transom.cli.query_file import confinement, folder_of, read_query_file
 from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
@@ -20,8 +21,18 @@ def main(options: argparse.Namespace) -> int:
         session = around.enter_context(
             Session(runtime=options.runtime, cores=options.cores, within=confinement(options.within))
         )
+        say_where(options, runs=True)
         session.begin()
-        shell = Shell(Manner(options.emit, options.format, options.follow, live), session)
+
+        def tell(text: str) -> None:
+            if live:
+                session.screen.write(f"{NOTICE}{text}\n")
+            else:
+                notice(text)
+
+        around.enter_context(compiling_said(tell))
+        starting = "starting" if options.runtime == "local" else "starting on Spark"
+        shell = Shell(Manner(options.emit, options.format, options.follow, live, starting), session)
         going = True
         if options.file is not None:
             text = read_query_file(options.file)

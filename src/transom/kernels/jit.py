@@ -1,11 +1,13 @@
-"""How hot loops are compiled: nopython, without the GIL, cached on disk."""
+"""How hot loops are compiled: nopython, without the GIL, cached on disk; and whether any is being compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
+from numba.core import event
 from numba.extending import register_jitable
 
 
@@ -28,3 +30,22 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiled into whoever calls it: a call would count references to every array that it is handed."""
     compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, forceinline=True)(function)
     return compiled
+
+
+@contextmanager
+def when_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Within it, `tell` is called once, in whatever thread, when the first loop is compiled that is not cached."""
+    with event.install_listener("numba:compile", _First(tell)):
+        yield
+
+
+class _First(event.Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell: Callable[[], None] | None = tell
+
+    def on_start(self, event: event.Event) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+
+    def on_end(self, event: event.Event) -> None: ...

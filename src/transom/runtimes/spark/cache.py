@@ -25,6 +25,12 @@ def cache_folder(*parts: str, environ: Mapping[str, str] = os.environ) -> Path:
     return folder
 
 
+def kernels_folder() -> Path:
+    """Where the workers of a Spark that Transom starts keep what they have compiled."""
+    told = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(told) if told else cache_folder("kernels")
+
+
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     """The file is there with the whole text or as it was before, also while others read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)

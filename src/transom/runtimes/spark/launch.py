@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from transom.core.errors import SparkError
 from transom.runtimes.spark import settings
-from transom.runtimes.spark.cache import cache_folder
+from transom.runtimes.spark.cache import cache_folder, kernels_folder
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java, find_java
 from transom.runtimes.spark.jvm import GATEWAY, LASTING, LOGGING, SHORT, SUBMIT, start_jvm
@@ -92,7 +92,7 @@ def _settings(cores: int | str, master: str | None, extra: Mapping[str, object])
         "spark.app.name": "transom",
         "spark.sql.shuffle.partitions": str(number),
         "spark.python.unix.domain.socket.dir": _folder(),
-        "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR") or str(cache_folder("kernels")),
+        "spark.executorEnv.NUMBA_CACHE_DIR": str(kernels_folder()),
     }
     if master is not None:  # executors of their own, if it is a cluster
         chosen["spark.executor.extraJavaOptions"] = LOGGING
