@@ -55,14 +55,14 @@ def test_it_is_spark_unless_somebody_says_otherwise(
 
 def test_a_run_says_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_project(tmp_path)
-    told = [f"{NOTICE}running in this process; --runtime spark runs on Spark"]
-    assert printed(capsys, "run", path) == (0, "", told)
+    announced = [f"{NOTICE}running in this process; --runtime spark runs on Spark"]
+    assert printed(capsys, "run", path) == (0, "", announced)
     path.write_text(path.read_text().replace("INSERT INTO out", "EXPLAIN"))
     code, out, notices = printed(capsys, "run", path)
     assert (code, notices) == (0, [f"{NOTICE}the plan in this process; --runtime spark shows the one on Spark"])
     assert out.startswith("#")
     path.write_text(path.read_text().replace("EXPLAIN", "EXPLAIN ANALYZE"))
-    assert printed(capsys, "run", path)[2] == told
+    assert printed(capsys, "run", path)[2] == announced
     path.write_text("SET tick = '1 SECOND'")
     assert printed(capsys, "run", path) == (0, "", [])
 
@@ -146,18 +146,18 @@ def loop(tmp_path: Path) -> Callable[[], Callable[[int], int]]:
 
 
 def test_compiling_is_told_once_and_only_where_nothing_is_cached(loop: Callable[[], Callable[[int], int]]) -> None:
-    told: list[str] = []
-    with when_compiling(lambda: told.append("compiling")):
+    announced: list[str] = []
+    with when_compiling(lambda: announced.append("compiling")):
         first = loop()
-        assert told == []
+        assert announced == []
         assert (first(2), first(2.5)) == (4, 5.0)  # type: ignore[arg-type]
-        assert told == ["compiling"]
-    with when_compiling(lambda: told.append("compiling again")):
+        assert announced == ["compiling"]
+    with when_compiling(lambda: announced.append("compiling again")):
         assert loop()(3) == 6
-    assert told == ["compiling"]
+    assert announced == ["compiling"]
 
 
 def test_where_there_is_no_display_compiling_is_a_notice(capsys: pytest.CaptureFixture[str]) -> None:
-    Display(Screen(), shown=False).tell("compiling")
+    Display(Screen(), shown=False).announce("compiling")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", f"{NOTICE}compiling\n")

@@ -56,6 +56,25 @@ def test_late_and_rejected_rows_are_told() -> None:
     trial.answer().expect_at("at 10: a; c")
 
 
+def test_refused_rows_of_all_types_are_told_as_they_were_written() -> None:
+    trial = Trial("""
+    CREATE STREAM s (
+        a INTEGER, b BIGINT, c DOUBLE, d DECIMAL(12, 10), e BOOLEAN, f DATE, at TIMESTAMP, g TIMESTAMP, h VARCHAR,
+        WATERMARK FOR at AS at
+    ) WITH (connector = 'memory');
+    SELECT a FROM s [NOW];
+    """)
+    rows = [
+        "1 -1 9223372036854775807 nan 0.0000000001 true 2024-05-01 1.5 'it''s \"so\" \\'",
+        "2 NULL 0 -inf -1.5000000000 false 0001-01-01 -3 ''",
+        "3 7 NULL 1e-300 NULL NULL NULL NULL NULL",
+        "4 7 NULL 0.1 NULL NULL 9999-12-31 NULL nan",
+    ]
+    trial.send("s", "9 0 0 0 0 true 2024-05-01 0 x")
+    trial.send("s", "\n".join(rows))
+    assert trial.answer().refused == tuple(f"s: {row} (late: came after the watermark)" for row in rows)
+
+
 def test_a_stream_that_must_not_be_late() -> None:
     trial = Trial(HOT.replace("'side'", "'fail'"), {"readings": "10 a 60"})
     with pytest.raises(LateRowError, match="its time is 1970-01-01 00:00:01"):

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.cli.demo_day import FLOORS, ROOMS, write_day
-from transom.cli.notices import compiling_said, say_where
+from transom.cli.notices import compiling_announced, say_where
 from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
 from transom.connectors.connector import Sink
@@ -65,7 +65,7 @@ def main(options: argparse.Namespace) -> int:
         def answer(one: Planned, name: str, schema: pa.Schema) -> Alarms:
             return alarms
 
-        with contextlib.chdir(folder), compiling_said():
+        with contextlib.chdir(folder), compiling_announced():
             run = session.assemble(session.prepare(QUERY.read_text()), answer=answer)
             started = time.perf_counter()
             run.run()

@@ -41,7 +41,7 @@ class Display:
         if self._shown:
             self._screen.stand(_PART, self._first)
 
-    def tell(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         """What takes a while: in place of what it says, until there is more to tell, or as a notice."""
         if self._shown:
             self._screen.stand(_PART, text)

@@ -7,7 +7,7 @@ import json
 import os
 from functools import partial
 
-from transom.cli.notices import compiling_said, say_where
+from transom.cli.notices import compiling_announced, say_where
 from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
 from transom.plan.catalogue import Catalogue
 from transom.program.explained import explained_all
@@ -24,7 +24,7 @@ def main(options: argparse.Namespace) -> int:
             from transom.session import Session  # the engine, which takes a while to import
 
             say_where(options, runs=True)
-            with compiling_said(), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
+            with compiling_announced(), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
                 print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
         where = (

@@ -37,14 +37,14 @@ def say_where(options: argparse.Namespace, *, runs: bool) -> None:
 
 
 @contextmanager
-def compiling_said(tell: Callable[[str], None] = notice) -> Iterator[None]:
-    """Within it, somebody is told when kernels are compiled in this process.
+def compiling_announced(announce: Callable[[str], None] = notice) -> Iterator[None]:
+    """Within it, it is announced when kernels are compiled in this process.
 
     Workers of Spark are processes of their own; of them it is known beforehand whether nothing is compiled yet.
     """
     from transom.kernels.jit import when_compiling  # which takes a while to import
 
-    with when_compiling(lambda: tell(_COMPILING)):
+    with when_compiling(lambda: announce(_COMPILING)):
         yield
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from transom.cli.display import Display
 from transom.cli.messages import say
-from transom.cli.notices import compiling_said, say_where
+from transom.cli.notices import compiling_announced, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
@@ -70,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
             )
 
         display = Display(screen, shown=not options.plain, first=STARTING[options.runtime])
-        with compiling_said(display.tell):
+        with compiling_announced(display.announce):
             _run(assemble, display, options)
     return 0
 

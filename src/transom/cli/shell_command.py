@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 
-from transom.cli.notices import NOTICE, compiling_said, notice, say_where
+from transom.cli.notices import NOTICE, compiling_announced, notice, say_where
 from transom.cli.query_file import confinement, folder_of, read_query_file
 from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
@@ -24,13 +24,13 @@ def main(options: argparse.Namespace) -> int:
         say_where(options, runs=True)
         session.begin()
 
-        def tell(text: str) -> None:
+        def announce(text: str) -> None:
             if live:
                 session.screen.write(f"{NOTICE}{text}\n")
             else:
                 notice(text)
 
-        around.enter_context(compiling_said(tell))
+        around.enter_context(compiling_announced(announce))
         starting = "starting" if options.runtime == "local" else "starting on Spark"
         shell = Shell(Manner(options.emit, options.format, options.follow, live, starting), session)
         going = True

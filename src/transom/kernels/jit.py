@@ -33,19 +33,19 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def when_compiling(tell: Callable[[], None]) -> Iterator[None]:
-    """Within it, `tell` is called once, in whatever thread, when the first loop is compiled that is not cached."""
-    with event.install_listener("numba:compile", _First(tell)):
+def when_compiling(notify: Callable[[], None]) -> Iterator[None]:
+    """Within it, `notify` is called once, in whatever thread, when the first loop is compiled that is not cached."""
+    with event.install_listener("numba:compile", _First(notify)):
         yield
 
 
 class _First(event.Listener):
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell: Callable[[], None] | None = tell
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify: Callable[[], None] | None = notify
 
     def on_start(self, event: event.Event) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell()
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            notify()
 
     def on_end(self, event: event.Event) -> None: ...

@@ -46,7 +46,7 @@ class FedSource(MemorySource):
         return replace(plan, over=plan.ended and self.over)
 
 
-class ShownRows(Sink):
+class CommittedRows(Sink):
     """What a query writes, from the commit on that shows it."""
 
     def __init__(self) -> None:
@@ -69,16 +69,16 @@ class FedQuery:
 
     def __init__(self, planned: Planned, name: str) -> None:
         assert planned.root is not None
-        self._answer, self._refused = ShownRows(), ShownRows()
+        self._rows, self._dead_letters = CommittedRows(), CommittedRows()
         self._schema = planned.root.schema
         self._stream = isinstance(planned.root.node, Stream)
         self.order = Order(
-            planned, name, "changes", OpenSink(lambda opening: self._answer), OpenSink(lambda opening: self._refused)
+            planned, name, "changes", OpenSink(lambda opening: self._rows), OpenSink(lambda opening: self._dead_letters)
         )
 
     def answer(self, definitions: Mapping[str, Definition], times: Times) -> Answer:
-        changes = [change for batch in self._answer.batches for change in self._changes(batch)]
-        refused = [row for batch in self._refused.batches for row in _refused(batch, definitions, times)]
+        changes = [change for batch in self._rows.batches for change in self._changes(batch)]
+        refused = [row for batch in self._dead_letters.batches for row in _dead_letters(batch, definitions, times)]
         return Answer(self._schema, self._stream, tuple(changes), times, tuple(refused))
 
     def _changes(self, batch: pa.RecordBatch) -> list[tuple[int, int, Row]]:
@@ -95,7 +95,7 @@ class FedQuery:
 
 
 class FedRun:
-    """Goes on as far as the sources allow, and saves that in a checkpoint, whenever `go_on` is called.
+    """Goes on as far as the sources allow, and saves that in a checkpoint, whenever it is drained.
 
     A query begins once the tables that it reads and that never change have their rows.
     """
@@ -127,16 +127,17 @@ class FedRun:
             self._require_tables([job for job in self._run.jobs if name in job.engine.trunk.inputs])
         source.append(batch)
         self._given.add(name)
-        self.go_on()
+        self.drain()
 
     def end(self, names: Sequence[str]) -> None:
         """Of these inputs nothing more will come; without names, of all."""
         self._require_tables(self._run.jobs)
         for name in names or self._sources:
             self._sources[name].over = True
-        self.go_on()
+        self.drain()
 
-    def go_on(self) -> None:
+    def drain(self) -> None:
+        """Everything that has come is read, and all that follows from it is in the checkpoint."""
         if self._over:
             return
         for job in self._run.jobs:
@@ -176,7 +177,7 @@ class FedRun:
             )
 
 
-def _refused(side: pa.RecordBatch, definitions: Mapping[str, Definition], times: Times) -> list[str]:
+def _dead_letters(side: pa.RecordBatch, definitions: Mapping[str, Definition], times: Times) -> list[str]:
     """Rows of the side table, as a test writes them."""
     shown = []
     for row in side.to_pylist():

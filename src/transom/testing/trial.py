@@ -65,7 +65,7 @@ class Trial:
         self._definitions = _definitions(self._catalogue)
         self._run = FedRun(list(self._queries.values()), self._definitions, self._clock)
         weakref.finalize(self, self._run.close)
-        self._run.go_on()
+        self._run.drain()
         given = inputs or {}
         for name in sorted(given, key=lambda name: self.definition(name).time is not None):
             self.send(name, given[name])
@@ -156,7 +156,7 @@ class Trial:
     def _sleep(self, micros: int) -> None:
         if micros:
             self._clock.sleep(micros)
-            self._run.go_on()
+            self._run.drain()
 
     def _push(self, definition: Definition, rows: Sequence[Given]) -> None:
         self._run.push(definition.name.lower(), batch_of(definition.columns, rows))
