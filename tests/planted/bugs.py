@@ -20,6 +20,7 @@ from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_spark import SPARK
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
+from tests.planted.bugs_of_trials import TRIALS
 
 BUGS: Final = (
     *WINDOWS,
@@ -45,4 +46,5 @@ BUGS: Final = (
     *FILES,
     *SPARK,
     *PROCESSES,
+    *TRIALS,
 )

@@ -90,7 +90,10 @@ def test_what_a_run_had_written_when_it_failed_is_not_shown() -> None:
     trial.answer().expect("1 1")
     with pytest.raises(LateRowError):
         trial.send("sent", "3 3 \n 4 4 \n 0 0")
+    trial.answer().expect("1 1")
     trial.restart()
+    with pytest.raises(LateRowError):  # the row is still there
+        trial.advance("1 second")
     trial.answer().expect("1 1")
 
 
