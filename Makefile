@@ -8,7 +8,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 # Compiled loops are kept beside the environment that compiled them; the test processes share them.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-.PHONY: help test check format demo bench nightly planted docs lock clean
+.PHONY: help test check format demo bench nightly seeds planted docs lock clean
 
 help:
 	@echo 'make demo     a first query and its answer'
@@ -16,7 +16,8 @@ help:
 	@echo 'make check    formatting, lint, types and tests: what CI runs'
 	@echo 'make format   rewrite the sources in the agreed format'
 	@echo 'make bench    list the benchmarks'
-	@echo 'make nightly  the test suite with many more generated examples'
+	@echo 'make nightly  every test, with many more generated examples'
+	@echo 'make seeds    choose the generated examples of make test anew'
 	@echo 'make planted  plant bugs one by one and see whether the tests catch them (an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
@@ -60,8 +61,13 @@ demo: $(READY)
 bench: $(READY)
 	@$(BIN)/transom bench
 
-nightly: export HYPOTHESIS_PROFILE := nightly
+nightly: export TRANSOM_TESTS := nightly
 nightly: test
+
+seeds: $(READY)
+	rm -rf build/seeds
+	TRANSOM_CHOOSE_SEEDS=build/seeds $(BIN)/python -m pytest -q -n 2 -p no:cacheprovider tests/properties
+	$(BIN)/python -m tests.properties.seeds build/seeds
 
 planted: $(READY)
 	$(BIN)/python -m tests.planted.plant --jobs 2

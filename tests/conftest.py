@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.profile import NIGHTLY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -38,7 +40,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile("nightly" if NIGHTLY else "ci")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

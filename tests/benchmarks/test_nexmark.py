@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.profile import NIGHTLY
 from transom.benchmarks import nexmark, nexmark_flink
 from transom.benchmarks import nexmark_contestant as kinds
 from transom.benchmarks.nexmark_answers import Arbiter
@@ -26,7 +27,6 @@ from transom.benchmarks.process_meter import session_cpu_seconds
 from transom.core.errors import OptionError, SourceError
 from transom.runtimes.spark.bench_nexmark import _ANSWERS, REFUSED
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 TINY = Size(6_000, step=40_000)
 """Four minutes: 24 windows of ten seconds, and bidders who come back after a session."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import transom
+from tests.profile import NIGHTLY
 from transom.benchmarks import spark_join
 from transom.benchmarks.spark_join_contestant import Job, in_own_process
 from transom.benchmarks.spark_join_data import (
@@ -30,7 +30,6 @@ from transom.benchmarks.spark_join_report import Outcome, bars, best, report, su
 from transom.benchmarks.spark_join_transom import question, streams
 from transom.core.errors import SparkError
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 TINY = Cell("short", 100, 30, 20, batches=3)
 
 

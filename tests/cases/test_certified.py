@@ -6,18 +6,16 @@ one partition and directly in several, the next the other way round, and in buck
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.cases.certified import Case, disagreement, inputs, load, statements
+from tests.profile import NIGHTLY
 from tests.runtimes_under_test import RUNTIMES
 from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 IN_TURN = (
     ("local_restarted", "buckets_restarted", "negative_partitions_restarted"),
     ("negative_restarted", "partitions_restarted"),

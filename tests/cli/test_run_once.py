@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import environment, outcome, transom, write_project
+from tests.profile import NIGHTLY
 from tests.runtimes.spark.processes import descendants, kill, wait_for_end, wait_until
 
 ROOT = Path(__file__).parents[2]
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 MOMENTS = ("written", "known", "gathered")
 
 QUERIES = """

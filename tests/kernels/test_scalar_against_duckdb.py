@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.kernels.duckdb_scalar import ask_duckdb, check, open_duckdb, type_sql
 from tests.kernels.scalar_expressions import KINDS, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, cases
+from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import (
     BIGINT,
@@ -36,7 +36,7 @@ from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import FUNCTIONS, cast, resolve
 from transom.plan.signatures import TRUNCATED_PARTS
 
-EXAMPLES = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 250
+EXAMPLES = examples(by_day=250, at_night=2_000)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.duckdb_scalar import LIMITS, open_duckdb
 from tests.kernels.scalar_expressions import TAKES
+from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import INTEGER
 from transom.cql.statements import parse_statements
@@ -26,7 +26,7 @@ from transom.kernels.scalar import evaluate
 from transom.plan.algebra import Project
 from transom.plan.catalogue import Catalogue, QueryStatement, TableDefinition
 
-EXAMPLES = 5_000 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 150
+EXAMPLES = examples(by_day=150, at_night=5_000)
 
 TABLE = """CREATE TABLE rows (b BOOLEAN, t TINYINT, s SMALLINT, i INTEGER, n BIGINT, h HUGEINT, e DECIMAL(4, 1),
   w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP);"""

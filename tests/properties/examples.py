@@ -6,7 +6,7 @@ hardly ever occur.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -78,6 +78,8 @@ def lively_example(random: Random, statement: Callable[[], tuple[str, Noted]], t
         rows, expected = _lively_rows(query, catalogue, random, bounds)
         if len(expected.instants) >= 3:
             break
+        occurrences.see(occurrences.DULL)
+    occurrences.see(emit, tick, tactic, *(type(node).__name__ for node in _nodes(query)))
     return Example(text, query, catalogue, tactic, emit, rows, expected, noted)
 
 
@@ -100,17 +102,19 @@ def _lively_rows(
         expected = evaluate(query, catalogue, rows)
         if len(expected.instants) >= 3:
             break
+        occurrences.see(occurrences.DULL)
     return rows, expected
 
 
 def _inputs_read(query: Node, catalogue: Catalogue) -> set[str]:
     """The streams and tables that a query reads."""
-    found = set()
+    names = (getattr(node, "name", None) for node in _nodes(query))
+    return {name.lower() for name in names if name is not None and name.lower() in catalogue.relations}
+
+
+def _nodes(query: Node) -> Iterator[Node]:
     pending = [query]
     while pending:
         node = pending.pop()
-        name = getattr(node, "name", None)
-        if name is not None and name.lower() in catalogue.relations:
-            found.add(name.lower())
+        yield node
         pending.extend(node.inputs)
-    return found

@@ -13,12 +13,30 @@ import pytest
 
 PAIRS: Counter[tuple[str, str]] = Counter()
 EXAMPLES: Counter[str] = Counter()
+DULL = "drawn again, or dull"
+_BROUGHT: Counter[object] = Counter()
 
 
 def note(pairs: list[tuple[str, str]], instants: int) -> None:
     PAIRS.update(pairs)
     EXAMPLES["all"] += 1
     EXAMPLES["three instants or more"] += instants >= 3
+    see(*pairs, *([DULL] if instants < 3 else []))
+
+
+def begin() -> None:
+    """Another example."""
+    _BROUGHT.clear()
+
+
+def see(*what: object) -> None:
+    """Something occurred in the example."""
+    _BROUGHT.update(what)
+
+
+def brought() -> Counter[object]:
+    """What occurred in the example, each thing once."""
+    return Counter(dict.fromkeys(_BROUGHT, 1))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

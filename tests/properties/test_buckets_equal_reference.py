@@ -6,17 +6,16 @@ in any order, now and then in blobs of a row or two; some steps are taken twice,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties.examples import Example, example_of
 from tests.properties.queries import FAMILIES
+from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut, cut_into_tasks
 from tests.run_in_buckets import Batch, Cluster, run_in_buckets
 from tests.run_locally import Answer, Rows, batch_of
@@ -30,13 +29,12 @@ from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, value_order
 from transom.state import codec
 
-EXAMPLES = 190 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 16
+EXAMPLES = examples(by_day=10, at_night=190)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_query_in_buckets_equals_the_reference(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"{family} in buckets", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"{family} in buckets {seed}")
         monkeypatch.setattr(packer, "MOST_BYTES", random.choice([1, 200, 1 << 24]))

@@ -1,34 +1,31 @@
 """The heart of the tests: any query, streams, cut, restart and tactic; equal at every instant, and punctual.
 
-Hypothesis chooses seeds; query, rows and cut are drawn evenly from them.
+Query, rows and cut are drawn evenly from a seed.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties.examples import example_of
 from tests.properties.queries import FAMILIES
+from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut
 from tests.run_locally import Answer, run_locally
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-EXAMPLES = {1: 200 if NIGHTLY else 35, 3: 150 if NIGHTLY else 18}
+EXAMPLES = {1: examples(by_day=20, at_night=200), 3: examples(by_day=10, at_night=150)}
 """By the number of partitions."""
 
 
 @pytest.mark.parametrize("partitions", EXAMPLES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_local_engine_equals_the_reference(family: str, partitions: int) -> None:
-    @settings(max_examples=EXAMPLES[partitions], suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"{family} {partitions}", EXAMPLES[partitions])
     def check(seed: int) -> None:
         check_example(family, seed, partitions)
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
+from tests.properties.seeds import over_seeds
 from transom.plan.algebra import Join, Node
 from transom.planner import multiway_choice
 from transom.planner.join_tree import Tree, leaves
 from transom.planner.statistics import JoinStatistics
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 5
+EXAMPLES = examples(by_day=5, at_night=200)
 
 
 def any_tree(random: Random, inputs: list[int]) -> Tree:
@@ -42,13 +41,7 @@ def test_every_shape_equals_the_reference(family: str, monkeypatch: pytest.Monke
     shapes: set[Tree] = set()
     many: list[Join] = []
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"trees {family}", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"trees {family} {seed}")
 

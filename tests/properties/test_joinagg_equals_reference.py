@@ -5,26 +5,25 @@ Each is forced, on the local engine with any cut and restarts, and laid out over
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties import occurrences
 from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.joinagg_queries import FAMILIES, JoinAggregates
 from tests.properties.queries import Noted
+from tests.properties.seeds import over_seeds
 from transom.core.errors import RefusedError
 from transom.pipeline import bucket
 from transom.planner.joinagg import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
+EXAMPLES = examples(by_day=8, at_night=300)
 # What a family is there for; the others run what they can.
 MEANT = {"one_key": {"factorised"}, "predicates": {"tc", "ic"}, "anything": {"pc"}}
 
@@ -33,8 +32,7 @@ MEANT = {"one_key": {"factorised"}, "predicates": {"tc", "ic"}, "anything": {"pc
 def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"joinagg {family}", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"joinagg {family} {seed}")
 

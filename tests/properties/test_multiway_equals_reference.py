@@ -5,19 +5,18 @@ Each is forced, on the local engine with any cut and restarts, and laid out over
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties import occurrences
 from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
+from tests.properties.seeds import over_seeds
 from transom.kernels import slices
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
 from transom.pipeline import bucket
@@ -25,15 +24,14 @@ from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 8
+EXAMPLES = examples(by_day=5, at_night=300)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lively: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"multiway {family}", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"multiway {family} {seed}")
 

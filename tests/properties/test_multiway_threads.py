@@ -5,26 +5,25 @@ Everything that may go to another thread does, in parts of a few rows, between r
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
+from tests.properties.seeds import over_seeds
 from transom.kernels import slices
 from transom.kernels.crew import Crew
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 150 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 10
+EXAMPLES = examples(by_day=6, at_night=150)
 
 
 @pytest.mark.parametrize("tactic", ["parallel_mjoin", "parallel_tree"])
@@ -40,13 +39,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
     monkeypatch.setattr(pace, "sooner", lambda *of: True)
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"threads {tactic}", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"threads {tactic} {seed}")
         family = random.choice(FAMILIES)

@@ -4,17 +4,17 @@ restart and any number of partitions; no change is told that is none, and with a
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from tests.net_table import check_table
+from tests.profile import examples
+from tests.properties import occurrences
 from tests.properties.examples import Example, example_of
 from tests.properties.queries import FAMILIES
+from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut, cut_into_tasks
 from tests.run_in_buckets import Batch, Cluster, run_in_buckets
 from tests.run_locally import Answer, run_locally
@@ -22,20 +22,20 @@ from transom.pipeline import bucket, net
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History, RelationHistory
 
-EXAMPLES = 120 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 6
+EXAMPLES = examples(by_day=4, at_night=120)
 
 
 @pytest.mark.parametrize("runs", ["locally", "in_buckets"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"{family} {runs} net", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"{family} {runs} net {seed}")
         monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
         monkeypatch.setattr(net, "MOST_NOTED", random.choice([0, 3, 1 << 17]))
         example = replace(example_of(random, family, repeats=20 * (runs == "in_buckets")), emit="net")
         if not isinstance(example.expected, RelationHistory):
+            occurrences.see(occurrences.DULL)
             return
         order = random.random()
         for method in ("direct", "negative"):

@@ -6,21 +6,20 @@ where rows are lost, every pair that is missing is one of theirs.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties.scheduling_trials import Trial, trial_of
+from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut
 from tests.run_locally import Push
 from transom.core.time import FOREVER
 from transom.pipeline import scheduled_work
 
-EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 14
+EXAMPLES = examples(by_day=8, at_night=300)
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +27,6 @@ def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few rows, what is cut into parts only where there are many is cut as well."""
     monkeypatch.setattr(scheduled_work, "PAIRS_AT_ONCE", 3)
     monkeypatch.setattr(scheduled_work, "MOMENT", 2)
-
-
-SETTINGS = settings(
-    max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=[Phase.generate], derandomize=EXAMPLES < 100
-)
 
 
 def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
@@ -53,8 +47,7 @@ def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
 def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> None:
     seen: Counter[str] = Counter()
 
-    @SETTINGS
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"scheduling {policy}", EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"scheduling {policy} {seed}")
         trial = trial_of(random, policy, "block")
@@ -87,8 +80,7 @@ def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> 
 def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str) -> None:
     seen: Counter[str] = Counter()
 
-    @SETTINGS
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"shedding {policy}", EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"shedding {policy} {seed}")
         trial = trial_of(random, policy, "shed")

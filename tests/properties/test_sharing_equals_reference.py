@@ -5,7 +5,6 @@ With any cut into batches, any restarts, and punctual.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,12 +13,12 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from tests.net_table import check_table
+from tests.profile import examples
 from tests.properties import occurrences
 from tests.properties.queries import DECLARATIONS
+from tests.properties.seeds import over_seeds
 from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import cut, cut_into_tasks, inputs
 from tests.run_in_buckets import Cluster
@@ -38,7 +37,7 @@ from transom.planner.sharing_shape import Sharable, sharable
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
 
-EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 16
+EXAMPLES = examples(by_day=10, at_night=400)
 TRIES = 50
 
 
@@ -216,13 +215,7 @@ def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: 
 def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) -> None:
     seen: Counter[str] = Counter()
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"sharing in buckets {counting}", EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"sharing in buckets {counting} {seed}")
         trial, generator = trial_of(random, counting)
@@ -278,13 +271,7 @@ def test_what_is_over_everything_begins_when_its_query_comes(emit: str) -> None:
 def test_each_query_of_a_group_equals_the_reference(counting: int) -> None:
     seen: Counter[str] = Counter()
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds(f"sharing {counting}", EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"sharing {counting} {seed}")
         trial, generator = trial_of(random, counting)

@@ -5,18 +5,17 @@ With any cut and restarts on the local engine, over buckets, and within any memo
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
 from tests.properties import occurrences
 from tests.properties.any_run import in_buckets, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.queries import Noted
+from tests.properties.seeds import over_seeds
 from tests.properties.slide_join_queries import SlideJoins
 from tests.properties.streams import cut
 from tests.told_slides import ToldSlides, run_within_budget, slide_state
@@ -28,7 +27,7 @@ from transom.planner.plan import plan
 from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.history import History, difference
 
-EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
+EXAMPLES = examples(by_day=12, at_night=400)
 BUDGETS = (300, 1_500, 4_000, 12_000, 60_000)
 
 
@@ -37,13 +36,7 @@ def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest
     ways: Counter[str] = Counter()
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds("slide join", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"slide join {seed}")
 

@@ -6,7 +6,6 @@ slide is completed once, none that is not complete is called so, and in the end 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
+from tests.profile import examples
+from tests.properties.seeds import over_seeds
 from tests.run_locally import batch_of
 from tests.told_slides import ToldSlides, slide_state
 from transom.core.time import SECOND, to_datetime
@@ -31,7 +30,7 @@ from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 8
+EXAMPLES = examples(by_day=8, at_night=400)
 START = 1_700_000_000 * SECOND
 ARRIVING = "CREATE STREAM {name} (k INTEGER, x INTEGER) WITH (time = 'arrival');"
 TIMED = "CREATE STREAM {name} (ts TIMESTAMP INVISIBLE, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts);"
@@ -130,13 +129,7 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     seen: Counter[str] = Counter()
 
-    @settings(
-        max_examples=EXAMPLES,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=EXAMPLES < 100,
-    )
-    @given(st.integers(0, 2**48))
+    @over_seeds("put off", EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"put off {seed}")
         names, query = query_of(random)

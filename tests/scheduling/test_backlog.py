@@ -118,3 +118,10 @@ def test_settled_rows_have_nothing_due() -> None:
     assert backlog.best_first() == Run(0, 5, 6, 0, 1)
     assert sum(backlog.due) == ENDS[-1]
     assert list(backlog.waiting_in(0, 0, 6)) == [1, 1, 1]
+
+
+def test_a_depth_of_more_groups_than_are_left() -> None:
+    """Queries have left since the policy decided it."""
+    backlog = Backlog.empty([1], 2)
+    backlog.arrive([2, 0])
+    assert backlog.oldest_first(depth=3) == Run(side=0, first=0, stop=2, done=0, upto=1)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
 
 import pytest
 
+from tests.profile import NIGHTLY
 from tests.state.resealed import PLANS
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 TRIALS = 100 if NIGHTLY else 5
 CHILDREN = 2
 

@@ -106,9 +106,10 @@ class Backlog:
     def oldest_first(self, depth: int = 0) -> Run | None:
         """The oldest row with anything to do, all of it; and the rows after it for which the same holds.
 
-        With a depth only so many groups of every row, and the rest when all rows have them.
+        With a depth only so many groups of every row, and the rest when all rows have them. There may be fewer groups
+        than that: queries leave, and the policy decides anew only when the interval is over.
         """
-        last = (depth or len(self.ends)) - 1
+        last = min(depth or len(self.ends), len(self.ends)) - 1
         heads = [
             (number, side.waiting[last], side.arrived)
             for number, side in enumerate(self.sides)

@@ -5,13 +5,13 @@ A streaming query takes a second, so the usual run takes a sample of them and th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.cases import certified
 from tests.conformance import conformance
+from tests.profile import NIGHTLY
 from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
 from transom.pipeline.layout import Layout
@@ -22,7 +22,6 @@ from transom.runtimes.reference.history import History
 
 SAMPLE: Final = 18
 OVER: Final = " over "
-NIGHTLY: Final = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 @dataclass(frozen=True)

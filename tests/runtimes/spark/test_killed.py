@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.profile import NIGHTLY
 from tests.runtimes.spark import million_rows
 from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
 from tests.runtimes.spark.killable import program
@@ -18,7 +18,6 @@ from tests.runtimes.spark.pauses import Pause, PausingQuery
 from tests.runtimes.spark.processes import PATIENCE, command, descendants, kill, parent, wait_for_end, wait_until
 from transom.connectors.open import open_files, open_source
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 SINKS = {"sellers": "sellers-parquet/", "pairs": "pairs.csv", "items": "items-jsonl/"}
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.profile import NIGHTLY
 from tests.runtimes.spark.million_rows import run_locally
 from tests.runtimes.spark.on_standalone import OnStandalone, Step
 from tests.runtimes.spark.processes import PATIENCE
 from tests.runtimes.spark.standalone import Standalone, standalone
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 NOON = datetime(2024, 5, 1, 12)
 FILES, ROWS = 6, 40
 LAST = NOON + timedelta(days=1)
