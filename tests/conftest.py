@@ -43,12 +43,15 @@ settings.register_profile(
 settings.load_profile("nightly" if NIGHTLY else "ci")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark run before the properties.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """By day without those of the night; tests on Spark run before the properties.
 
     They take seconds each. Of two test processes one comes to them when most loops are compiled, and has one Spark for
     them all; the other takes over what is left at the end, and many small tests are left then, so both end together.
     """
+    if not NIGHTLY:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
     moved = set(on_spark)
     others = [item for item in items if item not in moved]

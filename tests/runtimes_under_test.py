@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from tests.profile import NIGHTLY
 from tests.run_in_buckets import one_by_one, run_in_buckets
 from tests.run_locally import row_by_row, run_locally
 from transom.plan.algebra import Node
@@ -13,6 +14,7 @@ from transom.plan.catalogue import Catalogue
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History
 
+T = TypeVar("T")
 Inputs = dict[str, list[tuple[Any, ...]]]
 
 
@@ -62,3 +64,18 @@ RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "negative_restarted": by_negative_tuples(restarted_after_every_row),
     "negative_partitions_restarted": by_negative_tuples(in_partitions_restarted),
 }
+
+
+def runs(cases: Sequence[T], by_day: int) -> list[tuple[T, str]]:
+    """Each case with the reference and so many other runtimes, which take turns; at night with all of them.
+
+    Neighbours are much alike, and often so are cases twenty apart: their turns differ.
+    """
+    reference, *others = RUNTIMES
+    if NIGHTLY:
+        return [(case, runtime) for case in cases for runtime in RUNTIMES]
+    return [
+        (case, runtime)
+        for number, case in enumerate(cases)
+        for runtime in (reference, *(others[(by_day * number + number // 20 + i) % len(others)] for i in range(by_day)))
+    ]

@@ -251,6 +251,7 @@ def test_windows_that_are_no_numbers_are_refused(tmp_path: Path, window: str) ->
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.nightly
 def test_texts_of_megabytes(tmp_path: Path, file_format: str) -> None:
     large = ["x" * 3_000_000 + end for end in ("b", "a", "c")] + ["y" * 2_000_000]
     rows: Rows = [(at(i), float(i), text) for i, text in enumerate([*large, large[0], None])]

@@ -1,7 +1,6 @@
 """Every certified case on every runtime.
 
-Restarts after every row take longest. There the cases take turns in the usual run: one is told by negative tuples in
-one partition and directly in several, the next the other way round, and in buckets too. At night all run every way.
+By day the runtimes take turns; at night all cases run on each.
 """
 
 from __future__ import annotations
@@ -9,24 +8,13 @@ from __future__ import annotations
 import pytest
 
 from tests.cases.certified import Case, disagreement, inputs, load, statements
-from tests.profile import NIGHTLY
-from tests.runtimes_under_test import RUNTIMES
+from tests.runtimes_under_test import RUNTIMES, runs
 from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
-IN_TURN = (
-    ("local_restarted", "buckets_restarted", "negative_partitions_restarted"),
-    ("negative_restarted", "partitions_restarted"),
-)
-RUNS = [
-    (case, runtime)
-    for number, case in enumerate(CASES)
-    for runtime in RUNTIMES
-    if NIGHTLY or runtime not in IN_TURN[(number + number // 4) % 2]
-]
-"""Neighbours are much alike, and so are the two seeds of a query, twenty cases apart: their turns differ."""
+RUNS = runs(CASES, by_day=2)
 
 
 def test_the_cases_are_there() -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet
+import pytest
 
 from tests.cli.commands import command, environment, transom
 
@@ -55,6 +56,7 @@ def shown(folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_again_and_again_shows_what_an_unbroken_one_shows(tmp_path: Path) -> None:
     size = ("--set", "batch_rows=16")
     whole = query_file(tmp_path / "whole")

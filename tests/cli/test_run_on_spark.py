@@ -39,6 +39,7 @@ def test_run_prints_and_writes_what_the_local_runtime_does(tmp_path: Path) -> No
     assert seen[1] == seen[0]
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_after_the_batch_and_the_command_goes_on(tmp_path: Path) -> None:
     path = write_project(tmp_path)
     (tmp_path / "data" / "s.csv").write_text("".join(ROWS.splitlines(keepends=True)[:6]))

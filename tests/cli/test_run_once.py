@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import environment, outcome, transom, write_project
-from tests.profile import NIGHTLY
 from tests.runtimes.spark.processes import descendants, kill, wait_for_end, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -65,10 +64,9 @@ def killed(moment: str, marker: Path, *arguments: str | Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runtime", "parts", "lean"), [("local", 5, False), ("spark", 5, False) if NIGHTLY else ("spark", 2, True)]
+    ("runtime", "parts"), [("local", 2), *(pytest.param(at, 5, marks=pytest.mark.nightly) for at in ("local", "spark"))]
 )
-def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: str, parts: int, lean: bool) -> None:
-    """By day Spark, which takes long to start, is killed once, and goes on with more than there was then."""
+def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: str, parts: int) -> None:
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     for folder in (whole, grown):
         folder.mkdir()
@@ -82,10 +80,7 @@ def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: s
     arguments = ("run", grown / "query.cql", "--runtime", runtime, *size, *kept)
     for part in range(parts):
         write(grown, part)
-        if not lean or not part:
-            killed(MOMENTS[(part + lean) % len(MOMENTS)], tmp_path / f"paused-{part}", *arguments, "--once")
-        if lean and not part:
-            continue
+        killed(MOMENTS[part % len(MOMENTS)], tmp_path / f"paused-{part}", *arguments, "--once")
         done = transom(*arguments, "--once")
         assert done.returncode == 0, done.stderr
         assert "up to 2024-05-01" in done.stderr and "to the end of its input" not in done.stderr

@@ -1,16 +1,17 @@
-"""Every conformance case on every runtime."""
+"""Every conformance case on every runtime; by day the runtimes take turns."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
-from tests.runtimes_under_test import RUNTIMES
+from tests.runtimes_under_test import RUNTIMES, runs
 from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
+RUNS = runs(CASES, by_day=3)
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
@@ -18,8 +19,9 @@ def test_every_case_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names) >= 70
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.file}: {case.title}" for case in CASES])
+@pytest.mark.parametrize(
+    ("case", "runtime"), RUNS, ids=[f"{case.file}: {case.title}-{runtime}" for case, runtime in RUNS]
+)
 def test_conformance(case: Case, runtime: str) -> None:
     catalogue = Catalogue()
     statement = parse_statements(case.cql, catalogue)[-1]

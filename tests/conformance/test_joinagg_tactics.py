@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
+from tests.profile import in_turn
 from tests.runtimes_under_test import RUNTIMES
 from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
@@ -43,7 +44,7 @@ def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     if found is None:
         return  # what says no is looked at in tests/planner
     statement, catalogue = found
-    for runtime in ("local_restarted", "partitions"):
+    for runtime in in_turn(("local_restarted", "partitions"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
         told = disagreement(case, statement.query.schema, answer)
         assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
+from tests.profile import in_turn
 from tests.runtimes_under_test import RUNTIMES
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -40,7 +41,7 @@ def test_every_tactic_runs_the_cases_of_many_inputs() -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = bound(case, tactic)
-    for runtime in ("local_restarted", "partitions"):
+    for runtime in in_turn(("local_restarted", "partitions"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
         told = disagreement(case, statement.query.schema, answer)
         assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"

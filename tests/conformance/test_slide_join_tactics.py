@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
+from tests.profile import in_turn
 from tests.run_locally import row_by_row
 from tests.runtimes_under_test import RUNTIMES
 from tests.told_slides import run_within_budget, slide_state
@@ -41,7 +42,7 @@ def test_there_are_cases_and_every_tactic_runs_them_all() -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_conformance_by_slide_join_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = bound(case, tactic)
-    for runtime in ("local", "buckets_restarted"):
+    for runtime in in_turn(("local", "buckets_restarted"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
         told = disagreement(case, statement.query.schema, answer)
         assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"
@@ -51,7 +52,7 @@ def test_conformance_by_slide_join_tactic(case: Case, tactic: str) -> None:
 def test_conformance_within_a_budget(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     ways: Counter[str] = Counter()
-    for tactic in TACTICS:
+    for tactic in in_turn(TACTICS, CASES.index(case)):
         statement, catalogue = bound(case, tactic)
         rows = inputs(case, catalogue)
         for budget in BUDGETS:

@@ -272,6 +272,7 @@ def test_what_is_written_is_what_is_read(
     assert rows(path, columns, **options) == batch.to_pylist()
 
 
+@pytest.mark.nightly
 def test_strings_of_megabytes(tmp_path: Path) -> None:
     long = 'é"\n' * 3_000_000
     schema = pa.schema([("s", pa.string())])

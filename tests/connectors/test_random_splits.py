@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.connectors.reading_splits import agree, of_batch, of_plan
+from tests.profile import examples
 from transom.connectors import parquet_rows, text_scan
 from transom.connectors.connector import Limits
 from transom.connectors.files import FileSource
@@ -122,7 +123,7 @@ def make(tmp_path: Path) -> Any:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(examples(by_day=8, at_night=100)))
 def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: Any) -> None:
     for _ in range(draw.randint(1, 6)):
         add_to(draw, tmp_path)
@@ -138,7 +139,7 @@ def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: 
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("seed", range(1000, 1025))
+@pytest.mark.parametrize("seed", range(1000, 1000 + examples(by_day=8, at_night=100)))
 def test_files_that_grow_read_in_both_ways_in_turn(tmp_path: Path, draw: random.Random, make: Any) -> None:
     """One position handed to and fro between the two ways; what was planned is read after more has been written."""
     position: dict[str, Any] = {}

@@ -93,8 +93,8 @@ class Bed:
         """Run these tests without a bug; how long that took."""
         shutil.copytree(checkout, self.copy)
         started = time.monotonic()
-        there = [test for test in tests if (self.copy / test.split("::")[0]).exists()]
-        failed = run_stage(self.copy, [*there, "-n", str(jobs), "--dist=worksteal"]) if there else None
+        there = collected(self.copy).intersection(tests)
+        failed = run_stage(self.copy, [*sorted(there), "-n", str(jobs), "--dist=worksteal"]) if there else None
         if failed is not None:
             raise Broken(f"without any bug a test fails: {failed}")
         shutil.copytree(self.copy, self.warm)
@@ -170,12 +170,27 @@ def run_tests(copy: Path) -> str | None:
     return None
 
 
+def collected(copy: Path) -> set[str]:
+    """The tests of CI."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *STAGES[2], "tests"]
+    run = subprocess.run(command, cwd=copy, env=environment_of(copy), capture_output=True, text=True)
+    if run.returncode != 0:
+        raise Broken("\n".join(run.stdout.splitlines()[-15:]))
+    return set(run.stdout.splitlines())
+
+
+def environment_of(copy: Path) -> dict[str, str]:
+    ours = ("PYTEST_", "HYPOTHESIS_", "TRANSOM_TESTS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return environment | {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
+
+
 def run_stage(copy: Path, arguments: list[str], longest: float | None = None, may_be_gone: bool = False) -> str | None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HYPOTHESIS_"))}
-    environment |= {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *arguments]
     try:
-        run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=longest)
+        run = subprocess.run(
+            command, cwd=copy, env=environment_of(copy), capture_output=True, text=True, timeout=longest
+        )
     except subprocess.TimeoutExpired:
         return f"tests that do not end ({longest:.0f} s)"
     if run.returncode == 0:

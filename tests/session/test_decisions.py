@@ -107,7 +107,7 @@ def test_another_number_of_cores_goes_on_with_the_plan_that_was(
         ({"a": 1, "b": 1, "c": 9000, "d": 1}, {"a": 9000, "b": 1, "c": 1, "d": 1}),
     ],
 )
-@pytest.mark.parametrize("more", ["", "SET multiway = 'tree';"])
+@pytest.mark.parametrize("more", ["", pytest.param("SET multiway = 'tree';", marks=pytest.mark.nightly)])
 def test_other_statistics_go_on_with_the_plan_that_was(
     folders: tuple[Path, Path], before: dict[str, float], after: dict[str, float], more: str
 ) -> None:

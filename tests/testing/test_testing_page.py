@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.commands import environment
 from tests.docs.pages import DOCS, read_page
 
@@ -22,6 +24,7 @@ def pytest_in(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly
 def test_the_module_of_the_page_passes_and_can_fail(tmp_path: Path) -> None:
     files = {block.arguments[0]: block.text for block in PAGE.blocks if block.kind == "file"}
     for name, text in files.items():

@@ -55,7 +55,9 @@ def test_files_of_every_format_give_the_answer_of_the_same_rows_in_memory(tmp_pa
 
 
 @pytest.mark.parametrize("emit", ["changes", "lifetimes", "latest"])
-@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.jsonl", "parts"])
+@pytest.mark.parametrize(
+    "name", ["out.csv", "parts", *(pytest.param(f"out.{x}", marks=pytest.mark.nightly) for x in ("parquet", "jsonl"))]
+)
 def test_a_query_restarted_after_every_step_writes_what_an_unbroken_one_does(
     tmp_path: Path, name: str, emit: str
 ) -> None:

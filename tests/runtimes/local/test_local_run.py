@@ -54,7 +54,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("emit", ["changes", "latest"])
-@pytest.mark.parametrize("every", [2, 5])
+@pytest.mark.parametrize("every", [pytest.param(2, marks=pytest.mark.nightly), 5])
 def test_a_run_that_crashes_after_any_step_goes_on_from_its_checkpoint(
     tmp_path: Path, unbroken: dict[str, Any], emit: str, every: int
 ) -> None:
@@ -78,7 +78,14 @@ def test_a_run_that_crashes_after_any_step_goes_on_from_its_checkpoint(
 
 
 @pytest.mark.parametrize("emit", ["changes", "latest"])
-@pytest.mark.parametrize("moment", ["before the checkpoint", "after the checkpoint", "while one file is made"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "after the checkpoint",
+        "while one file is made",
+        pytest.param("before the checkpoint", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_that_crashes_while_it_settles(
     tmp_path: Path, unbroken: dict[str, Any], moment: str, emit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

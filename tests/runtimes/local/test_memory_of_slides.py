@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.commands import environment
 
 BUDGET = 5
@@ -50,6 +52,7 @@ print(text)
 """
 
 
+@pytest.mark.nightly
 def test_a_process_keeps_to_its_budget(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", MEASURED, "hybrid", str(tmp_path), f"{BUDGET} MB"],

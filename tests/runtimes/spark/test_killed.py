@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.profile import NIGHTLY
 from tests.runtimes.spark import million_rows
 from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
 from tests.runtimes.spark.killable import program
@@ -73,10 +72,10 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
 @pytest.mark.parametrize(
     ("name", "moment", "level", "tasks"),
     [
-        ("sellers", "after", 1, 2),
         ("sellers", "written", 3, 2),
-        ("items", "before", 1, 2),
-        ("sellers", "before", 1, 1),
+        pytest.param("sellers", "after", 1, 2, marks=pytest.mark.nightly),
+        pytest.param("items", "before", 1, 2, marks=pytest.mark.nightly),
+        pytest.param("sellers", "before", 1, 1, marks=pytest.mark.nightly),
         ("sellers", "written", 1, 1),
     ],
 )
@@ -91,6 +90,7 @@ def test_a_worker_that_is_killed_in_a_batch_goes_unnoticed(
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_two_executors_equal_the_local_runtime_and_one_that_is_killed_goes_unnoticed(
     tmp_path: Path, unbroken: Unbroken
 ) -> None:
@@ -122,17 +122,17 @@ def test_two_executors_equal_the_local_runtime_and_one_that_is_killed_goes_unnot
     assert leftovers(spark) == []
 
 
-@pytest.mark.parametrize(("both", "tasks"), [(True, 1), (False, 1), (True, 2), (False, 2)] if NIGHTLY else [(True, 1)])
+@pytest.mark.nightly
+@pytest.mark.parametrize(("both", "tasks"), [(True, 1), (False, 1), (True, 2), (False, 2)])
 def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
     tmp_path: Path, unbroken: Unbroken, both: bool, tasks: int
 ) -> None:
-    """At moments that are bad each in its own way, and at night at any moment too.
+    """At moments that are bad each in its own way, and at any moment too.
 
     Without `both` its JVM is left to end itself.
     """
     text = program(tmp_path, SINKS, tasks=tasks)
-    if NIGHTLY:
-        anytime(Driven(str(tmp_path), text), both)
+    anytime(Driven(str(tmp_path), text), both)
     for number, (name, moment, batch) in enumerate(
         [("sellers", "written", 1), ("pairs", "gathered", 2), ("items", "shown", 3)]
     ):

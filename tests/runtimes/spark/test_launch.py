@@ -52,6 +52,7 @@ def run_program(folder: Path, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.nightly
 def test_nothing_is_said_and_the_log_is_found(tmp_path: Path) -> None:
     """On the Java from PyPI, which is the whole way of a user without Java."""
     path = tmp_path / "bin"

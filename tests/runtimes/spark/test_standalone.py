@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.profile import NIGHTLY
 from tests.runtimes.spark.million_rows import run_locally
 from tests.runtimes.spark.on_standalone import OnStandalone, Step
 from tests.runtimes.spark.processes import PATIENCE
@@ -50,7 +49,7 @@ def rows(folder: Path) -> list[list[str]]:
     return sorted(row for part in parts(folder).values() for row in part if row[0] < str(LAST))
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="a cluster of five JVMs takes minutes: make nightly")
+@pytest.mark.nightly
 def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
     with standalone(tmp_path) as cluster:
         driver = tmp_path / "driver"
