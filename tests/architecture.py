@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +59,11 @@ class Module:
     path: Path
     tree: ast.Module
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree, walked once for all rules."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def room(self) -> str:
         return room_of(self.name)
@@ -96,9 +102,9 @@ def read_modules(source: Path) -> dict[str, Module]:
 
 def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
     """All imports, those within functions too. `from a import b` means the module a.b where there is one."""
-    types_only = {id(node) for block in ast.walk(module.tree) if _for_types(block) for node in _inside(block)}
+    types_only = {id(node) for block in module.nodes if _for_types(block) for node in _inside(block)}
     found = []
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         for target in _targets(node, module, modules):
             found.append(Import(target, getattr(node, "lineno", 0), id(node) in types_only))
     return found
@@ -202,7 +208,7 @@ def unsafe_code(modules: Mapping[str, Module]) -> list[str]:
         for found in imports(module, modules):
             if found.target.split(".")[0] in UNSAFE_MODULES:
                 wrong.append(f"{module.name}:{found.line}: {found.target}")
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call):
                 wrong += [f"{module.name}:{node.lineno}: {what}" for what in _unsafe_call(node)]
     return wrong
@@ -226,7 +232,7 @@ def questioned_connectors(modules: Mapping[str, Module]) -> list[str]:
     for module in modules.values():
         if module.room != "connectors":
             known = _imported_from(module, "transom.connectors")
-            for node in ast.walk(module.tree):
+            for node in module.nodes:
                 wrong += [f"{module.name}:{line}: {what}" for line, what in _questions(node, known, classes, members)]
     return wrong
 
@@ -238,7 +244,7 @@ def _connector_classes(modules: Mapping[str, Module]) -> tuple[set[str], set[str
         node
         for module in modules.values()
         if module.room == "connectors"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
     ]
     while more := {each.name for each in defined if _bases(each) & found} - found:
@@ -258,7 +264,7 @@ def _imported_from(module: Module, package: str) -> set[str]:
     """The names that a module has from a package."""
     return {
         alias.asname or alias.name
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}.")
         for alias in node.names
     }

@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.cli.commands import command, environment, transom
 
 ROWS = 60_000
@@ -30,6 +32,7 @@ def query_file(folder: Path) -> Path:
     return folder / "join.cql"
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_while_it_spills_ends_as_an_unbroken_one(tmp_path: Path) -> None:
     whole = query_file(tmp_path / "whole")
     assert transom("run", whole, "--set", f"spill={tmp_path / 'disk'}").returncode == 0

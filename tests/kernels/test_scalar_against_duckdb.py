@@ -36,7 +36,7 @@ from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import FUNCTIONS, cast, resolve
 from transom.plan.signatures import TRUNCATED_PARTS
 
-EXAMPLES = examples(by_day=250, at_night=2_000)
+EXAMPLES = examples(by_day=100, at_night=2_000)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from transom.kernels.crew import Crew
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=6, at_night=150)
+EXAMPLES = examples(by_day=4, at_night=150)
 
 
 @pytest.mark.parametrize("tactic", ["parallel_mjoin", "parallel_tree"])
