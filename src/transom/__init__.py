@@ -17,12 +17,11 @@ if TYPE_CHECKING:
         QueryError,
         RefusedError,
         Result,
-        RunningQuery,
         Session,
         SinkError,
         SourceError,
-        StandingQuery,
         Status,
+        StreamingQuery,
         TransomError,
     )
 
@@ -40,12 +39,11 @@ _HOMES = {
     "QueryError": "transom.core.errors",
     "RefusedError": "transom.core.errors",
     "Result": "transom.program.result",
-    "RunningQuery": "transom.program.running",
     "Session": "transom.session",
     "SinkError": "transom.core.errors",
     "SourceError": "transom.core.errors",
-    "StandingQuery": "transom.program.standing",
     "Status": "transom.program.status",
+    "StreamingQuery": "transom.program.streaming_query",
     "TransomError": "transom.core.errors",
 }
 
@@ -60,12 +58,11 @@ __all__ = [
     "QueryError",
     "RefusedError",
     "Result",
-    "RunningQuery",
     "Session",
     "SinkError",
     "SourceError",
-    "StandingQuery",
     "Status",
+    "StreamingQuery",
     "TransomError",
 ]
 

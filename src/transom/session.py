@@ -6,9 +6,11 @@ Where they run is the business of a runtime: in this process, or on Spark.
 from __future__ import annotations
 
 import json as json_text
-import weakref
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from datetime import timedelta
+from itertools import count
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -31,8 +33,11 @@ from transom.core.errors import (
     TransomError,
 )
 from transom.core.location import Within, held_path
+from transom.core.text import visible
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
+from transom.program.arguments import require_text
+from transom.program.background import BackgroundRun
 from transom.program.clock import Clock
 from transom.program.declare import Bound, ByClock, Late
 from transom.program.explained import Explained, explained, explained_all
@@ -41,16 +46,15 @@ from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, OpenRun, Order, Query, Run, Runtime, Terms, ending_of
-from transom.program.running import RunningQuery
-from transom.program.standing import StandingQueries, StandingQuery
+from transom.program.run import EVERY, OnBatch, Order, Query, Run, Runtime, Terms, ending_of
 from transom.program.statistics import sampling
 from transom.program.status import Status
+from transom.program.streaming_query import StreamingQuery
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.runtime import LocalRuntime
 
 
-class Session(StandingQueries):
+class Session:
     """Standing queries over files, rows in memory and DataFrames.
 
     They run in this process, or on Spark: `spark` is a SparkSession of yours, which is used as it is; with
@@ -85,7 +89,10 @@ class Session(StandingQueries):
         self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
         self._inputs = Inputs(self.catalogue)
         self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
-        self._running: weakref.WeakSet[RunningQuery] = weakref.WeakSet()
+        self._held: list[StreamingQuery] = []
+        self._runs: list[BackgroundRun] = []
+        self._added_to: BackgroundRun | None = None
+        self._follow = False
         self._listeners: list[Listener] = []
         self.screen = Screen()
 
@@ -212,15 +219,20 @@ class Session(StandingQueries):
         self,
         text: str,
         *,
+        name: str | None = None,
         emit: Emit = "changes",
-        on_rows: Callable[[pa.Table], None] | None = None,
+        on_rows: OnRows | None = None,
         on_batch: OnBatch | None = None,
         follow: bool = False,
         checkpoint: str | None = None,
         end: bool | None = None,
         clock: Clock | None = None,
-    ) -> RunningQuery:
+        replace: bool = False,
+    ) -> StreamingQuery:
         """A query that runs in the background; declarations may stand before it in the text.
+
+        It is called by its sink or a number, unless a `name` is given; with `replace` the query that has the name is
+        stopped first, so that a cell of a notebook can be run again.
 
         Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
         With `follow` it waits for more rows at the end of an input that may grow. With a folder as `checkpoint` it goes
@@ -238,12 +250,10 @@ class Session(StandingQueries):
         [7, 8]
         """
         one = self._only(text)
-        taker = "on_batch" if on_batch is not None else "on_rows"
-        if one.sink is not None and (on_rows is not None or on_batch is not None):
-            raise OptionError(
-                f"the rows go to the sink '{one.sink.name}', and {taker} would get none",
-                remedy=f"leave {taker} out, or write the query without INSERT INTO",
-            )
+        _check_takers(one, on_rows, on_batch)
+        called = self._free_name(name, replace)
+        if called is None and one.sink is None and checkpoint is None:
+            called = self._next_name()
         # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
         every = 1 if one.sink is None and checkpoint is None else EVERY
         run = self.assemble(
@@ -256,20 +266,84 @@ class Session(StandingQueries):
             answer=handing(on_rows),
             clock=clock,
             on_batch=on_batch,
+            names=[] if called is None else [called],
         )
-        query = RunningQuery(run, one.statement.text)
-        self._running.add(query)
-        return query
+        background = BackgroundRun(run, run.queries[0].name)
+        background.start()
+        return self._hold(one, run.queries[0], background)
+
+    def add(
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        emit: Emit = "changes",
+        on_rows: OnRows | None = None,
+        follow: bool = False,
+        replace: bool = False,
+    ) -> StreamingQuery:
+        """A query that joins those which `add` has brought already, between two steps of theirs.
+
+        If one of them has the same join, the two share it (SET sharing): the new query begins at the progress that the
+        others have reached, and its answer is that of the query alone with its origin set to there. Otherwise it reads
+        its inputs from their beginning. Its rows are handed to `on_rows`, in the thread of the queries, or kept in
+        memory. With the first query `follow` is decided for all: whether they wait for more rows at the end of an
+        input. An input that is a Python iterable may keep whoever adds a query waiting for the next row.
+
+        >>> session = Session()
+        >>> for name in "ab":
+        ...     rows = [{"t": "2024-05-01 10:00:00", "k": 1}, {"t": "2024-05-01 10:00:05", "k": 2}]
+        ...     session.stream(name, rows, time="t")
+        >>> join = "ISTREAM(SELECT a.k FROM a [RANGE {0} SECONDS] JOIN b [RANGE {0} SECONDS] ON a.k = b.k)"
+        >>> first = session.add(join.format(1), follow=True)
+        >>> first.await_progress("2024-05-01 10:00:04", timeout=60)
+        True
+        >>> second = session.add(join.format(9), name="wider", follow=True)
+        >>> for name in "ab":
+        ...     session.append(name, [{"t": "2024-05-01 10:00:09", "k": 1}])
+        >>> second.await_progress("2024-05-01 10:00:08", timeout=60)
+        True
+        >>> [row["k"] for row in first.result.to_pylist()], [row["k"] for row in second.result.to_pylist()]
+        ([1, 2], [2])
+        >>> _ = second.stop()
+        >>> [query.name for query in session.queries]
+        ['query-1']
+        >>> session.close()
+        """
+        one = self._only(text)
+        _check_takers(one, on_rows, None)
+        called = self._free_name(name, replace) or self._next_name()
+        while True:
+            background = self._added_to
+            if background is None or background.over:
+                background, self._follow = BackgroundRun(self._open_run(follow), "added queries"), follow
+            if follow != self._follow:
+                raise OptionError(
+                    f"the queries that run {'' if self._follow else 'do not '}follow their inputs",
+                    remedy=f"write follow={self._follow}, or stop them first",
+                )
+            try:
+                query = background.add(self._ordered(one, called, emit, on_rows))
+            except CancelledError:
+                continue  # the others have just come to the end of their input
+            if background is not self._added_to:
+                self._added_to = background
+                background.start()
+            return self._hold(one, query, background)
+
+    @property
+    def queries(self) -> list[StreamingQuery]:
+        """The queries of `start` and `add` that are active."""
+        return [query for query in self._held if query.is_active]
 
     def on_progress(self, callback: Listener) -> None:
         """Have a function told of every batch of the queries that begin from now on, in the thread that runs it."""
         self._listeners.append(callback)
 
     def close(self) -> None:
-        """Stop the queries that `start` started, and Spark if this session started it."""
-        for query in list(self._running):
-            query.stop()
-        self._stop_standing()
+        """Stop the queries that are active, and Spark if this session started it."""
+        for run in self._runs:
+            run.stop()
         self._runtime.close()
 
     def __enter__(self) -> Session:
@@ -370,7 +444,36 @@ class Session(StandingQueries):
         ordering = Ordering(self.screen, self._runtime.machine, emit, self._follow, None, side, answer)
         return ordering.orders([one], [name])[0]
 
-    def _open_run(self, follow: bool) -> OpenRun:
+    def _hold(self, one: Planned, query: Query, background: BackgroundRun) -> StreamingQuery:
+        made = StreamingQuery(query, background, one, self._runtime.machine)
+        self._held = [*self.queries, made]
+        self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
+        return made
+
+    def _free_name(self, name: str | None, replace: bool) -> str | None:
+        """A name that was given; with `replace`, the query that has it is stopped."""
+        if name is None:
+            return None
+        require_text(name, "the name of a query")
+        if not re.fullmatch(r"[\w .-]*\w[\w .-]*", name):
+            raise OptionError(
+                f"a query cannot be called '{visible(name)}'", remedy="write letters, digits, '_' and '-'"
+            )
+        for other in self.queries:
+            if other.name == name:
+                if not replace:
+                    raise QueryError(
+                        f"a query '{name}' is active already",
+                        remedy="give another name, stop() it, or write replace=True",
+                    )
+                other.stop()
+        return name
+
+    def _next_name(self) -> str:
+        taken = {query.name for query in self.queries}
+        return next(name for number in count(1) if (name := f"query-{number}") not in taken)
+
+    def _open_run(self, follow: bool) -> Run:
         run = self._runtime.open(Terms(ending_of(follow, None, None), every=1))
         run.listeners += self._listeners
         return run
@@ -382,6 +485,16 @@ class Session(StandingQueries):
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+
+def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None) -> None:
+    """Rows go to a sink or to a function, not to both."""
+    taker = "on_rows" if on_batch is None else "on_batch"
+    if one.sink is not None and (on_rows is not None or on_batch is not None):
+        raise OptionError(
+            f"the rows go to the sink '{one.sink.name}', and {taker} would get none",
+            remedy=f"leave {taker} out, or write the query without INSERT INTO",
+        )
 
 
 def _runtime(name: str, inputs: Inputs, spark: Any, cores: int | None) -> Runtime:
@@ -408,11 +521,10 @@ __all__ = [
     "QueryError",
     "RefusedError",
     "Result",
-    "RunningQuery",
     "Session",
     "SinkError",
     "SourceError",
-    "StandingQuery",
     "Status",
+    "StreamingQuery",
     "TransomError",
 ]

@@ -69,7 +69,7 @@ def test_file_uris_are_paths_wherever_paths_are(tmp_path: Path) -> None:
             CREATE SINK o WITH (connector = 'files', path = '{uri}/out/', format = 'csv');
             INSERT INTO o SELECT a + 1 AS b FROM t
         """)
-        session.start("SELECT a FROM t", checkpoint=f"{uri}/kept").wait(300)
+        session.start("SELECT a FROM t", checkpoint=f"{uri}/kept").await_termination(300)
         assert session.catalogue.options["spill"] == str(folder / "spill")
     assert (folder / "out" / "part-000000.csv").read_text().splitlines()[1].endswith(",2")
     assert sorted(os.listdir(folder)) == ["kept", "out", "t.csv"]

@@ -213,7 +213,7 @@ def test_a_session_goes_on_from_a_checkpoint_and_starts_anew_without_it(tmp_path
 
     def run(kept: str) -> None:
         with Session() as session:
-            session.start(text, checkpoint=str(tmp_path / kept)).wait(300)
+            session.start(text, checkpoint=str(tmp_path / kept)).await_termination(300)
 
     (rows / "1.csv").write_text("ts,a\n2024-05-01 00:00:00,1\n2024-05-01 00:00:01,1\n")
     run("kept")

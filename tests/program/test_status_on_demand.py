@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from transom import Session
-from transom.runtimes.local.run import LocalRun
+from transom.runtimes.local.query import LocalQuery
 
 NOON = datetime(2024, 5, 1, 12)
 LONG = 60.0
@@ -19,20 +19,20 @@ LONG = 60.0
 
 def test_nobody_is_told_of_steps_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     told = 0
-    whole = LocalRun.status
+    whole = LocalQuery.status
 
-    def counted(run: LocalRun) -> Any:
+    def counted(query: LocalQuery) -> Any:
         nonlocal told
         told += 1
-        return whole(run)
+        return whole(query)
 
-    monkeypatch.setattr(LocalRun, "status", counted)
+    monkeypatch.setattr(LocalQuery, "status", counted)
     session = Session(batch_rows=1)
     session.stream("s", [{"ts": NOON + timedelta(seconds=i), "a": i} for i in range(200)], time="ts")
     with session.start("SELECT a FROM s [RANGE 1 SECOND]") as query:
-        assert query.wait(timeout=LONG)
+        assert query.await_termination(timeout=LONG)
     assert query.status.steps >= 200 and query.status.finished and query.status.inputs[0].used == 200
-    assert told <= 3
+    assert told <= 3 + len(query.recent_progress)  # one a second is remembered
 
 
 def test_a_query_that_waits_for_its_source_tells_of_its_last_step() -> None:
@@ -55,5 +55,5 @@ def test_a_query_that_waits_for_its_source_tells_of_its_last_step() -> None:
         status = query.status
         assert status.inputs[0].rows_in in (6, 7) and status.inputs[0].used >= 5 and not status.finished
         goes_on.set()
-        assert query.wait(timeout=LONG)
+        assert query.await_termination(timeout=LONG)
     assert query.status.inputs[0].used == 9

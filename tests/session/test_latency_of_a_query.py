@@ -15,7 +15,7 @@ from transom.program.status import Status
 
 def status_of(session: Session, text: str, **options: Any) -> Status:
     with session.start(text, **options) as query:
-        query.wait(timeout=60)
+        query.await_termination(timeout=60)
     return query.status
 
 

@@ -90,7 +90,7 @@ def test_status_declarations_and_running_queries(session: Session) -> None:
     shown = page(query.status())
     assert EVIL in shown.text and "finished" in shown.text and "waiting" in shown.text
     with session.start(f'SELECT COUNT(*) AS n FROM "{quoted}"') as running:
-        running.wait(60)
+        running.await_termination(60)
         assert "rows out" in page(running).text
     (declared,) = session.sql(f'CREATE VIEW v AS SELECT "{quoted}" FROM "{quoted}"')
     assert EVIL in page(declared).text.replace('""', '"')

@@ -164,7 +164,7 @@ def test_start_ends_as_it_is_told(tmp_path: Path) -> None:
         session = Session()
         session.stream("s", rows[:upto], time="ts")
         with session.start(query, emit="latest", checkpoint=kept, end=end) as running:
-            assert running.wait(60)
+            assert running.await_termination(60)
         return running.status.finished, running.result.to_pylist()
 
     assert started(3) == (False, [{"n": 2}])

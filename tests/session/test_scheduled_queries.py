@@ -180,5 +180,5 @@ def test_a_standing_query_has_its_own_progress_and_comes_and_goes() -> None:
         told = query.status.overload
         assert told is not None and told.due == told.processed + told.shed + told.pending
     assert second.status.overload is not None and second.status.overload.due < 600
-    session.remove("narrow")
+    second.stop()
     session.close()

@@ -101,7 +101,7 @@ def test_a_query_in_the_background_is_asked_stopped_and_heard(spark: SparkSessio
     session.stream("s", endless(), time="ts")
     with session.start("ISTREAM(SELECT a FROM s WHERE a % 10 = 0)", on_rows=seen.append) as query:
         assert query.await_progress(NOON + timedelta(seconds=40), timeout=LONG)
-    assert not query.running and query.error is None and not query.status.finished
+    assert not query.is_active and query.exception() is None and not query.status.finished
     rows = [row["a"] for table in seen for row in table.to_pylist()]
     assert rows == list(range(0, 10 * len(rows), 10)) and len(rows) >= 5
     assert query.status.rows_out == len(rows), "it was stopped between two batches"
@@ -127,7 +127,7 @@ def test_errors_are_ours_wherever_they_come_up(spark: SparkSession) -> None:
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"), session.start("SELECT v FROM r", on_rows=broken) as query:
-        query.wait(LONG)
+        query.await_termination(LONG)
 
 
 def test_data_frames_are_streams_and_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_function_gets_batches_with_their_numbers(spark: SparkSession) -> None
         query = session.start(
             "ISTREAM(SELECT a FROM s)", on_batch=lambda rows, number: taken.append((number, rows["a"].to_pylist()))
         )
-        assert query.wait(timeout=120)
+        assert query.await_termination(timeout=120)
     assert [row for _, rows in taken for row in rows] == [0, 1, 2, 3]
     assert [number for number, _ in taken] == sorted({number for number, _ in taken})
 

@@ -143,14 +143,14 @@ def test_queries_come_and_go_while_others_run() -> None:
     seen: list[dict[str, Any]] = []
     with session:
         first = session.add(QUERIES[0], follow=True)
-        assert first.await_progress(NOON + timedelta(seconds=8), timeout=LONG) and first.running
+        assert first.await_progress(NOON + timedelta(seconds=8), timeout=LONG) and first.is_active
         second = session.add(QUERIES[2], name="second", on_rows=lambda t: seen.extend(t.to_pylist()), follow=True)
         alone = session.add(OTHERS[2], follow=True)
         assert second.status.inputs[0].used == 0
         feed(session, 10, 20)
         assert second.await_progress(NOON + timedelta(seconds=18), timeout=LONG)
-        gone = session.remove("second")
-        assert gone is second and not second.running and second.error is None
+        gone = second.stop()
+        assert gone == second.status and not second.is_active and second.exception() is None
         told = len(seen)
         feed(session, 20, 30)
         assert first.await_progress(NOON + timedelta(seconds=28), timeout=LONG) and len(seen) == told
@@ -171,22 +171,23 @@ def test_queries_come_and_go_while_others_run() -> None:
 def test_a_bounded_run_ends_and_another_begins_with_the_next_query() -> None:
     with session_of() as session:
         first = session.add(QUERIES[0])
-        assert first.wait(timeout=LONG) and not first.running
+        assert first.await_termination(timeout=LONG) and not first.is_active
         second = session.add(QUERIES[0], emit="latest")
-        assert second.wait(timeout=LONG) and second.status.finished
+        assert second.await_termination(timeout=LONG) and second.status.finished
         assert len(first.result) and len(second.result) == 0
 
 
 def test_what_cannot_be_added_or_removed_is_told() -> None:
     with session_of() as session:
-        session.add(QUERIES[0], name="q", follow=True)
-        with pytest.raises(QueryError, match="'q' is there already"):
+        first = session.add(QUERIES[0], name="q", follow=True)
+        with pytest.raises(QueryError, match="'q' is active already"):
             session.add(QUERIES[1], name="q", follow=True)
         with pytest.raises(OptionError, match="follow their inputs"):
             session.add(QUERIES[1])
-        with pytest.raises(QueryError, match="there is no query 'p'"):
-            session.remove("p")
-        session.remove("q")
+        with pytest.raises(OptionError, match="cannot be called"):
+            session.add(QUERIES[1], name="../q", follow=True)
+        again = session.add(QUERIES[1], name="q", follow=True, replace=True)
+        assert not first.is_active and session.queries == [again]
 
 
 def test_what_fails_in_one_query_is_told_to_all() -> None:
@@ -199,5 +200,5 @@ def test_what_fails_in_one_query_is_told_to_all() -> None:
 
         second = session.add(OTHERS[2], on_rows=fail, follow=True)
         with pytest.raises(RuntimeError, match="no more"):
-            second.wait(timeout=LONG)
-        assert first.error is second.error and not first.running
+            second.await_termination(timeout=LONG)
+        assert first.exception() is second.exception() and not first.is_active

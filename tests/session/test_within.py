@@ -88,7 +88,7 @@ def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
             time.sleep(0.01)
         (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
         with pytest.raises(OptionError, match=OUTSIDE):
-            query.wait(timeout=60)
+            query.await_termination(timeout=60)
 
 
 def test_a_task_opens_nothing_outside(home: Path) -> None:

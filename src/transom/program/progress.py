@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from transom.program.status import Status
 
@@ -21,7 +22,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Progress:
-    """A batch that is done: a step in this process, a micro-batch on Spark.
+    """A batch that is done: a micro-batch on Spark, in this process a step, or those of about a second together.
 
     `rows_in` are the rows that it read of all inputs, `progress` is the instant up to which the answer is final.
 
@@ -44,6 +45,9 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+RECENT: Final = 100
+"""How many of a query are remembered."""
 
 
 def progress_of(status: Status, batch: int, rows_before: int, seconds: float) -> Progress:

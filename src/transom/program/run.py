@@ -96,7 +96,7 @@ class Query(Protocol):
 
 
 class Run(Protocol):
-    """Queries that run together.
+    """Queries that run together, and may come and go while it goes on.
 
     `run` goes to the end that it is to have, or until it is stopped; `watch` is called after batches, and now and then
     while there is nothing to do. Listeners are told of every batch, in the thread that runs it.
@@ -115,13 +115,12 @@ class Run(Protocol):
     def last(self, name: str) -> Progress | None:
         """What the last batch of a query did; None where batches are too small to speak of."""
 
+    def recent(self, name: str) -> Sequence[Progress]:
+        """What a query did of late: on Spark a batch each, in this process the steps of about a second."""
+
     def run(self, watch: Callable[[Run], None] = ...) -> None: ...
 
     def stop(self) -> None: ...
-
-
-class OpenRun(Run, Protocol):
-    """A run that queries come to and leave while it goes on."""
 
     def add(self, order: Order) -> Query:
         """Between two steps, as `remove`."""
@@ -149,7 +148,7 @@ class Runtime(Protocol):
     def assemble(self, orders: Sequence[Order], terms: Terms) -> Run:
         """Ready to run, from the checkpoint if there is one."""
 
-    def open(self, terms: Terms) -> OpenRun:
+    def open(self, terms: Terms) -> Run:
         """A run without queries, to which they can come."""
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from transom import Session, SinkError, StandingQuery
+from transom import Session, SinkError, StreamingQuery
 from transom.core.time import format_instant, from_datetime
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.hosted import Hosted
@@ -54,9 +54,9 @@ class Trial:
         self.reached = 0
         for name in "ab":
             self.session.stream(name, rows(0, 1, 1), time="t")
-        self.here: dict[str, StandingQuery] = {}
+        self.here: dict[str, StreamingQuery] = {}
         self.since: dict[str, int | None] = {}
-        self.until: dict[str, tuple[StandingQuery, int]] = {}
+        self.until: dict[str, tuple[StreamingQuery, int]] = {}
 
     def grow(self, seconds: int) -> None:
         """And wait until all queries have seen it."""
@@ -73,13 +73,14 @@ class Trial:
 
     def go(self, name: str) -> None:
         query = self.here.pop(name)
-        assert self.session.remove(query.name) is query and not query.running
+        query.stop()
+        assert not query.is_active
         self.until[name] = query, query.status.progress
 
     @property
     def groups(self) -> list[SparkGroup]:
-        assert self.session._standing is not None
-        run = self.session._standing.run
+        assert self.session._added_to is not None
+        run = self.session._added_to.run
         assert isinstance(run, SparkRun)
         return [unit for unit in run.units if isinstance(unit, SparkGroup)]
 
@@ -90,7 +91,7 @@ class Trial:
             assert group.active
             sleep(0.05)
 
-    def check(self, name: str, query: StandingQuery, until: int) -> int:
+    def check(self, name: str, query: StreamingQuery, until: int) -> int:
         """The answer is that of the query alone, whose time begins when it came; how many rows it has."""
         since = self.since[name]
         options: dict[str, Any] = {} if since is None else {"origin": format_instant(since)}
@@ -103,10 +104,10 @@ class Trial:
         return len(mine)
 
     def finish(self) -> None:
-        assert all(query.running for query in self.here.values())
+        assert all(query.is_active for query in self.here.values())
         self.session.close()
         for name, query in self.here.items():
-            assert query.error is None
+            assert query.exception() is None
             self.until[name] = query, query.status.progress
         lengths = [self.check(name, query, until) for name, (query, until) in self.until.items()]
         assert min(lengths) > 1, "there is something to be right about"
@@ -177,4 +178,4 @@ def test_they_are_one_streaming_query_with_one_state_and_a_sink_each(spark: Spar
     told = path.read_text().splitlines()
     assert len(told) > 3 and trial.until["filed"][0].status.rows_out == len(told) - 1
     trial.session.close()
-    assert trial.here["counts"].error is None
+    assert trial.here["counts"].exception() is None

@@ -96,7 +96,7 @@ def test_a_dataframe_is_left_open_too(spark: SparkSession, tmp_path: Path) -> No
         session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{tmp_path}/out.csv', emit = 'lifetimes')")
         text = "INSERT INTO out SELECT k, COUNT(*) AS n FROM s [RANGE 4 SECONDS] GROUP BY k"
         with session.start(text, checkpoint=str(tmp_path / "kept"), end=end) as running:
-            assert running.wait(120)
+            assert running.await_termination(120)
         whole[:] = sorted(rows(tmp_path / "out.csv"))
         return running.status
 

@@ -54,7 +54,7 @@ def test_a_query_goes_on_where_it_was(spark: SparkSession, tmp_path: Path, elsew
     assert len(before) >= 6 and os.listdir(elsewhere) == []
     (rows / "9.csv").write_text("ts,n\n2024-05-01 00:00:09,9\n")  # with it the others are final
     with Session(spark=spark) as session:
-        session.start(text, checkpoint=str(kept)).wait(300)
+        session.start(text, checkpoint=str(kept)).await_termination(300)
     after = written(out)
     assert [row.split(",")[-1] for row in after][:8] == [str(n) for n in range(8)]
     assert len(after) <= 9

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.runtimes.spark.processes import PATIENCE
 from transom import Session
 from transom.program.run import Run
-from transom.program.running import RunningQuery
 from transom.program.status import Status
+from transom.program.streaming_query import StreamingQuery
 
 DEAD = """
 CREATE STREAM beats (host VARCHAR) WITH (connector = 'memory', time = 'arrival');
@@ -97,7 +97,7 @@ def test_who_is_gone_is_missed_and_no_batch_is_made_for_nothing(spark: SparkSess
         assert batches[1] <= batches[0] + 4, "it came, and it left"
 
 
-def made(session: Session, query: RunningQuery, seen: list[dict[str, Any]], host: str) -> int:
+def made(session: Session, query: StreamingQuery, seen: list[dict[str, Any]], host: str) -> int:
     """A host comes and is missed; how many batches have been made until then, and for a while after it."""
     session.append("beats", [{"host": host}])
     end = time.monotonic() + PATIENCE

@@ -240,6 +240,7 @@ class LocalJob:
         with self._stepping:
             query = next(each for each in self.queries if each.name == name)
             self.engine.flush(self._write, name)
+            query.last = self.status(query)
             self.queries.remove(query)
             self.engine.remove(name)
         query.output.show()

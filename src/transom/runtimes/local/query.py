@@ -23,6 +23,8 @@ class LocalQuery:
         self.name = order.name
         self.job = job
         self.output = output
+        self.last: Status | None = None
+        """How it was doing when it left the others."""
 
     @property
     def sink(self) -> Sink:
@@ -48,7 +50,7 @@ class LocalQuery:
 
     def status(self) -> Status:
         """How it is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
-        return self.job.status(self)
+        return self.last or self.job.status(self)
 
     # --- alone -------------------------------------------------------------------------------------------------------
 

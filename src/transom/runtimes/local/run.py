@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Final
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from transom.program.checkpoint_folder import STATE, CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
-from transom.program.progress import Listener, Progress, progress_of, read_rows
+from transom.program.progress import RECENT, Listener, Progress, progress_of, read_rows
 from transom.program.run import EVERY, Order
 from transom.program.sharing import asked_of
 from transom.program.status import Status, kept_by
@@ -30,6 +32,26 @@ from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.query import LocalQuery
 from transom.state import codec
+
+_SECONDS_OF_PROGRESS: Final = 1.0
+"""How much time goes into a progress that nobody listens for: to look at every step would cost more than the step."""
+
+
+class _Recent:
+    """What a query did of late, and how far it was then."""
+
+    def __init__(self) -> None:
+        self.progress: deque[Progress] = deque(maxlen=RECENT)
+        self._steps = 0
+        self._rows = 0
+        self._at = time.perf_counter()
+
+    def look(self, status: Status) -> None:
+        """If there was a step since."""
+        now = time.perf_counter()
+        if status.steps != self._steps:
+            self.progress.append(progress_of(status, status.steps, self._rows, now - self._at))
+        self._steps, self._rows, self._at = status.steps, read_rows(status), now
 
 
 class LocalRun:
@@ -63,6 +85,8 @@ class LocalRun:
         self._turn = 0
         self._unsettled = 0
         self._asked = Asked()
+        self._recent: dict[str, _Recent] = {}
+        self._looked = time.perf_counter()
 
     @property
     def queries(self) -> list[LocalQuery]:
@@ -133,6 +157,18 @@ class LocalRun:
         """Steps are small: nobody wants to look at one."""
         return None
 
+    def recent(self, name: str) -> Sequence[Progress]:
+        known = self._recent.get(name)
+        return () if known is None else known.progress
+
+    def _look(self, at_once: bool = False) -> None:
+        """Remember what the queries did, now and then."""
+        now = time.perf_counter()
+        if at_once or now - self._looked >= _SECONDS_OF_PROGRESS:
+            self._looked = now
+            for query in self.queries:
+                self._recent.setdefault(query.name, _Recent()).look(query.status())
+
     def _kept(self) -> list[Kept]:
         return [one for status in self.status() for one in kept_by(status)]
 
@@ -152,9 +188,11 @@ class LocalRun:
         """
         try:
             with Interrupt() as interrupt, told_when_exhausted(self._kept):
+                self._look(at_once=True)  # a run that resumes did what came before in another one
                 while not interrupt.asked and not self._stop.is_set():
                     self._asked.do()
                     if self.step():
+                        self._look()
                         watch(self)
                     elif all(job.done for job in self.jobs):
                         break
@@ -164,6 +202,7 @@ class LocalRun:
                         watch(self)
                         self._clock.sleep(POLL)
                 self.close()
+                self._look(at_once=True)
         except BaseException:
             self.abandon()
             raise
@@ -174,6 +213,7 @@ class LocalRun:
     def add(self, order: Order) -> LocalQuery:
         """A query that was not there before, to whom it shares a join with, if there is one."""
         assert self._make is not None
+        self._recent.pop(order.name, None)
         asked = asked_of(order.planned)
         if isinstance(asked, Sharable):
             for job in self.jobs:

@@ -17,7 +17,7 @@ from transom.planner.sharing_shape import Sharable
 from transom.program.asked import Asked
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.interrupt import Interrupt
-from transom.program.progress import Listener, Progress, progress_of, read_rows
+from transom.program.progress import RECENT, Listener, Progress, progress_of, read_rows
 from transom.program.run import Order
 from transom.program.sharing import asked_of
 from transom.program.status import Status
@@ -60,6 +60,8 @@ class SparkRun:
         self._look = threading.Event()
         """Something has happened that is worth a look at the queries."""
         self._batches = [_Batches(unit, self._look.set) for unit in self.units]
+        self._left: dict[str, list[Progress]] = {}
+        """What queries did of late that are not here any more."""
 
     @property
     def queries(self) -> list[SparkQuery | SparkMember]:
@@ -74,10 +76,13 @@ class SparkRun:
         return [query.status() for query in self.queries]
 
     def last(self, name: str) -> Progress | None:
+        return next(reversed(self.recent(name)), None)
+
+    def recent(self, name: str) -> list[Progress]:
         for each in self._batches:
-            if each.last is not None and name in [query.name for query in _queries(each.query)]:
-                return replace(each.last, query=name)
-        return None
+            if any(query.name == name for query in _queries(each.query)):
+                return [replace(progress, query=name) for progress in list(each.recent)]
+        return self._left.get(name, [])
 
     def run(self, watch: Callable[[SparkRun], None] = lambda run: None) -> None:
         """To the end of the input, or until it is stopped: the batches that are under way are finished first.
@@ -147,6 +152,7 @@ class SparkRun:
     def remove(self, name: str) -> None:
         for unit in self.units:
             if any(query.name == name for query in _queries(unit)):
+                self._left[name] = self.recent(name)
                 if isinstance(unit, SparkGroup) and len(unit.members) > 1:
                     following = unit.changed(go=[name])
                     if following is None:
@@ -180,7 +186,7 @@ class SparkRun:
         self._going = [unit for unit in self._going if unit is not old]
         if new is None:
             return
-        batches = _Batches(new, self._look.set, 0 if before is None else before.rows)
+        batches = _Batches(new, self._look.set, before)
         try:
             if goes_on:
                 new.start()
@@ -237,14 +243,14 @@ def _queries(unit: SparkQuery) -> Sequence[SparkQuery | SparkMember]:
 class _Batches:
     """The batches of a query as they are done, by what Spark tells of them and what our ledgers say.
 
-    `tell` is called when one is written.
+    `tell` is called when one is written. `before` are those of the query that it goes on from.
     """
 
-    def __init__(self, query: SparkQuery, tell: Callable[[], None], rows: int = 0) -> None:
+    def __init__(self, query: SparkQuery, tell: Callable[[], None], before: _Batches | None = None) -> None:
         self.query = query
-        self.rows = rows
+        self.rows: int = 0 if before is None else before.rows
         """That were read before the next batch."""
-        self.last: Progress | None = None
+        self.recent: deque[Progress] = deque(() if before is None else before.recent, RECENT)
         self.written: deque[tuple[int, float, Status]] = deque()
         """Those that Spark is not quite through with."""
 
@@ -264,7 +270,7 @@ class _Batches:
                 break
             self.written.popleft()
             number += self.query.batches_before
-            self.last = progress_of(status, number, self.rows, seconds if told is None else told)
+            self.recent.append(progress_of(status, number, self.rows, seconds if told is None else told))
             self.rows = read_rows(status)
-            found.append(self.last)
+            found.append(self.recent[-1])
         return found

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom import OptionError, QueryError, RunningQuery, Session, SourceError
+from transom import OptionError, Progress, QueryError, Session, SourceError, StreamingQuery
 from transom.core.time import from_datetime
 
 NOON = datetime(2024, 5, 1, 12)
@@ -20,8 +20,8 @@ LONG = 60.0
 """Seconds that no test should ever wait; it is there so that a broken one ends."""
 
 
-def runs(query: RunningQuery) -> bool:
-    return query.running
+def runs(query: StreamingQuery) -> bool:
+    return query.is_active
 
 
 def endless() -> Iterator[dict[str, Any]]:
@@ -44,7 +44,7 @@ def test_an_endless_query_runs_until_it_is_stopped() -> None:
     query = session.start("ISTREAM(SELECT a FROM s)", on_rows=lambda rows: seen.extend(rows["a"].to_pylist()))
     assert query.await_progress(NOON + timedelta(seconds=55), timeout=LONG)
     assert seen[:56] == list(range(56))
-    assert runs(query) and query.error is None and not query.status.finished
+    assert runs(query) and query.exception() is None and not query.status.finished
     status = query.stop()
     assert not runs(query)
     assert seen == list(range(len(seen))) and status.rows_out == len(seen)
@@ -57,11 +57,11 @@ def test_a_bounded_query_ends_by_itself_with_its_answer() -> None:
     session = Session()
     session.table("t", [{"a": 1}, {"a": 2}])
     with session.start("CREATE VIEW v AS SELECT a FROM t; SELECT SUM(a) AS s FROM v", emit="latest") as query:
-        assert query.wait(timeout=LONG)
+        assert query.await_termination(timeout=LONG)
         assert not runs(query) and query.status.finished
     assert query.result.to_pylist() == [{"s": 3}]
     assert query.await_progress(NOON)
-    assert repr(query) == "<query-1: ended, 1 rows out>"
+    assert repr(query) == "<StreamingQuery query-1: ended, 1 rows out>"
 
 
 def test_rows_that_are_appended_while_it_follows_come_out() -> None:
@@ -74,7 +74,7 @@ def test_rows_that_are_appended_while_it_follows_come_out() -> None:
             assert query.result.to_pylist() == [{"m": i}]
         assert not query.await_progress(NOON + timedelta(seconds=9), timeout=0.01)
         assert runs(query)
-    assert not runs(query) and query.error is None
+    assert not runs(query) and query.exception() is None
 
 
 def test_what_goes_wrong_is_told_to_whoever_asks() -> None:
@@ -86,14 +86,14 @@ def test_what_goes_wrong_is_told_to_whoever_asks() -> None:
     session.stream("s", breaks, time="ts")
     with pytest.raises(SourceError, match="the rows of 's' cannot be had: the sensor is on fire"):  # noqa: SIM117
         with session.start("SELECT a FROM s") as query:
-            query.wait(LONG)
-    assert isinstance(query.error, SourceError) and isinstance(query.error.__cause__, ValueError)
+            query.await_termination(LONG)
+    assert isinstance(failure := query.exception(), SourceError) and isinstance(failure.__cause__, ValueError)
     with pytest.raises(SourceError):
         query.await_progress(NOON + timedelta(days=1))
     assert "failed" in repr(query)
     query = session.start("SELECT a FROM s", on_rows=lambda rows: rows.column("nothing"))
     with pytest.raises(KeyError):
-        query.wait(LONG)
+        query.await_termination(LONG)
     with pytest.raises(ZeroDivisionError), session.start("SELECT a FROM s"):
         raise ZeroDivisionError  # the error of the block itself comes first
 
@@ -119,12 +119,48 @@ def test_a_query_that_waits_for_its_iterable_ends_with_the_next_row() -> None:
     assert not runs(query)
 
 
-def test_a_forgotten_query_is_stopped() -> None:
+def test_a_query_is_stopped_when_neither_its_session_nor_anybody_else_holds_it() -> None:
     session = Session(batch_rows=10)
-    session.stream("s", endless(), time="ts")
-    query = session.start("SELECT COUNT(*) AS n FROM s", emit="latest")
-    assert query.await_progress(NOON, timeout=LONG)
-    del query  # the fixture looks for its thread
+    session.stream("s", endless, time="ts")
+    for _ in range(2):
+        session.start("SELECT COUNT(*) AS n FROM s", emit="latest")
+    gc.collect()
+    one, other = session.queries
+    assert (one.name, other.name) == ("query-1", "query-2")
+    assert other.await_progress(NOON, timeout=LONG)
+    del session
+    gc.collect()
+    assert runs(one)
+    del one, other  # the fixture looks for their threads
+
+
+def test_a_cell_can_be_run_twice() -> None:
+    with Session(batch_rows=10) as session:
+        session.stream("s", endless, time="ts")
+        first = session.start("SELECT COUNT(*) AS n FROM s", name="counts", emit="latest")
+        with pytest.raises(QueryError, match="'counts' is active already"):
+            session.start("SELECT COUNT(*) AS n FROM s", name="counts")
+        again = session.start("SELECT MAX(a) AS n FROM s", name="counts", emit="latest", replace=True)
+        assert not runs(first) and session.queries == [again] and again.name == "counts"
+        assert "max(a)" in again.explain()
+        for name in ("", " ", "a/b", ".."):
+            with pytest.raises(OptionError, match="cannot be called"):
+                session.start("SELECT a FROM s", name=name)
+
+
+def test_what_it_did_of_late_is_remembered() -> None:
+    session = Session(batch_rows=10)
+    session.stream("s", list(itertools.islice(endless(), 95)), time="ts")
+    seen: list[Progress] = []
+    query = session.start("SELECT a FROM s [ROWS 3]")
+    assert query.await_termination(LONG)
+    assert sum(each.rows_in for each in query.recent_progress) == 95
+    assert query.last_progress is not None and query.last_progress.batch == query.status.steps
+    assert query.last_progress.operators[-1].state_rows == query.status.operators[-1].state_rows
+    session.on_progress(seen.append)
+    query = session.start("SELECT a FROM s [ROWS 3]")
+    assert query.await_termination(LONG)
+    assert len(seen) == query.status.steps >= 10
 
 
 def test_a_checkpoint_lets_it_go_on(tmp_path: Path) -> None:
@@ -154,9 +190,9 @@ def test_a_checkpoint_lets_it_go_on(tmp_path: Path) -> None:
     door.set()
     assert not query.stop().finished
     with session().start(text("whole")) as query:
-        query.wait(LONG)
+        query.await_termination(LONG)
     with session().start(text("parts"), checkpoint=str(tmp_path / "kept")) as query:
-        query.wait(LONG)
+        query.await_termination(LONG)
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
     assert query.result.table is None and query.result.status == query.status
 
@@ -170,7 +206,7 @@ def test_a_source_that_is_over_ends_a_query_that_follows() -> None:
     session.stream("given", itertools.islice(endless(), 50), time="ts")
     text = "SELECT COUNT(*) AS n FROM (SELECT a FROM made UNION ALL SELECT a FROM given) AS both"
     with session.start(text, emit="latest", follow=True) as query:
-        assert query.wait(LONG)
+        assert query.await_termination(LONG)
     assert query.result.to_pylist() == [{"n": 150}]
 
 
@@ -190,7 +226,7 @@ def test_start_wants_one_query() -> None:
         with pytest.raises(QueryError, match="one query is expected"):
             session.start(text)
     query = session.start("SELECT a FROM t")
-    assert isinstance(query, RunningQuery)
+    assert isinstance(query, StreamingQuery)
     with pytest.raises(Exception, match="'soon' is no instant"):
         query.await_progress("soon")
     assert query.await_progress("2024-05-01 12:00:00", timeout=LONG)
