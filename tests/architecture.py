@@ -45,7 +45,7 @@ OWNERS: Final[dict[str, str]] = {
     "numba": "kernels",
     "llvmlite": "kernels",
 }
-"""Libraries that one room alone may import."""
+"""Libraries that one room alone may import, but for their types."""
 
 EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
 UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
@@ -162,7 +162,7 @@ def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
             if library == PACKAGE:
                 if not _may_see(module.room, room_of(found.target)):
                     wrong.append(f"{module.name}:{found.line}: {module.room} may not import {found.target}")
-            elif OWNERS.get(library, module.room) != module.room:
+            elif not found.for_types and OWNERS.get(library, module.room) != module.room:
                 wrong.append(f"{module.name}:{found.line}: {library} is for {OWNERS[library]} alone")
     return wrong
 

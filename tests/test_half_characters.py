@@ -26,7 +26,7 @@ def made(*values: str) -> Iterator[dict[str, Any]]:
 def test_in_a_row_it_spoils_that_row(data: Any) -> None:
     session = Session()
     session.stream("s", data, time="ts", columns=COLUMNS)
-    assert session.run("ISTREAM(SELECT v FROM s)")["v"].to_pylist() == ["a", "b"]
+    assert session.run("ISTREAM(SELECT v FROM s)").to_arrow()["v"].to_pylist() == ["a", "b"]
     assert session.side_table["reason"].to_pylist() == [r"column 'v' is VARCHAR and cannot hold '\xed\xa0\x80'"]
 
 
@@ -34,7 +34,7 @@ def test_in_a_row_that_is_appended() -> None:
     session = Session()
     session.execute("CREATE TABLE t (v VARCHAR, n INTEGER) WITH (connector = 'memory')")
     session.append("t", [{"v": HALF, "n": 1}, {"v": "b", "n": 2}, {"v": "c", "n": HALF}])
-    assert session.run("SELECT v FROM t", emit="latest")["v"].to_pylist() == ["b"]
+    assert session.run("SELECT v FROM t", emit="latest").to_arrow()["v"].to_pylist() == ["b"]
     assert len(session.side_table) == 2
 
 
@@ -64,6 +64,6 @@ def test_in_the_text_of_a_query(text: str) -> None:
     session = Session()
     session.table("t", [{"v": "a"}])
     with pytest.raises(QueryError, match="half a character") as error:
-        session.sql(text)
+        session.execute(text)
     assert error.value.place is not None
     str(error.value).encode("utf-8")

@@ -62,7 +62,7 @@ def test_in_files(tmp_path: Path, written: Callable[[Path, str], str], type_: st
         source = written(tmp_path / str(place), number)
         session = Session()
         session.execute(f"CREATE STREAM s (ts TIMESTAMP, n {type_}, WATERMARK FOR ts AS ts) {source}")
-        assert session.run("ISTREAM(SELECT n FROM s)")["n"].to_pylist() == [Decimal(7)], number
+        assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)], number
         assert session.side_table["reason"].to_pylist()[0].startswith("column 'n' is DECIMAL("), number
 
 
@@ -74,7 +74,7 @@ def test_in_rows_of_a_program(type_: str, make: Callable[[str], object]) -> None
     session.execute(f"CREATE STREAM s (ts TIMESTAMP, n {type_}, WATERMARK FOR ts AS ts) WITH (connector = 'memory')")
     for number in numbers:
         session.append("s", [{"ts": "2024-05-01", "n": make(number)}, {"ts": "2024-05-01", "n": make("7")}])
-    assert session.run("ISTREAM(SELECT n FROM s)")["n"].to_pylist() == [Decimal(7)] * len(numbers)
+    assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)] * len(numbers)
     assert len(session.side_table) == len(numbers)
 
 
@@ -83,7 +83,7 @@ def test_in_rows_that_are_made_as_they_are_read() -> None:
     rows = ({"ts": "2024-05-01", "n": Decimal(number)} for number in [*NUMBERS, "7"])
     session = Session()
     session.stream("s", rows, time="ts", columns=columns)
-    assert session.run("ISTREAM(SELECT n FROM s)")["n"].to_pylist() == [Decimal(7)]
+    assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)]
     assert len(session.side_table) == len(NUMBERS)
 
 
@@ -100,4 +100,4 @@ def test_whole_numbers_beyond_64_bits() -> None:
     assert reasons[0] == "column 'i' is BIGINT and cannot hold '1180591620717411303424'"
     told = Session()
     told.table("t", [{"n": 2**70}])
-    assert told.run("SELECT n FROM t", emit="latest")["n"].to_pylist() == [2**70]
+    assert told.run("SELECT n FROM t", emit="latest").to_arrow()["n"].to_pylist() == [2**70]

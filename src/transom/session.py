@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json as json_text
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 from datetime import timedelta
 from itertools import count
 from os import PathLike
-from types import TracebackType
-from typing import Any
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from transom.core.errors import (
 )
 from transom.core.location import Within, held_path
 from transom.core.text import visible
+from transom.core.values import Value
 from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
 from transom.plan.options import read_option
 from transom.program.arguments import require_text
@@ -45,13 +46,16 @@ from transom.program.inputs import Inputs, of_spark
 from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener, Progress
+from transom.program.query import Query, StartSpec
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, Order, Query, Run, Runtime, Terms, ending_of
+from transom.program.run import EVERY, OnBatch, Order, QueryInRun, Run, Runtime, Terms, ending_of
 from transom.program.statistics import sampling
 from transom.program.status import Status
 from transom.program.streaming_query import StreamingQuery
-from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.runtime import LocalRuntime
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Session:
@@ -150,7 +154,7 @@ class Session:
         """More rows for a stream or table with connector 'memory'.
 
         >>> session = Session()
-        >>> _ = session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory')")
+        >>> _ = session.execute("CREATE TABLE t (a INTEGER) WITH (connector = 'memory')")
         >>> session.append("t", [{"a": 1}])
         >>> session.run("SELECT a + 1 AS b FROM t", emit="latest").to_pylist()
         [{'b': 2}]
@@ -173,47 +177,54 @@ class Session:
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
-    def sql(self, text: str) -> Results:
-        """Run all statements of a text, its queries to the end of their input; nothing starts if any of it is wrong.
+    def sql(self, text: str, *, emit: Emit = "changes", **parameters: Value) -> Query:
+        """A query that is not run yet; declarations may stand before it in the text, and are made at once.
+
+        Parameters stand for `$name` in the text.
 
         >>> session = Session()
-        >>> results = session.sql("CREATE TABLE t (a INTEGER) WITH (connector = 'memory'); EXPLAIN SELECT a FROM t")
+        >>> session.table("t", [{"a": 1}, {"a": 2}])
+        >>> query = session.sql("SELECT a FROM t WHERE a > $least", emit="latest", least=1)
+        >>> query.to_pylist()
+        [{'a': 2}]
+        """
+        return Query(self._only(text, parameters), emit, self)
+
+    def run(self, text: str, *, emit: Emit = "changes", **parameters: Value) -> Result:
+        """The answer of a query over the whole of its input, which must have an end: `sql(..).collect()`.
+
+        >>> session = Session()
+        >>> session.table("t", [{"a": 1}, {"a": 2}])
+        >>> session.run("SELECT SUM(a) AS total FROM t", emit="latest").to_pylist()
+        [{'total': Decimal('3')}]
+        """
+        return self.sql(text, emit=emit, **parameters).collect()
+
+    def execute(
+        self,
+        text: str,
+        *,
+        emit: Emit = "changes",
+        checkpoint: str | None = None,
+        end: bool | None = None,
+        **parameters: Value,
+    ) -> Results:
+        """All statements of a text, with a result each; nothing starts if any of it is wrong.
+
+        Its queries are run together, to the end of their input. `checkpoint` and `end` are those of `start`.
+
+        >>> session = Session()
+        >>> results = session.execute("CREATE TABLE t (a INTEGER) WITH (connector = 'memory'); EXPLAIN SELECT a FROM t")
         >>> results[0].text, results[1].text.splitlines()[0]
         (None, '#1 static_table: table t')
         """
-        planned = self.prepare(text)
+        planned = self.prepare(text, parameters=parameters)
         standing = [one for one in planned if one.standing]
-        run = self.assemble(standing) if standing else None
+        run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
             run.run()
         queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
         return Results(self._result(one, queries.get(id(one))) for one in planned)
-
-    def execute(self, text: str) -> None:
-        """As `sql`, for what the statements do."""
-        self.sql(text)
-
-    def query(self, text: str, emit: Emit = "changes") -> Any:
-        """A query that is yours to run; declarations may stand before it in the text.
-
-        In this process it is a `LocalQuery`, which can be stepped, saved and restored. On Spark it is a `SparkQuery`,
-        which can be taken further as a streaming DataFrame.
-
-        >>> session = Session(batch_rows=1)
-        >>> session.stream("s", [{"t": f"2024-05-01 00:00:0{i}", "a": i} for i in range(3)], time="t")
-        >>> query = session.query("SELECT a FROM s [RANGE 1 SECOND]", emit="lifetimes")
-        >>> while query.step():
-        ...     seen = [row["a"] for row in query.table().to_pylist()]
-        >>> seen, query.status().inputs[0].used
-        ([0, 1, 2], 3)
-        """
-        return self.assemble([self._only(text)], emit=emit).queries[0]
-
-    def run(self, text: str, emit: Emit = "changes") -> pa.Table:
-        """The answer of a query over the whole of its input, which must have an end."""
-        run = self.assemble([self._only(text)], emit=emit)
-        run.run()
-        return run.queries[0].table()
 
     def start(
         self,
@@ -249,28 +260,8 @@ class Session:
         >>> [row["a"] for table in seen for row in table.to_pylist()]
         [7, 8]
         """
-        one = self._only(text)
-        _check_takers(one, on_rows, on_batch)
-        called = self._free_name(name, replace)
-        if called is None and one.sink is None and checkpoint is None:
-            called = self._next_name()
-        # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
-        every = 1 if one.sink is None and checkpoint is None else EVERY
-        run = self.assemble(
-            [one],
-            emit=emit,
-            follow=follow,
-            checkpoint=checkpoint,
-            end=end,
-            every=every,
-            answer=handing(on_rows),
-            clock=clock,
-            on_batch=on_batch,
-            names=[] if called is None else [called],
-        )
-        background = BackgroundRun(run, run.queries[0].name)
-        background.start()
-        return self._hold(one, run.queries[0], background)
+        spec = StartSpec(name, on_rows, on_batch, follow, checkpoint, end, clock, replace)
+        return self._start(self._only(text), emit, spec)
 
     def add(
         self,
@@ -378,9 +369,20 @@ class Session:
         """Start what takes long to start, while the caller goes on. `brief`: it is for a minute or so."""
         self._runtime.begin(brief)
 
-    def prepare(self, text: str, fixed: dict[str, Any] | None = None) -> list[Planned]:
-        """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET."""
-        planned = read_program(text, self.catalogue, fixed, sampling(self._inputs.peek, self._runtime.machine))
+    def prepare(
+        self,
+        text: str,
+        fixed: dict[str, Any] | None = None,
+        *,
+        parameters: Mapping[str, Value] = MappingProxyType({}),
+        one_query: bool = False,
+    ) -> list[Planned]:
+        """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET.
+
+        With `one_query`, exactly one of them must be a query.
+        """
+        statistics = sampling(self._inputs.peek, self._runtime.machine)
+        planned = read_program(text, self.catalogue, fixed, statistics, parameters, one_query)
         for one in planned:
             match one.statement:
                 case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
@@ -422,7 +424,7 @@ class Session:
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
         assert isinstance(one.statement, ExplainStatement)
-        found = explained(one, self._runtime.measure if one.statement.analyze else None, self._runtime.machine)
+        found = self._explain(one, one.statement.analyze)
         if not one.statement.json:
             return found
         plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
@@ -430,21 +432,49 @@ class Session:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _only(self, text: str) -> Planned:
-        queries = [one for one in self.prepare(text) if one.standing]
-        if len(queries) != 1:
-            raise QueryError(
-                f"one query is expected, and the text has {len(queries)}",
-                remedy="write SELECT .. FROM .., or use sql()",
-            )
-        return queries[0]
+    def _only(self, text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> Planned:
+        (query,) = (one for one in self.prepare(text, parameters=parameters, one_query=True) if one.standing)
+        return query
+
+    def _collect(self, one: Planned, emit: Emit) -> Result:
+        run = self.assemble([one], emit=emit)
+        run.run()
+        return self._result(one, run.queries[0])
+
+    def _explain(self, one: Planned, analyze: bool) -> Explained:
+        return explained(one, self._runtime.measure if analyze else None, self._runtime.machine)
+
+    def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
+        return self._runtime.dataframe(Ordering(self.screen, self._runtime.machine, emit).orders([one])[0])
+
+    def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
+        _check_takers(one, spec.on_rows, spec.on_batch)
+        called = self._free_name(spec.name, spec.replace)
+        if called is None and one.sink is None and spec.checkpoint is None:
+            called = self._next_name()
+        run = self.assemble(
+            [one],
+            emit=emit,
+            follow=spec.follow,
+            checkpoint=spec.checkpoint,
+            end=spec.end,
+            # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
+            every=1 if one.sink is None and spec.checkpoint is None else EVERY,
+            answer=handing(spec.on_rows),
+            clock=spec.clock,
+            on_batch=spec.on_batch,
+            names=[] if called is None else [called],
+        )
+        background = BackgroundRun(run, run.queries[0].name)
+        background.start()
+        return self._hold(one, run.queries[0], background)
 
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> Order:
         side, answer = self._inputs.side, handing(on_rows)
         ordering = Ordering(self.screen, self._runtime.machine, emit, self._follow, None, side, answer)
         return ordering.orders([one], [name])[0]
 
-    def _hold(self, one: Planned, query: Query, background: BackgroundRun) -> StreamingQuery:
+    def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
         made = StreamingQuery(query, background, one, self._runtime.machine)
         self._held = [*self.queries, made]
         self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
@@ -478,7 +508,7 @@ class Session:
         run.listeners += self._listeners
         return run
 
-    def _result(self, one: Planned, query: Query | None) -> Result:
+    def _result(self, one: Planned, query: QueryInRun | None) -> Result:
         text = one.statement.text
         if isinstance(one.statement, ExplainStatement):
             return Result(text, text=self.explained(one))
@@ -514,10 +544,10 @@ __all__ = [
     "CheckpointError",
     "EvaluationError",
     "LateRowError",
-    "LocalQuery",
     "OptionError",
     "OverloadError",
     "Progress",
+    "Query",
     "QueryError",
     "RefusedError",
     "Result",

@@ -93,7 +93,7 @@ def test_the_files_are_the_same_every_time(source: Path, tmp_path: Path) -> None
 
 
 def test_the_question_means_the_same_in_transom(source: Path, tmp_path: Path) -> None:
-    transom.Session().sql(streams(source) + question(TINY, tmp_path))
+    transom.Session().execute(streams(source) + question(TINY, tmp_path))
     assert written_answer(tmp_path / "out") == exact_answer(TINY, source, 3)
 
 

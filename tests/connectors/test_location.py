@@ -26,7 +26,7 @@ def test_other_file_systems_are_refused_and_no_folder_is_made_of_them(
         f"SET spill = '{path}'",
     ):
         with pytest.raises(OptionError, match="there is no file system") as raised:
-            Session().sql(text)
+            Session().execute(text)
         assert SERVED in str(raised.value.remedy)
     session = Session()
     session.table("t", [{"a": 1}])
@@ -49,12 +49,12 @@ def test_other_file_systems_on_the_command_line(
 @pytest.mark.parametrize("path", ["file://host/x.csv", "file:x.csv", "file:////x.csv"])
 def test_a_file_uri_names_a_whole_path_of_this_machine(path: str) -> None:
     with pytest.raises(OptionError, match="names no file of this machine"):
-        Session().sql(f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{path}')")
+        Session().execute(f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{path}')")
 
 
 def test_a_zero_character_cannot_come_in_by_way_of_a_uri() -> None:
     with pytest.raises(OptionError, match="zero character"):
-        Session().sql("CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = 'file:///a%00.csv')")
+        Session().execute("CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = 'file:///a%00.csv')")
 
 
 def test_file_uris_are_paths_wherever_paths_are(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_file_uris_are_paths_wherever_paths_are(tmp_path: Path) -> None:
 def test_a_sink_is_known_to_be_where_a_stream_is_read_however_it_is_written(tmp_path: Path) -> None:
     session = Session()
     with pytest.raises(Exception, match="would be written where 't' is read"):
-        session.sql(f"""
+        session.execute(f"""
             CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{tmp_path}');
             CREATE SINK o WITH (connector = 'files', path = '{tmp_path.as_uri()}', format = 'csv');
             INSERT INTO o SELECT a FROM t

@@ -55,7 +55,7 @@ def test_a_folder_of_somebody_else_is_refused_before_anything_is_written(tmp_pat
     session = Session()
     session.table("t", [{"a": 1}])
     with pytest.raises(SinkError, match="theirs"):
-        session.sql(f"""
+        session.execute(f"""
             CREATE SINK mine WITH (connector = 'files', path = '{tmp_path}/mine/', format = 'csv');
             CREATE SINK theirs WITH (connector = 'files', path = '{theirs}', format = 'csv');
             INSERT INTO mine SELECT a FROM t;

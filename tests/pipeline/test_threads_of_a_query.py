@@ -48,7 +48,7 @@ def session(where: str = "") -> tuple[Session, str]:
     for name in ("a", "b", "c"):
         rows = [{"ts": NOON + timedelta(seconds=i), "k": i // 3} for i in range(60)]
         found.stream(name, rows, time="ts")
-    found.sql("SET multiway = 'parallel_mjoin'; SET batch_rows = 4;")
+    found.execute("SET multiway = 'parallel_mjoin'; SET batch_rows = 4;")
     return found, QUERY + where
 
 
@@ -115,7 +115,7 @@ def test_none_is_left_after_an_interrupt() -> None:
 
 def test_none_is_left_by_explain_analyze() -> None:
     given, text = session()
-    *_, told = given.sql(f"EXPLAIN ANALYZE {text}")
+    *_, told = given.execute(f"EXPLAIN ANALYZE {text}")
     assert told.text is not None and "parallel_mjoin" in told.text
 
 
@@ -169,7 +169,7 @@ def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: py
 
 def test_queries_without_such_a_join_have_no_crew() -> None:
     given, text = session()
-    given.sql("SET multiway = 'tree';")
+    given.execute("SET multiway = 'tree';")
     (planned,) = given.prepare(text)
     assert planned.root is not None
     pipeline = Pipeline(planned.root, planned.catalogue)

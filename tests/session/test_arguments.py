@@ -17,7 +17,9 @@ ROWS = [{"t": f"2024-05-01 00:00:0{i}", "k": i % 2, "a": i} for i in range(9)]
 
 
 @pytest.mark.parametrize("nothing", [None, 3, b"SELECT 1", ["SELECT 1"]])
-@pytest.mark.parametrize("call", [Session.sql, Session.run, Session.query, Session.start, Session.explain, Session.add])
+@pytest.mark.parametrize(
+    "call", [Session.sql, Session.run, Session.execute, Session.start, Session.explain, Session.add]
+)
 def test_a_query_is_a_text(call: Callable[..., Any], nothing: object) -> None:
     with pytest.raises(QueryError, match=f"a query is a text, not {type(nothing).__name__}"):
         call(Session(), nothing)

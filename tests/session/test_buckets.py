@@ -54,7 +54,7 @@ def value(key: Expression, row: dict[str, Any]) -> Any:
 def changes(found: Session, text: str) -> Counter[tuple[Any, ...]]:
     """How often a row comes or goes at an instant, net."""
     net: Counter[tuple[Any, ...]] = Counter()
-    for row in found.run(text).to_pylist():
+    for row in found.run(text).to_arrow().to_pylist():
         sign = {"+": 1, "-": -1}[row.pop("change", "+")]
         net[tuple(row.items())] += sign
     return Counter({row: count for row, count in net.items() if count})

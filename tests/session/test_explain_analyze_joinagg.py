@@ -18,7 +18,7 @@ def measured(tactic: str) -> dict[str, dict[str, Any]]:
     session = Session()
     for name in ("a", "b"):
         session.stream(name, [{"ts": NOON + timedelta(seconds=i), "k": 1} for i in range(100)], time="ts")
-    *_, result = session.sql(f"""
+    *_, result = session.execute(f"""
         SET joinagg = '{tactic}';
         EXPLAIN ANALYZE JSON SELECT COUNT(*) AS n FROM a [1 HOUR], b [1 HOUR] WHERE a.k = b.k
     """)

@@ -20,7 +20,7 @@ def measured(tactic: str) -> list[dict[str, Any]]:
     for name in STREAMS:
         session.stream(name, [{"ts": NOON + timedelta(seconds=i), "k": i // 2} for i in range(300)], time="ts")
     inputs = ", ".join(f"{name} [1 HOUR]" for name in STREAMS)
-    *_, result = session.sql(f"""
+    *_, result = session.execute(f"""
         SET multiway = '{tactic}';
         EXPLAIN ANALYZE JSON SELECT a.k FROM {inputs} WHERE a.k = b.k AND b.k = c.k AND c.k = d.k
     """)

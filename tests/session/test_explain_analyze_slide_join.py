@@ -21,7 +21,7 @@ QUERY = """RSTREAM(SELECT a.k, a.g, b.g AS h FROM a [RANGE 4 SECONDS SLIDE 1 SEC
 
 def analyzed(keys: int, spill: Path, **options: str) -> str:
     settings = "".join(f"SET {name} = '{value}';" for name, value in {"spill": str(spill), **options}.items())
-    *_, result = Session().sql(f"{STREAMS.format(keys=keys)} {settings} EXPLAIN ANALYZE {QUERY}")
+    *_, result = Session().execute(f"{STREAMS.format(keys=keys)} {settings} EXPLAIN ANALYZE {QUERY}")
     assert result.text is not None
     return result.text
 

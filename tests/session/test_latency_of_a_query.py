@@ -61,7 +61,7 @@ def test_rows_are_out_before_the_next_batch_is_asked_for() -> None:
 def test_results_tell_it() -> None:
     session = Session()
     session.stream("s", [{"a": 1}, {"a": 2}])
-    (result,) = session.sql("SELECT SUM(a) AS n FROM s")
+    (result,) = session.execute("SELECT SUM(a) AS n FROM s")
     assert result.status is not None
     assert ordered(result.status.latency).count == 2
 
@@ -69,6 +69,6 @@ def test_results_tell_it() -> None:
 def test_streams_with_times_of_their_own_are_not_measured() -> None:
     session = Session()
     session.stream("s", [{"ts": "2024-05-01", "a": 1}], time="ts")
-    (result,) = session.sql("SELECT a FROM s")
+    (result,) = session.execute("SELECT a FROM s")
     assert result.status is not None and result.status.latency is None
     assert "latency" not in summary([result.status])

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.stepped import stepped
 from transom import Session, SourceError
 
 NOON = datetime(2024, 5, 1, 12)
@@ -32,7 +33,7 @@ def batch(*values: int | None) -> pa.RecordBatch:
 
 
 def answers(session: Session) -> list[Any]:
-    found: list[Any] = session.run("ISTREAM(SELECT a FROM s)")["a"].to_pylist()
+    found: list[Any] = session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()
     return found
 
 
@@ -41,7 +42,7 @@ def test_nothing_is_read_before_it_is_wanted() -> None:
     session = Session(batch_rows=5)
     session.stream("s", rows, time="ts", columns=SCHEMA)
     assert rows.asked == 0
-    query = session.query("ISTREAM(SELECT a FROM s)")
+    query = stepped(session, "ISTREAM(SELECT a FROM s)")
     assert rows.asked == 0
     query.step()
     assert rows.asked <= 5
@@ -72,7 +73,7 @@ def test_an_arrow_reader_is_read_batch_by_batch() -> None:
 
     session = Session(batch_rows=2)
     session.stream("s", pa.RecordBatchReader.from_batches(SCHEMA, batches()), time="ts")
-    query = session.query("ISTREAM(SELECT a FROM s)")
+    query = stepped(session, "ISTREAM(SELECT a FROM s)")
     assert given == []
     query.step()
     assert given == [0]
@@ -96,7 +97,7 @@ def test_rows_that_do_not_fit_are_refused_and_the_others_used() -> None:
     session.stream("s", iter([good, *bad, {"ts": NOON, "a": "6"}, {"ts": NOON}]), time="ts")
     assert sorted(map(str, answers(session))) == ["1", "6", "None"]
     text = "SELECT position, reason FROM transom_side WHERE stream = 's'"
-    refused = {row["position"]: row["reason"] for row in session.run(text, emit="latest").to_pylist()}
+    refused = {row["position"]: row["reason"] for row in session.run(text, emit="latest").to_arrow().to_pylist()}
     assert sorted(refused) == [f"s, row {i}" for i in range(2, 7)]
     assert refused["s, row 2"] == refused["s, row 3"] == "the time column 'ts' is NULL"
     assert "cannot hold 'many'" in refused["s, row 4"] and "cannot hold '[4]'" in refused["s, row 5"]
@@ -117,17 +118,17 @@ def test_a_restored_query_goes_past_what_it_has_read() -> None:
 
     text = "SELECT SUM(a) AS s FROM s [ROWS 4]"
     whole = session().run(text).to_pylist()
-    query = session().query(text)
+    query = stepped(session(), text)
     for _ in range(3):
         query.step()
     so_far, saved = query.table().to_pylist(), query.snapshot()
-    again = session().query(text)
+    again = stepped(session(), text)
     again.restore(saved)
     again.run()
     assert so_far + again.table().to_pylist() == whole
     shorter = Session(batch_rows=3)
     shorter.stream("s", lambda: itertools.islice(Counted(), 4), time="ts")
-    lost = shorter.query(text)
+    lost = stepped(shorter, text)
     lost.restore(saved)
     with pytest.raises(SourceError, match="has 4 rows, and 9 had been read"):
         lost.run()
@@ -163,13 +164,13 @@ def test_an_element_that_is_no_row_fails_the_query() -> None:
 def test_lists_take_the_columns_that_are_told() -> None:
     session = Session()
     session.stream("s", [{"ts": NOON, "a": 1, "b": 2}], time="ts", columns=SCHEMA)
-    assert session.run("ISTREAM(SELECT * FROM s)").column_names == ["at", "ts", "a"]
+    assert session.run("ISTREAM(SELECT * FROM s)").to_arrow().column_names == ["at", "ts", "a"]
 
 
 def test_the_side_table_is_a_table_like_others() -> None:
     session = Session()
     session.stream("s", [{"ts": NOON, "a": 1}, {"ts": NOON - timedelta(days=1), "a": 2}], time="ts", late="side")
-    assert session.run("SELECT * FROM transom_side", emit="latest").num_rows == 0
+    assert len(session.run("SELECT * FROM transom_side", emit="latest")) == 0
     assert answers(session) == [1]
     counted = "SELECT reason, COUNT(*) AS n FROM transom_side GROUP BY reason"
     assert session.run(counted, emit="latest").to_pylist() == [{"reason": "late: came after the watermark", "n": 1}]
@@ -186,7 +187,11 @@ def test_a_generated_stream_in_a_session() -> None:
         WITH (connector = 'generator', rows = 500, rate = 10, seed = 3, disorder = '5 seconds', late = 'fail',
               column.room = 'choice hall lab', column.a = 'sequence')
     """)
-    rows = session.run("SELECT room, COUNT(*) AS n, MAX(a) AS a FROM s GROUP BY room", emit="latest").to_pylist()
+    rows = (
+        session.run("SELECT room, COUNT(*) AS n, MAX(a) AS a FROM s GROUP BY room", emit="latest")
+        .to_arrow()
+        .to_pylist()
+    )
     assert {row["room"] for row in rows} == {"hall", "lab"}
     assert sum(row["n"] for row in rows) == 500 and max(row["a"] for row in rows) == 499
     with pytest.raises(Exception, match="no column 'rom' to fill"):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.stepped import stepped
 from transom import QueryError, Result, Session, TransomError
 
 EVIL = "<script>alert('x')</script><img src=x onerror=\"boom\">&"
@@ -56,7 +57,7 @@ def session() -> Session:
 
 def test_rows_and_names_are_escaped(session: Session) -> None:
     quoted = EVIL.replace('"', '""')
-    (result,) = results = session.sql(f'SELECT "{quoted}" AS "{quoted}", NULL AS n FROM "{quoted}" [ROWS 2]')
+    (result,) = results = session.execute(f'SELECT "{quoted}" AS "{quoted}", NULL AS n FROM "{quoted}" [ROWS 2]')
     shown = page(result)
     assert shown.text.count(EVIL) == 3 and "NULL" in shown.text and "rows" in shown.text
     assert page(results).text == shown.text
@@ -78,13 +79,13 @@ def test_plans_are_trees(session: Session) -> None:
     assert shown.elements.count("li") >= explained.count("\n#") and "shared, see above" in shown.text
     measured = page(session.explain(text, analyze=True))
     assert "3 out" in measured.text and " ms" in measured.text
-    assert page(session.sql("EXPLAIN " + text)[0]).elements.count("li") == shown.elements.count("li")
+    assert page(session.execute("EXPLAIN " + text)[0]).elements.count("li") == shown.elements.count("li")
     assert '"queries"' in page(session.explain(text, json=True)).text
 
 
 def test_status_declarations_and_running_queries(session: Session) -> None:
     quoted = EVIL.replace('"', '""')
-    query = session.query(f'SELECT COUNT(*) AS n FROM "{quoted}"')
+    query = stepped(session, f'SELECT COUNT(*) AS n FROM "{quoted}"')
     assert "waits for" in page(query.status()).text
     query.run()
     shown = page(query.status())
@@ -92,7 +93,7 @@ def test_status_declarations_and_running_queries(session: Session) -> None:
     with session.start(f'SELECT COUNT(*) AS n FROM "{quoted}"') as running:
         running.await_termination(60)
         assert "rows out" in page(running).text
-    (declared,) = session.sql(f'CREATE VIEW v AS SELECT "{quoted}" FROM "{quoted}"')
+    (declared,) = session.execute(f'CREATE VIEW v AS SELECT "{quoted}" FROM "{quoted}"')
     assert EVIL in page(declared).text.replace('""', '"')
 
 

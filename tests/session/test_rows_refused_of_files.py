@@ -16,10 +16,10 @@ def test_a_row_that_is_refused_behind_the_source_is_shown_whole_whatever_the_que
     pq.write_table(table, tmp_path / "s.parquet")
     for sets, ahead, text in (("SET origin = '2023-01-01';", "", "x"), ("", ", ahead = '1 DAY'", "z")):
         session = Session()
-        session.sql(
+        session.execute(
             f"""{sets} CREATE STREAM s (ts TIMESTAMP, a BIGINT, b VARCHAR, WATERMARK FOR ts AS ts - INTERVAL '0' SECOND)
             WITH (connector = 'files', path = '{tmp_path / "s.parquet"}' {ahead});
             SELECT SUM(a) AS n FROM s"""
         )
-        (row,) = session.run("SELECT row FROM transom_side", emit="latest").to_pylist()
+        (row,) = session.run("SELECT row FROM transom_side", emit="latest").to_arrow().to_pylist()
         assert f'"b": "{text}"' in row["row"]

@@ -66,7 +66,7 @@ def told_of(result: Result) -> OverloadStatus | None:
 
 @pytest.fixture(scope="module")
 def at_once() -> list[set[tuple[Any, ...]]]:
-    return [pairs(result.to_pylist()) for result in session_of().sql(QUERIES)]
+    return [pairs(result.to_pylist()) for result in session_of().execute(QUERIES)]
 
 
 @pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf", "slack"])
@@ -114,9 +114,9 @@ def test_explain_says_what_is_scheduled_and_what_has_nothing_to_schedule() -> No
     assert (
         told.count("not scheduled: rows find their partners by a key, at once; there is nothing to put in order") == 4
     )
-    results = session.sql(";".join(EQUAL.format(window) for window in WINDOWS))
+    results = session.execute(";".join(EQUAL.format(window) for window in WINDOWS))
     assert [told_of(result) is None for result in results] == [True] * 4
-    session.sql("SET join = 'nested_loop'")
+    session.execute("SET join = 'nested_loop'")
     assert "scheduled by admandf" in session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
     alone = session.explain(f"{JOIN.format(2)}; SELECT a.k FROM a")
     assert "join not scheduled: a join that is not shared is made at once" in alone
@@ -127,9 +127,9 @@ def test_queries_that_count_rows_are_not_scheduled_with_others() -> None:
     counting = QUERIES.replace("b [RANGE 2 SECONDS]", "b [ROWS 3]").replace("b [RANGE 5 SECONDS]", "b [ROWS 7]")
     plans = session_of(schedule="mqt").explain(counting).split("\n\n")
     assert ["a window counts rows" in plan for plan in plans] == [True, True, False, False]
-    results = session_of(schedule="mqt").sql(counting)
+    results = session_of(schedule="mqt").execute(counting)
     assert [told_of(result) is None for result in results] == [True, True, False, False]
-    for result, apart in zip(results, session_of(sharing="off").sql(counting), strict=True):
+    for result, apart in zip(results, session_of(sharing="off").execute(counting), strict=True):
         assert pairs(result.to_pylist()) == pairs(apart.to_pylist())
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import transom
+from tests.stepped import stepped
 from transom import OptionError, QueryError, RefusedError, Session, SourceError, TransomError
 
 NOON = datetime(2024, 5, 1, 12)
@@ -26,7 +27,7 @@ def rows(*values: int) -> list[dict[str, Any]]:
 def test_a_text_is_run_as_a_whole_with_a_result_a_statement(tmp_path: Path) -> None:
     session = Session()
     session.stream("s", rows(1, 2, 3), time="ts")
-    results = session.sql(f"""
+    results = session.execute(f"""
         CREATE SINK files WITH (connector = 'files', path = '{tmp_path}/out.csv', emit = 'lifetimes');
         CREATE SINK kept WITH (connector = 'memory', emit = 'latest');
         INSERT INTO files SELECT a FROM s [RANGE 1 SECOND];
@@ -55,7 +56,7 @@ def test_nothing_starts_when_the_last_statement_is_wrong(tmp_path: Path) -> None
     session.stream("s", rows(1), time="ts")
     path = tmp_path / "deep" / "out.csv"
     with pytest.raises(QueryError, match="line 3"):
-        session.sql(f"""CREATE SINK out WITH (connector = 'files', path = '{path}');
+        session.execute(f"""CREATE SINK out WITH (connector = 'files', path = '{path}');
             INSERT INTO out SELECT a FROM s;
             SELECT nothing FROM s""")
     assert list(tmp_path.iterdir()) == []
@@ -78,7 +79,10 @@ def test_every_kind_of_rows_is_taken() -> None:
     for data in given:
         session = Session()
         session.stream("s", data, time="ts")
-        assert session.run("ISTREAM(SELECT a FROM s)")["a"].to_pylist() == [1, 2][: 1 if data is batches[0] else 2]
+        assert (
+            session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()
+            == [1, 2][: 1 if data is batches[0] else 2]
+        )
 
 
 def test_arrow_types_become_sql_types() -> None:
@@ -123,10 +127,10 @@ def test_what_is_wrong_with_a_declaration_is_told() -> None:
     with pytest.raises(OptionError, match="no option 'tock'"):
         Session(tock="1 second")
     with pytest.raises(OptionError, match="emit cannot be"):
-        session.query("SELECT a FROM t", emit="all")  # type: ignore[arg-type]
+        session.sql("SELECT a FROM t", emit="all")  # type: ignore[arg-type]
     for text in ("", "CREATE VIEW v AS SELECT a FROM t", "SELECT a FROM t; SELECT a FROM t"):
         with pytest.raises(QueryError, match="one query is expected"):
-            session.query(text)
+            session.sql(text)
     with pytest.raises(RefusedError):
         session.run("SELECT a FROM t WHERE a IN (SELECT a FROM t)")
 
@@ -135,7 +139,7 @@ def test_bounds_and_late_rows() -> None:
     disordered = [rows(0, 1, 2, 3, 4, 5)[i] for i in (3, 1, 5, 2)]
     session = Session()
     session.stream("s", disordered, time="ts", bound=timedelta(seconds=2), late="side")
-    assert sorted(session.run("ISTREAM(SELECT a FROM s)")["a"].to_pylist()) == [1, 3, 5]
+    assert sorted(session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()) == [1, 3, 5]
     (late,) = session.side_table.to_pylist()
     assert (late["stream"], late["reason"]) == ("s", "late: came after the watermark")
     assert json.loads(late["row"])["a"] == 2
@@ -146,11 +150,11 @@ def test_a_query_can_be_stepped_saved_and_restored() -> None:
     session.stream("s", rows(*range(8)), time="ts")
     text = "SELECT SUM(a) AS s FROM s [ROWS 3]"
     whole = session.run(text).to_pylist()
-    query = session.query(text)
+    query = stepped(session, text)
     for _ in range(4):
         query.step()
     so_far = query.table().to_pylist()
-    again = session.query(text)
+    again = stepped(session, text)
     again.restore(query.snapshot())
     again.run()
     assert so_far + again.table().to_pylist() == whole

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from transom import EvaluationError, OptionError, Progress, QueryError, Session, SourceError
-from transom.runtimes.spark.query import SparkQuery
 
 NOON = datetime(2024, 5, 1, 12)
 LONG = 300.0
@@ -40,7 +39,7 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
         ISTREAM(SELECT v FROM r WHERE v > 3)
     """
     here, there = (fill(session) for session in (Session(), Session(spark=spark)))
-    mine, others = here.sql(text), there.sql(text)
+    mine, others = here.execute(text), there.execute(text)
     for one, other in zip(mine, others, strict=True):
         assert one.text == other.text and (one.table is None) == (other.table is None)
         if one.table is not None:
@@ -56,10 +55,10 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
 
 def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> None:
     session = fill(Session(spark=spark, batch_rows=3))
-    query = session.query("SELECT k, COUNT(*) AS n FROM r [ROWS 2] GROUP BY k", emit="latest")
-    assert isinstance(query, SparkQuery)
-    query.run()
-    assert query.table().to_pylist() == [{"k": "a", "n": 1}, {"k": "b", "n": 1}]
+    query = session.sql("SELECT k, COUNT(*) AS n FROM r [ROWS 2] GROUP BY k", emit="latest")
+    assert query.to_pylist() == [{"k": "a", "n": 1}, {"k": "b", "n": 1}]
+    frame = query.to_spark()
+    assert frame.isStreaming and frame.columns == query.schema.names == ["k", "n"]
     told = session.explain("SELECT k, MAX(v) AS m FROM r [ROWS 2] GROUP BY k", analyze=True)
     (aggregate,) = [one for one in told.plans[0]["operators"] if one["tactic"] == "sliding"]
     assert aggregate["measured"]["rows_in"] == 6 and aggregate["measured"]["state_bytes"] > 0
@@ -70,7 +69,7 @@ def test_links_that_lead_out_of_the_folder_to_stay_within_are_refused(spark: Spa
     (tmp_path / "secret.csv").write_text("a\n42\n")
     (tmp_path / "home" / "a.csv").symlink_to(tmp_path / "secret.csv")
     session = Session(spark=spark, within=tmp_path / "home")
-    session.sql(f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{tmp_path}/home')")
+    session.execute(f"CREATE TABLE t (a INTEGER) WITH (connector = 'files', path = '{tmp_path}/home')")
     with pytest.raises(OptionError, match="leads outside of"):
         session.run("SELECT a FROM t", emit="latest")
 
@@ -109,7 +108,7 @@ def test_a_query_in_the_background_is_asked_stopped_and_heard(spark: SparkSessio
 
 def test_rows_that_come_later(spark: SparkSession) -> None:
     session = Session(spark=spark)
-    session.sql("CREATE STREAM m (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory')")
+    session.execute("CREATE STREAM m (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory')")
     with session.start("ISTREAM(SELECT a FROM m)", follow=True) as query:
         for second in (0, 5):
             session.append("m", [{"ts": NOON + timedelta(seconds=second), "a": second}])

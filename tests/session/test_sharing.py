@@ -53,8 +53,8 @@ def no_thread_is_left_behind() -> Iterator[None]:
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 def test_queries_that_share_have_the_answers_of_queries_that_do_not(batch_rows: int) -> None:
     text = ";".join((*QUERIES, *OTHERS))
-    together = session_of(batch_rows=batch_rows).sql(text)
-    apart = session_of(sharing="off").sql(text)
+    together = session_of(batch_rows=batch_rows).execute(text)
+    apart = session_of(sharing="off").execute(text)
     for one, other in zip(together, apart, strict=True):
         assert in_order(one.to_pylist()) == in_order(other.to_pylist())
         assert len(one) and one.status is not None and other.status is not None
@@ -156,14 +156,14 @@ def test_queries_come_and_go_while_others_run() -> None:
         assert first.await_progress(NOON + timedelta(seconds=28), timeout=LONG) and len(seen) == told
         assert alone.await_progress(NOON + timedelta(seconds=28), timeout=LONG)
         assert first.status.operators[-1].rows_out == first.status.operators[-2].rows_out
-    expected = session_of(sharing="off").run(QUERIES[0], emit="changes").to_pylist()
+    expected = session_of(sharing="off").run(QUERIES[0], emit="changes").to_arrow().to_pylist()
     until = NOON + timedelta(seconds=29)
     assert in_order(first.result.to_pylist()) == in_order([row for row in expected if row["at"] < until])
     since = NOON + timedelta(seconds=9)
     of_second = Session(sharing="off")
     for name, step in (("a", 2), ("b", 3)):
         of_second.stream(name, [row for row in rows(0, 20, step) if row["t"] >= since], time="t")
-    expected = of_second.run(QUERIES[2]).to_pylist()
+    expected = of_second.run(QUERIES[2]).to_arrow().to_pylist()
     until = NOON + timedelta(seconds=19)
     assert in_order(seen) == in_order([row for row in expected if row["at"] < until]) and seen
 

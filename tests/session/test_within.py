@@ -36,8 +36,8 @@ def table(path: object) -> str:
 
 def read(home: Path, path: object) -> list[int]:
     with Session(within=home) as session:
-        session.sql(table(path))
-        return [row["a"] for row in session.run("SELECT a FROM t", emit="latest").to_pylist()]
+        session.execute(table(path))
+        return [row["a"] for row in session.run("SELECT a FROM t", emit="latest").to_arrow().to_pylist()]
 
 
 def test_what_is_inside_is_read_and_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_what_is_inside_is_read_and_written(home: Path, monkeypatch: pytest.Monk
     for path in (home / "data", "a.csv", "../data/*.csv", home / "**" / "a.csv", home / "link.csv", home / "folder"):
         assert set(read(home, path)) == {1}
     with Session(within="..") as session:
-        session.sql(f"""
+        session.execute(f"""
             SET spill = '../spilled';
             {table("a.csv")};
             CREATE SINK o WITH (connector = 'files', path = '../new/out.csv');
@@ -94,7 +94,7 @@ def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
 def test_a_task_opens_nothing_outside(home: Path) -> None:
     """What travels to another process knows its bounds, whatever it is told to read."""
     with Session(within=home) as session:
-        session.sql(table(home / "data"))
+        session.execute(table(home / "data"))
         known = pickle.loads(pickle.dumps(session.catalogue))
     definition = known.relations["t"]
     assert isinstance(definition, TableDefinition) and known.within == Within(os.path.realpath(home))
@@ -110,32 +110,32 @@ def test_sinks_outside_are_refused(home: Path, name: str) -> None:
     (home / "link.csv").symlink_to(home.parent / "secret.csv")
     (home / "folder").symlink_to(home.parent / "homely")
     with Session(within=home) as session, pytest.raises(OptionError, match=OUTSIDE):
-        session.sql(f"CREATE SINK o WITH (connector = 'files', path = '{home}/{name}', format = 'csv')")
+        session.execute(f"CREATE SINK o WITH (connector = 'files', path = '{home}/{name}', format = 'csv')")
 
 
 @pytest.mark.parametrize("link", [".out.csv.parts", ".out.csv.new"])
 def test_what_a_sink_writes_on_the_way_stays_inside_too(home: Path, link: str) -> None:
     (home / link).symlink_to(home.parent / ("homely" if link.endswith("parts") else "secret.csv"))
     with Session(within=home) as session:
-        session.sql(table(home / "data"))
-        session.sql(f"CREATE SINK o WITH (connector = 'files', path = '{home}/out.csv')")
+        session.execute(table(home / "data"))
+        session.execute(f"CREATE SINK o WITH (connector = 'files', path = '{home}/out.csv')")
         with pytest.raises(OptionError, match=OUTSIDE):
-            session.sql("INSERT INTO o SELECT a FROM t")
+            session.execute("INSERT INTO o SELECT a FROM t")
     assert (home.parent / "secret.csv").read_text() == "a\n42\n"
     assert os.listdir(home.parent / "homely") == ["a.csv"]
 
 
 def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
     with Session(within=home) as session:
-        session.sql(table(home / "data"))
+        session.execute(table(home / "data"))
         with pytest.raises(OptionError, match=OUTSIDE):
-            session.sql("SET spill = '/tmp/elsewhere'")
+            session.execute("SET spill = '/tmp/elsewhere'")
         with pytest.raises(OptionError, match=OUTSIDE):
             session.start("SELECT a FROM t", checkpoint=str(home.parent / "x"))
         with pytest.raises(OptionError, match=OUTSIDE):
             session.assemble(session.prepare("SELECT a FROM t"), side=str(home.parent / "x"))
     with pytest.raises(OptionError, match=OUTSIDE):
-        Session(within=home, spill=str(home.parent)).sql(table(home / "data"))
+        Session(within=home, spill=str(home.parent)).execute(table(home / "data"))
     with pytest.raises(OptionError, match="there is no folder"):
         Session(within=home / "nowhere")
     assert not (home.parent / "x").exists()
@@ -144,8 +144,8 @@ def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
 def test_no_statement_changes_it(home: Path) -> None:
     with Session(within=home) as session:
         with pytest.raises(OptionError, match="no option 'within'"):
-            session.sql("SET within = '/'")
+            session.execute("SET within = '/'")
         with pytest.raises((OptionError, QueryError), match="no property 'within'"):
-            session.sql(table(home.parent / "secret.csv").replace("path =", "within = '/', path ="))
+            session.execute(table(home.parent / "secret.csv").replace("path =", "within = '/', path ="))
         with pytest.raises(OptionError, match=OUTSIDE):
-            session.sql(table(home.parent / "secret.csv"))
+            session.execute(table(home.parent / "secret.csv"))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp, parser, tokens
@@ -21,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from transom.core.errors import QueryError
 from transom.core.text import lone_surrogate, visible
 from transom.core.time import unit_of
+from transom.core.values import Value
 from transom.cql.grammar_expression import (
     at_typed_literal,
     read_between,
@@ -34,6 +37,7 @@ from transom.cql.grammar_expression import (
 from transom.cql.grammar_statement import read_statement
 from transom.cql.grammar_window import read_interval
 from transom.cql.nesting import first_too_deep, too_deep
+from transom.cql.parameters import constant, refuse_unused
 from transom.cql.places import QueryText
 from transom.cql.reader import Reader, Word
 
@@ -236,11 +240,11 @@ class CQL(Dialect):
     Parser = _Parser
 
 
-def parse(text: str) -> list[exp.Expr]:
+def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> list[exp.Expr]:
     """The statements of a text, unbound. Raises nothing but QueryError (and RecursionError, past the bounds)."""
     source = QueryText(text)
     statements: list[list[Token]] = [[]]
-    for token in _tokenize(source):
+    for token in _with_constants(_tokenize(source), source, parameters):
         if token.token_type == TokenType.SEMICOLON:
             statements.append([])
         else:
@@ -274,6 +278,27 @@ def _tokenize(source: QueryText) -> list[Token]:
     if deep is not None:
         raise too_deep(source.place(found[deep].start, found[deep].end + 1), text)
     return found
+
+
+def _with_constants(found: list[Token], source: QueryText, parameters: Mapping[str, Value]) -> Iterator[Token]:
+    """The words of a text, those of a constant in the place of every parameter."""
+    used: set[str] = set()
+    rest = iter(zip_longest(found, found[1:]))
+    for token, follower in rest:
+        name = "" if follower is None else source.text[follower.start : follower.end + 1]  # it may be a keyword
+        if token.text != "$" or follower is None or follower.start != token.end + 1 or not name.isidentifier():
+            yield token
+            continue
+        next(rest)
+        if name not in parameters:
+            place = source.place(token.start, follower.end + 1)
+            raise QueryError(
+                f"the parameter '${name}' has no value", remedy=f"give it as {name}=..", place=place, text=source.text
+            )
+        used.add(name)
+        for word in Dialect.get_or_raise(CQL).tokenize(constant(name, parameters[name])):
+            yield Token(word.token_type, word.text, token.line, token.col, token.start, follower.end)
+    refuse_unused(parameters, used)
 
 
 def _unclosed(source: QueryText, error: TokenError) -> QueryError:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from transom.core.errors import QueryError, TransomError
+from transom.core.values import Value
 from transom.cql import syntax
 from transom.cql.bind_definition import bind_input, bind_sink
 from transom.cql.bind_query import bind_query_node, renamed
@@ -32,8 +34,12 @@ from transom.plan.catalogue import (
 from transom.plan.options import read_option
 
 
-def parse_statements(text: str, catalogue: Catalogue) -> list[Statement]:
+def parse_statements(
+    text: str, catalogue: Catalogue, parameters: Mapping[str, Value] = MappingProxyType({})
+) -> list[Statement]:
     """The statements of a text, bound in their order. The catalogue learns their names once all of them are right.
+
+    Every `$name` is the constant that `parameters` has for it.
 
     >>> catalogue = Catalogue()
     >>> [s] = parse_statements("CREATE TABLE t (a INTEGER)", catalogue)
@@ -43,7 +49,7 @@ def parse_statements(text: str, catalogue: Catalogue) -> list[Statement]:
     source = QueryText(text)
     with _bounded(source):
         work = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options))
-        statements = [_bind_statement(node, source, work) for node in parse(text)]
+        statements = [_bind_statement(node, source, work) for node in parse(text, parameters)]
     catalogue.relations, catalogue.sinks, catalogue.options = work.relations, work.sinks, work.options
     return statements
 

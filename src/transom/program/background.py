@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 
 from transom.core.errors import SourceError
-from transom.program.run import Order, Query, Run
+from transom.program.run import Order, QueryInRun, Run
 
 _SECONDS_TO_END = 5.0
 
@@ -76,15 +76,15 @@ class BackgroundRun:
         """Another number after every step."""
         return self._worker.steps
 
-    def is_active(self, query: Query) -> bool:
+    def is_active(self, query: QueryInRun) -> bool:
         return not self.over and any(query is each for each in self._active)
 
     def start(self) -> None:
         self._thread.start()
 
-    def add(self, order: Order) -> Query:
+    def add(self, order: Order) -> QueryInRun:
         """Between two steps. Raises CancelledError if the run is over before that."""
-        made: list[Query] = []
+        made: list[QueryInRun] = []
 
         def come() -> None:
             made.append(self.run.add(order))
@@ -93,7 +93,7 @@ class BackgroundRun:
         self._between_steps(come, None)
         return made[0]
 
-    def remove(self, query: Query, timeout: float | None) -> None:
+    def remove(self, query: QueryInRun, timeout: float | None) -> None:
         """A query goes, after the step that is under way; with the last one the run ends."""
         if self.over or self._active == [query]:
             self.stop(timeout)

@@ -36,6 +36,11 @@ def handing(on_rows: OnRows | None) -> Answer | None:
     return lambda one, name, schema: sink
 
 
+def check_emit(emit: str) -> None:
+    if emit not in EMITS:
+        raise OptionError(f"emit cannot be '{emit}'", remedy=f"write {', '.join(EMITS[:-1])} or {EMITS[-1]}")
+
+
 @dataclass(frozen=True)
 class Ordering:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Refused rows go to files below the folder
@@ -53,8 +58,7 @@ class Ordering:
 
     def orders(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[Order]:
         """A query is called by its sink or its number, unless `names` tell."""
-        if self.emit not in EMITS:
-            raise OptionError(f"emit cannot be '{self.emit}'", remedy=f"write {', '.join(EMITS[:-1])} or {EMITS[-1]}")
+        check_emit(self.emit)
         standing = [one for one in planned if one.standing]
         check_put_off(standing, self.where)
         found: list[Order] = []

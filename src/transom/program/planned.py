@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
 from transom.core.location import local_path
+from transom.core.values import Value
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import (
     Catalogue,
@@ -76,22 +78,31 @@ def read_program(
     catalogue: Catalogue,
     fixed: dict[str, Any] | None = None,
     statistics_of: StatisticsOf = Declared,
+    parameters: Mapping[str, Value] = MappingProxyType({}),
+    one_query: bool = False,
 ) -> list[Planned]:
     """The statements of a text. The catalogue learns their names and options if nothing is wrong with any of them.
 
-    Options in `fixed` have the last word over those that the text sets.
+    Options in `fixed` have the last word over those that the text sets. With `one_query`, exactly one of the statements
+    must be a query to be run.
     """
     require_text(text, "a query", QueryError)
     options = dict(catalogue.options)
     known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options), catalogue.within)
     planned = []
-    for statement in parse_statements(text, known):
+    for statement in parse_statements(text, known, parameters):
         if isinstance(statement, SetStatement):
             options[statement.option] = statement.value
         here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})}, catalogue.within)
         with _located(statement, text):
             planned.append(_plan_statement(statement, here, statistics_of))
     _check_paths(planned, text)
+    queries = sum(one.standing for one in planned)
+    if one_query and queries != 1:
+        raise QueryError(
+            f"one query is expected, and the text has {queries}",
+            remedy="write SELECT .. FROM .., or execute() a text of other statements",
+        )
     catalogue.relations, catalogue.sinks, catalogue.options = known.relations, known.sinks, known.options
     return planned
 

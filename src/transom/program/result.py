@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from transom.connectors.connector import Sink
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import unique_names
+from transom.core.values import Row
 from transom.program.explained import Explained
 from transom.program.notebook import status_html, table_html, text_html
 from transom.program.status import Status
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
 @dataclass(frozen=True)
@@ -55,19 +61,20 @@ class Result:
             )
         return self.table
 
-    def to_pylist(self) -> list[dict[str, Any]]:
+    def to_pylist(self) -> list[Row]:
         """The rows as dictionaries."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        rows: list[Row] = self.to_arrow().to_pylist()
         return rows
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """The rows as a pandas data frame; pandas must be installed."""
         _library("pandas")
         return _distinct(self.to_arrow()).to_pandas()
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> polars.DataFrame:
         """The rows as a Polars data frame; Polars must be installed."""
-        return _library("polars").from_arrow(_distinct(self.to_arrow()))
+        frame: polars.DataFrame = _library("polars").from_arrow(_distinct(self.to_arrow()))
+        return frame
 
     def _repr_html_(self) -> str:
         if self.table is not None:
@@ -91,7 +98,7 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.rename_columns(unique_names(table.column_names))
 
 
-def _library(name: str) -> Any:
+def _library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -20,6 +20,9 @@ from transom.program.inputs import Frame
 from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
 from transom.program.status import Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 EVERY: Final = 16
 """Steps between two checkpoints, unless told otherwise."""
@@ -78,7 +81,9 @@ def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
     return "now" if end is False or (end is None and checkpoint is not None) else "end"
 
 
-class Query(Protocol):
+class QueryInRun(Protocol):
+    """A query of a run."""
+
     name: str
 
     @property
@@ -105,7 +110,7 @@ class Run(Protocol):
     listeners: list[Listener]
 
     @property
-    def queries(self) -> Sequence[Query]: ...
+    def queries(self) -> Sequence[QueryInRun]: ...
 
     @property
     def finished(self) -> bool: ...
@@ -122,7 +127,7 @@ class Run(Protocol):
 
     def stop(self) -> None: ...
 
-    def add(self, order: Order) -> Query:
+    def add(self, order: Order) -> QueryInRun:
         """Between two steps, as `remove`."""
 
     def remove(self, name: str) -> None: ...
@@ -156,5 +161,8 @@ class Runtime(Protocol):
 
     def adopt(self, name: str, frame: Any) -> Frame | pa.Table:
         """A DataFrame of Spark as an input of this name."""
+
+    def dataframe(self, order: Order) -> DataFrame:
+        """The answer as a streaming DataFrame of Spark."""
 
     def close(self) -> None: ...

@@ -58,7 +58,7 @@ class Status:
     >>> from transom import Session
     >>> session = Session()
     >>> session.stream("s", [{"t": "2024-05-01", "a": 1}], time="t")
-    >>> (result,) = session.sql("SELECT a FROM s")
+    >>> (result,) = session.execute("SELECT a FROM s")
     >>> result.status.rows_out, result.status.inputs[0].used, result.status.finished
     (1, 1, True)
     """

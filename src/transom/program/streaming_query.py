@@ -16,7 +16,7 @@ from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
 from transom.program.putting_off import Where
 from transom.program.result import Result
-from transom.program.run import Query
+from transom.program.run import QueryInRun
 from transom.program.status import Status
 
 
@@ -38,7 +38,7 @@ class StreamingQuery:
     ('query-1', 1000)
     """
 
-    def __init__(self, query: Query, background: BackgroundRun, planned: Planned, where: Where) -> None:
+    def __init__(self, query: QueryInRun, background: BackgroundRun, planned: Planned, where: Where) -> None:
         self._query = query
         self._background = background
         self._planned = planned

@@ -131,7 +131,7 @@ def test_who_takes_an_answer_may_wait_for_somebody_who_asks_how_the_queries_are_
 
 def test_a_row_that_is_refused_is_told_once_and_counted_for_each() -> None:
     session = session_of()
-    together = session.sql(";".join(QUERIES))
+    together = session.execute(";".join(QUERIES))
     assert sorted(session.side_table["stream"].to_pylist()) == ["a", "a", "b"]
     for result in together:
         assert result.status is not None
@@ -169,6 +169,6 @@ def test_rows_that_are_stamped_on_arrival_have_one_clock_and_a_latency() -> None
     session = Session(tick="1 second")
     session.stream("a", [{"k": i % 3, "x": i} for i in range(20)])
     session.stream("b", [{"k": i % 3, "x": i} for i in range(20)])
-    for result in session.sql(";".join(QUERIES)):
+    for result in session.execute(";".join(QUERIES)):
         assert result.status is not None and result.status.finished and result.status.latency is not None
         assert result.status.latency.count == 40

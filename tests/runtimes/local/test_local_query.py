@@ -19,6 +19,7 @@ from tests.runtimes.local.readings import (
     write_inputs,
     write_rows,
 )
+from tests.stepped import stepped
 from transom.connectors.sink_folder import MARK
 from transom.core.errors import CheckpointError, LateRowError, SourceError
 from transom.core.time import BEGINNING, FOREVER, from_datetime
@@ -154,7 +155,7 @@ def test_the_ledger_is_exact_with_rows_that_cannot_be_used(tmp_path: Path) -> No
         f"{at(19.5)},4,21.5\n"  # in time, just
     )
     session = Session()
-    query = session.query(declarations(tmp_path, "csv") + QUERY)
+    query = stepped(session, declarations(tmp_path, "csv") + QUERY)
     query.run()
     ledger = {one.name: one for one in query.status().inputs}["heat"]
     assert (ledger.rows_in, ledger.used, ledger.late, ledger.rejected, ledger.waiting) == (24, 19, 1, 4, 0)
@@ -182,7 +183,7 @@ def test_late_rows_are_kept_only_where_they_are_wanted() -> None:
     for late, kept in (("drop", 0), ("side", 1)):
         session = Session()
         session.stream("s", rows, time="ts", late=late)  # type: ignore[arg-type]
-        query = session.query("SELECT a FROM s [RANGE 1 SECOND]")
+        query = stepped(session, "SELECT a FROM s [RANGE 1 SECOND]")
         query.run()
         assert query.status().inputs[0].reasons == {"late: came after the watermark": 1}
         assert len(session.side_table) == kept
@@ -194,14 +195,14 @@ def test_late_rows_are_kept_only_where_they_are_wanted() -> None:
 
 def test_changes_without_their_row_are_set_aside() -> None:
     session = Session()
-    session.sql("""
+    session.execute("""
         CREATE TABLE t (ts TIMESTAMP, op VARCHAR, a INTEGER, WATERMARK FOR ts AS ts)
         WITH (connector = 'memory', changes = 'op')
     """)
     session.append(
         "t", [{"ts": at(1), "op": "+", "a": 1}, {"ts": at(2), "op": "-", "a": 2}, {"ts": at(3), "op": "?", "a": 3}]
     )
-    query = session.query("SELECT a FROM t")
+    query = stepped(session, "SELECT a FROM t")
     query.run()
     (ledger,) = query.status().inputs
     assert (ledger.rows_in, ledger.used, ledger.rejected) == (3, 1, 2)
@@ -337,7 +338,7 @@ def test_tables_alone_and_empty_inputs_come_to_an_end(tmp_path: Path) -> None:
     )
     assert session.run("SELECT SUM(a) AS s FROM t", emit="latest").to_pylist() == [{"s": 3}]
     for text in ("SELECT a FROM none", "SELECT a FROM empty [ROWS 2]", "SELECT t.a FROM t, empty WHERE t.a = empty.a"):
-        query = session.query(text)
+        query = stepped(session, text)
         assert answer(query) == []
         assert query.finished
 

@@ -27,7 +27,7 @@ def run(rows, spill):
         CREATE STREAM {name} (ts TIMESTAMP, k INTEGER, x BIGINT, g VARCHAR, WATERMARK FOR ts AS ts)
         WITH (connector = 'generator', rows = {rows}, rate = 25000, seed = {seed}, column.k = 'uniform 0 200000',
               column.x = 'sequence', column.g = 'text 40');''' for seed, name in enumerate("ab", 1))
-    *_, result = session.sql(f'''{streams}
+    *_, result = session.execute(f'''{streams}
         SET slide_join = '{sys.argv[1]}'; SET memory = '{sys.argv[3]}'; SET batch_rows = 8192; SET spill = '{spill}';
         EXPLAIN ANALYZE RSTREAM(SELECT a.k, a.g, b.x FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS],
             b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k)''')

@@ -40,7 +40,7 @@ def latest(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
     folder = tmp_path_factory.mktemp("latest")
     write_inputs(folder, "csv")
     with Session() as session:
-        session.sql(declarations(folder, "csv"))
+        session.execute(declarations(folder, "csv"))
         found = sorted(tuple(row.values()) for row in session.run(COUNTS, emit="latest").to_pylist())
     assert len(found) == 5
     return found
@@ -126,7 +126,7 @@ def test_a_sink_is_told_the_key(
         start(declarations(tmp_path, "csv") + sink).run()
     assert [opening.key for opening in seen] == [key, None]
     with Session() as session:
-        session.sql(declarations(tmp_path, "csv") + "CREATE SINK out WITH (connector = 'noting', emit = 'net')")
+        session.execute(declarations(tmp_path, "csv") + "CREATE SINK out WITH (connector = 'noting', emit = 'net')")
         told = session.explain(f"INSERT INTO out {query}")
     expected = "as a bag: the plan proves no key" if key is None else f"by ({key[0]})" if key else "of one row"
     assert f"net changes {expected}" in told.splitlines()

@@ -10,7 +10,7 @@ import pytest
 
 from transom import Session
 from transom.program.orders import handing
-from transom.program.run import Query
+from transom.program.run import QueryInRun
 
 JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
 
@@ -22,7 +22,7 @@ def test_progress_does_not_run_ahead_of_what_is_written(text: str) -> None:
         rows: list[dict[str, Any]] = [{"t": f"2024-05-01 10:00:0{i}", "k": 1} for i in range(6)]
         session.stream(name, rows, time="t")
     seen: list[tuple[int, int]] = []
-    queries: list[Query] = []
+    queries: list[QueryInRun] = []
 
     def look(table: pa.Table) -> None:
         times = pc.cast(table.column("at"), "int64").to_pylist()

@@ -34,7 +34,7 @@ class Followed:
 
     def __init__(self, declared: str, text: str, folder: Path | None = None, **terms: Any) -> None:
         self.session, self.clock = Session(), HeldClock(from_datetime(at(0)))
-        self.session.sql(declared)
+        self.session.execute(declared)
         self._again: Callable[[], Any] = lambda: self.session.assemble(
             self.session.prepare(text),
             follow=True,
@@ -122,7 +122,7 @@ def test_a_restart_tells_what_expired_meanwhile_and_tells_it_once(tmp_path: Path
 
 def test_a_run_that_does_not_follow_its_input_stands_where_its_rows_ended(tmp_path: Path) -> None:
     session, clock = Session(), HeldClock(from_datetime(at(0)))
-    session.sql(BEATS)
+    session.execute(BEATS)
     session.append("beats", [{"host": "a"}])
     planned = session.prepare("SELECT host FROM beats [RANGE 5 SECONDS]")
     run = session.assemble(planned, clock=clock, end=False, checkpoint=str(tmp_path))

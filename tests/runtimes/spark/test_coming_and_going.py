@@ -98,7 +98,7 @@ class Trial:
         alone = Session(sharing="off", **options)
         for stream, step in (("a", 1), ("b", 2)):
             alone.stream(stream, rows(0, self.reached + 1, step), time="t")
-        told, expected = query.result.to_arrow(), alone.run(self.texts[name])
+        told, expected = query.result.to_arrow(), alone.run(self.texts[name]).to_arrow()
         mine, reference = (in_order(t.filter(pc.less(pc.cast(t["at"], "int64"), until))) for t in (told, expected))
         assert mine == reference, name
         return len(mine)

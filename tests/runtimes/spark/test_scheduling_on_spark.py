@@ -27,7 +27,7 @@ def test_explain_says_that_nothing_is_scheduled_and_what_to_do() -> None:
     assert f"join #7 {REASON} in this process" in first and f"join #7 {REASON}" in second
     assert third.splitlines()[-1].startswith(REASON)
     assert session_of(schedule="mqt").explain(JOIN.format(2)).splitlines()[-1].startswith(REASON)
-    (alone,) = session_of(schedule="mqt").sql(f"EXPLAIN {JOIN.format(2)}")
+    (alone,) = session_of(schedule="mqt").execute(f"EXPLAIN {JOIN.format(2)}")
     assert alone.text is not None and alone.text.splitlines()[-1].startswith(REASON)
     plans = json.loads(session_of(schedule="mqt").explain(QUERIES, json=True))["queries"]
     assert all(plan["schedule"].startswith(REASON) for plan in plans)
@@ -42,7 +42,7 @@ def test_explain_says_that_nothing_is_scheduled_and_what_to_do() -> None:
 )
 def test_a_run_that_would_put_work_off_is_refused(option: str, value: str, instead: str) -> None:
     session = session_of(**{option: value})
-    for start in (session.sql, session.run, session.query, session.start):
+    for start in (session.execute, session.run, session.start):
         with pytest.raises(OptionError, match=f"SET {option} = '{value}' has no use on Spark") as raised:
             start(JOIN.format(2))
         assert raised.value.remedy == (
@@ -50,4 +50,4 @@ def test_a_run_that_would_put_work_off_is_refused(option: str, value: str, inste
             " (Session without spark=.., or --runtime local)"
         )
     with pytest.raises(OptionError, match="has no use on Spark"):
-        session_of().sql(f"{JOIN.format(2)}; SET {option} = '{value}'; {JOIN.format(5)}")
+        session_of().execute(f"{JOIN.format(2)}; SET {option} = '{value}'; {JOIN.format(5)}")

@@ -52,7 +52,7 @@ def test_they_have_the_answers_of_queries_that_run_alone(spark: SparkSession) ->
     (group,) = run.units
     assert isinstance(group, SparkGroup) and [query.name for query in run.queries] == ["query-1", "query-2", "query-3"]
     run.run()
-    alone = session_of(None, sharing="off").sql(";".join(QUERIES))
+    alone = session_of(None, sharing="off").execute(";".join(QUERIES))
     locally = session_of(None)
     together = locally.assemble(locally.prepare(";".join(QUERIES)))
     together.run()

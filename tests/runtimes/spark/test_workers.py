@@ -58,7 +58,7 @@ def test_workers_without_the_package(fresh: SparkSession, tmp_path: Path, monkey
     session = Session(spark=fresh)
     session.stream("s", [{"ts": datetime(2024, 5, 1), "k": 1}], time="ts")
     with pytest.raises(SparkError, match="cannot import transom: No module named 'transom'") as raised:
-        session.sql("SELECT k FROM s")
+        session.execute("SELECT k FROM s")
     assert raised.value.remedy is not None
     assert all(each in raised.value.remedy for each in ("PYSPARK_PYTHON", "spark.archives", "addPyFile"))
     monkeypatch.undo()

@@ -107,4 +107,10 @@ class LocalRuntime:
             + ("" if frame.isStreaming else ", or hand over its rows: df.toArrow()"),
         )
 
+    def dataframe(self, order: Order) -> NoReturn:
+        raise OptionError(
+            "the queries of this session run in this process, and there is no DataFrame of Spark",
+            remedy="use transom.Session(spark=..), or take the rows with to_arrow()",
+        )
+
     def close(self) -> None: ...

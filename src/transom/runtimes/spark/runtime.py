@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
@@ -179,6 +179,10 @@ class SparkRuntime:
             )
         columns = schema_of(frame, f"'{name}'")
         return Frame(frame, columns) if frame.isStreaming else frame.toArrow()
+
+    def dataframe(self, order: Order) -> DataFrame:
+        self._check([order], Terms())
+        return self._query(order, Terms()).dataframe()
 
     def close(self) -> None:
         """Stop Spark if it was started for this runtime, and for no other one that is still there."""
