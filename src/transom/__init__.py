@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transom.session import (
+    from transom.core.errors import (
         CheckpointError,
         EvaluationError,
         LateRowError,
         OptionError,
+        OutOfMemoryError,
         OverloadError,
-        Progress,
-        Query,
+        Place,
         QueryError,
         RefusedError,
-        Result,
-        Session,
         SinkError,
         SourceError,
-        Status,
-        StreamingQuery,
+        SparkError,
+        SpillError,
         TransomError,
     )
+    from transom.pipeline.leap import Leap
+    from transom.program.explained import Explained
+    from transom.program.latency import Latency
+    from transom.program.overload import OverloadStatus
+    from transom.program.progress import OperatorProgress, Progress
+    from transom.program.query import Query
+    from transom.program.result import Result, Results
+    from transom.program.slides import SlideStatus
+    from transom.program.status import InputStatus, OperatorStatus, Status
+    from transom.program.streaming_query import StreamingQuery
+    from transom.session import Session
 
 __version__ = "0.1.0"
 
@@ -31,17 +40,30 @@ __version__ = "0.1.0"
 _HOMES = {
     "CheckpointError": "transom.core.errors",
     "EvaluationError": "transom.core.errors",
+    "Explained": "transom.program.explained",
+    "InputStatus": "transom.program.status",
     "LateRowError": "transom.core.errors",
+    "Latency": "transom.program.latency",
+    "Leap": "transom.pipeline.leap",
+    "OperatorProgress": "transom.program.progress",
+    "OperatorStatus": "transom.program.status",
     "OptionError": "transom.core.errors",
+    "OutOfMemoryError": "transom.core.errors",
     "OverloadError": "transom.core.errors",
+    "OverloadStatus": "transom.program.overload",
+    "Place": "transom.core.errors",
     "Progress": "transom.program.progress",
     "Query": "transom.program.query",
     "QueryError": "transom.core.errors",
     "RefusedError": "transom.core.errors",
     "Result": "transom.program.result",
+    "Results": "transom.program.result",
     "Session": "transom.session",
     "SinkError": "transom.core.errors",
+    "SlideStatus": "transom.program.slides",
     "SourceError": "transom.core.errors",
+    "SparkError": "transom.core.errors",
+    "SpillError": "transom.core.errors",
     "Status": "transom.program.status",
     "StreamingQuery": "transom.program.streaming_query",
     "TransomError": "transom.core.errors",
@@ -50,27 +72,42 @@ _HOMES = {
 __all__ = [
     "CheckpointError",
     "EvaluationError",
+    "Explained",
+    "InputStatus",
     "LateRowError",
+    "Latency",
+    "Leap",
+    "OperatorProgress",
+    "OperatorStatus",
     "OptionError",
+    "OutOfMemoryError",
     "OverloadError",
+    "OverloadStatus",
+    "Place",
     "Progress",
     "Query",
     "QueryError",
     "RefusedError",
     "Result",
+    "Results",
     "Session",
     "SinkError",
+    "SlideStatus",
     "SourceError",
+    "SparkError",
+    "SpillError",
     "Status",
     "StreamingQuery",
     "TransomError",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"transom has no '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # a type checker would take it that every name is there
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"transom has no '{name}'")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

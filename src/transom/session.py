@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -21,16 +21,8 @@ import pyarrow as pa
 from transom.connectors.screen import Screen
 from transom.core.emits import Emit
 from transom.core.errors import (
-    CheckpointError,
-    EvaluationError,
-    LateRowError,
     OptionError,
-    OverloadError,
     QueryError,
-    RefusedError,
-    SinkError,
-    SourceError,
-    TransomError,
 )
 from transom.core.location import Within, held_path
 from transom.core.text import visible
@@ -40,22 +32,22 @@ from transom.plan.options import read_option
 from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
 from transom.program.clock import Clock
+from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, ByClock, Late
 from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import Inputs, of_spark
 from transom.program.orders import Answer, OnRows, Ordering, handing
 from transom.program.planned import Planned, read_program
-from transom.program.progress import Listener, Progress
+from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, Order, QueryInRun, Run, Runtime, Terms, ending_of
 from transom.program.statistics import sampling
-from transom.program.status import Status
 from transom.program.streaming_query import StreamingQuery
 from transom.runtimes.local.runtime import LocalRuntime
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Session:
@@ -84,12 +76,12 @@ class Session:
         self,
         *,
         runtime: OneOf["local", "spark"] | None = None,
-        spark: Any = None,
+        spark: SparkSession | None = None,
         cores: int | None = None,
         within: str | PathLike[str] | None = None,
-        **options: Any,
+        **options: OptionValue,
     ) -> None:
-        given = {name.lower(): read_option(name, str(value)) for name, value in options.items()}
+        given = {name.lower(): read_option(name, option_text(value)) for name, value in options.items()}
         self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
         self._inputs = Inputs(self.catalogue)
         self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
@@ -107,7 +99,7 @@ class Session:
 
     # --- input -------------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, data: Any) -> None:
+    def table(self, name: str, data: Data) -> None:
         """Declare a table that never changes, with its rows: an Arrow table, a data frame, or dictionaries.
 
         >>> session = Session()
@@ -120,7 +112,7 @@ class Session:
     def stream(
         self,
         name: str,
-        data: Any,
+        data: Data,
         *,
         time: str | None = None,
         bound: Bound = timedelta(0),
@@ -150,7 +142,7 @@ class Session:
         rows = self._runtime.adopt(name, data) if of_spark(data) else data
         self._inputs.stream(name, rows, time, bound, late, columns, ByClock(idle, heartbeat, ahead))
 
-    def append(self, name: str, data: Any) -> None:
+    def append(self, name: str, data: Data) -> None:
         """More rows for a stream or table with connector 'memory'.
 
         >>> session = Session()
@@ -346,7 +338,7 @@ class Session:
         self.close()
 
     def explain(
-        self, text: str, json: bool = False, analyze: bool = False, fixed: dict[str, Any] | None = None
+        self, text: str, json: bool = False, analyze: bool = False, fixed: Mapping[str, object] | None = None
     ) -> Explained:
         """How the queries of a text would run, as trees or as JSON; with `analyze` they are run, and measured.
 
@@ -372,7 +364,7 @@ class Session:
     def prepare(
         self,
         text: str,
-        fixed: dict[str, Any] | None = None,
+        fixed: Mapping[str, object] | None = None,
         *,
         parameters: Mapping[str, Value] = MappingProxyType({}),
         one_query: bool = False,
@@ -527,7 +519,7 @@ def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None
         )
 
 
-def _runtime(name: str, inputs: Inputs, spark: Any, cores: int | None) -> Runtime:
+def _runtime(name: str, inputs: Inputs, spark: SparkSession | None, cores: int | None) -> Runtime:
     """The only place that tells runtimes apart. PySpark takes long to import, so it is done only here."""
     if name == "local":
         if spark is not None:
@@ -538,23 +530,3 @@ def _runtime(name: str, inputs: Inputs, spark: Any, cores: int | None) -> Runtim
 
         return SparkRuntime(inputs, spark, cores)
     raise OptionError(f"runtime cannot be '{name}'", remedy="write local or spark")
-
-
-__all__ = [
-    "CheckpointError",
-    "EvaluationError",
-    "LateRowError",
-    "OptionError",
-    "OverloadError",
-    "Progress",
-    "Query",
-    "QueryError",
-    "RefusedError",
-    "Result",
-    "Session",
-    "SinkError",
-    "SourceError",
-    "Status",
-    "StreamingQuery",
-    "TransomError",
-]

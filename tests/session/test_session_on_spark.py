@@ -60,7 +60,8 @@ def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> N
     frame = query.to_spark()
     assert frame.isStreaming and frame.columns == query.schema.names == ["k", "n"]
     told = session.explain("SELECT k, MAX(v) AS m FROM r [ROWS 2] GROUP BY k", analyze=True)
-    (aggregate,) = [one for one in told.plans[0]["operators"] if one["tactic"] == "sliding"]
+    plan: Any = told.plans[0]
+    (aggregate,) = [one for one in plan["operators"] if one["tactic"] == "sliding"]
     assert aggregate["measured"]["rows_in"] == 6 and aggregate["measured"]["state_bytes"] > 0
 
 

@@ -33,6 +33,7 @@ rejects such a row
     late: int = 0
 
     def check(self) -> None:
+        """That what a checkpoint holds can be one."""
         need(self.before < self.to and self.late >= 0)
 
     def leave_behind(self, late: Int64s) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from transom.core.text import visible_lines
 from transom.pipeline.answer import output_form, output_key
@@ -28,10 +28,11 @@ _MOST_NAMED: Final = 8
 class Explained(str):
     """The text of EXPLAIN, which a notebook shows as a tree."""
 
-    plans: tuple[dict[str, Any], ...] = ()
+    plans: tuple[dict[str, object], ...] = ()
 
     @staticmethod
-    def of(text: str, plans: Sequence[dict[str, Any]]) -> Explained:
+    def of(text: str, plans: Sequence[dict[str, object]]) -> Explained:
+        """A text and the plans that it tells of."""
         explained = Explained(visible_lines(text))
         explained.plans = tuple(plans)
         return explained
@@ -73,7 +74,8 @@ def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Shar
     refused = not_put_off(one, where)
     if not group:
         alone = _with_partitions(_alone(one, None), one, where)
-        joins = any("Join" in operator["operator"] for plan in alone.plans for operator in plan["operators"])
+        assert one.root is not None
+        joins = any("Join" in operator.kind for operator in one.root.walk())
         if joins:
             reason = sharing.refused[place]
             plan = {**alone.plans[0], "not shared": reason}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
@@ -17,8 +17,12 @@ from transom.core.errors import QueryError, SourceError
 from transom.pipeline.side import SIDE, SIDE_TABLE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.program.arguments import require_text
+from transom.program.data import Data
 from transom.program.declare import Bound, ByClock, Late, declared_stream, declared_table
 from transom.program.sample import peeked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Definition = StreamDefinition | TableDefinition
 
@@ -27,11 +31,11 @@ Definition = StreamDefinition | TableDefinition
 class Frame:
     """A DataFrame whose rows are read where it lives, and its columns in our types."""
 
-    frame: Any
+    frame: DataFrame
     columns: pa.Schema
 
 
-def of_spark(data: Any) -> bool:
+def of_spark(data: object) -> TypeGuard[DataFrame]:
     """Whether it is a DataFrame of Spark: told by its class, so that nobody has to import PySpark."""
     return type(data).__module__.partition(".")[0] == "pyspark"
 
@@ -46,11 +50,11 @@ class Inputs:
         self._catalogue = catalogue
         self._memory: dict[str, MemorySource] = {}
         self._supplies: dict[str, Supply] = {}
-        self.frames: dict[str, Any] = {}
+        self.frames: dict[str, DataFrame] = {}
         self.side = MemorySink(SIDE)
         catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
 
-    def table(self, name: str, data: Any) -> None:
+    def table(self, name: str, data: Data | Frame) -> None:
         require_text(name, "the name of a table")
         if isinstance(data, Frame):
             raise SourceError(
@@ -63,7 +67,7 @@ class Inputs:
     def stream(
         self,
         name: str,
-        data: Any,
+        data: Data | Frame,
         time: str | None,
         bound: Bound,
         late: Late,
@@ -89,7 +93,7 @@ class Inputs:
         declared = columns_of(schema, name) if told is None else told
         self._declare(declared_stream(name, declared, time, bound, late, by_clock), batches)
 
-    def append(self, name: str, data: Any) -> None:
+    def append(self, name: str, data: Data) -> None:
         require_text(name, "the name of a stream or table")
         source = self._memory.get(name.lower())
         if source is None:

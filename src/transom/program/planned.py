@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
@@ -76,7 +75,7 @@ StatisticsOf = Callable[[Catalogue], Statistics]
 def read_program(
     text: str,
     catalogue: Catalogue,
-    fixed: dict[str, Any] | None = None,
+    fixed: Mapping[str, object] | None = None,
     statistics_of: StatisticsOf = Declared,
     parameters: Mapping[str, Value] = MappingProxyType({}),
     one_query: bool = False,

@@ -10,7 +10,7 @@ from transom.program.status import Status
 
 
 @dataclass(frozen=True)
-class Kept:
+class OperatorProgress:
     """What an operator keeps; `number` is that of EXPLAIN."""
 
     number: int
@@ -41,7 +41,7 @@ class Progress:
     rows_per_second: float
     seconds: float
     progress: int
-    operators: tuple[Kept, ...]
+    operators: tuple[OperatorProgress, ...]
 
 
 Listener = Callable[[Progress], None]
@@ -61,7 +61,8 @@ def progress_of(status: Status, batch: int, rows_before: int, seconds: float) ->
         seconds=seconds,
         progress=status.progress,
         operators=tuple(
-            Kept(one.number, one.operator, one.tactic, one.state_rows, one.state_bytes) for one in status.operators
+            OperatorProgress(one.number, one.operator, one.tactic, one.state_rows, one.state_bytes)
+            for one in status.operators
         ),
     )
 

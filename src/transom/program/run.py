@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -159,7 +159,7 @@ class Runtime(Protocol):
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         """Run a query, forget its answer, and tell what each operator did, in the order of EXPLAIN."""
 
-    def adopt(self, name: str, frame: Any) -> Frame | pa.Table:
+    def adopt(self, name: str, frame: DataFrame) -> Frame | pa.Table:
         """A DataFrame of Spark as an input of this name."""
 
     def dataframe(self, order: Order) -> DataFrame:

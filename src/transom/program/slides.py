@@ -20,6 +20,7 @@ class SlideStatus:
     waiting: tuple[int, ...]
 
     def lines(self) -> tuple[str, ...]:
+        """As EXPLAIN ANALYZE writes it."""
         return (*self.report.lines(), *self.estimates.lines())
 
 

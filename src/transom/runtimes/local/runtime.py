@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
@@ -22,6 +22,9 @@ from transom.program.statistics import this_machine
 from transom.runtimes.local.analyze import measure
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
@@ -100,7 +103,7 @@ class LocalRuntime:
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         return measure(planned, self._inputs.open, emit)
 
-    def adopt(self, name: str, frame: Any) -> NoReturn:
+    def adopt(self, name: str, frame: DataFrame) -> NoReturn:
         raise SourceError(
             f"'{name}' is a DataFrame of Spark, and the queries of this session run in this process",
             remedy="use transom.Session(spark=..) with its SparkSession"

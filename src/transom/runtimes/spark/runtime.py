@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -171,7 +170,7 @@ class SparkRuntime:
             for operator, bytes_kept in zip(operators, most or [0] * len(operators), strict=True)
         ]
 
-    def adopt(self, name: str, frame: Any) -> Frame | pa.Table:
+    def adopt(self, name: str, frame: DataFrame) -> Frame | pa.Table:
         """A streaming DataFrame is read where it lives; the rows of any other one are fetched."""
         if not hasattr(frame, "isStreaming"):
             raise SourceError(

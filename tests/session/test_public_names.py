@@ -1,0 +1,51 @@
+"""What the package offers: every name is exported, documented, typed without Any, and can be had."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import transom
+from tests.docs.pages import DOCS
+
+CLASSES = [getattr(transom, name) for name in transom.__all__]
+
+
+def methods(class_: type) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The public methods that a class of ours has, with its constructor."""
+    for each in class_.__mro__:
+        if each.__module__.startswith("transom."):
+            (tree,) = ast.parse(inspect.getsource(each)).body
+            assert isinstance(tree, ast.ClassDef)
+            for part in tree.body:
+                if isinstance(part, ast.FunctionDef) and (part.name == "__init__" or not part.name.startswith("_")):
+                    yield f"{each.__name__}.{part.name}", part
+
+
+@pytest.mark.parametrize("class_", CLASSES, ids=transom.__all__)
+def test_a_public_class_is_documented_and_has_no_any(class_: type) -> None:
+    assert re.search(rf"`{class_.__name__}\b", "".join(page.read_text() for page in DOCS.glob("*.md")))
+    assert class_.__doc__
+    hints = [*vars(class_).get("__annotations__", {}).values()]
+    for name, method in methods(class_):
+        assert method.name == "__init__" or ast.get_docstring(method), f"{name} says nothing"
+        arguments = [*method.args.args, *method.args.kwonlyargs, method.args.kwarg, method.args.vararg]
+        hints += [ast.unparse(each.annotation) for each in arguments if each is not None and each.annotation]
+        hints += [ast.unparse(method.returns)] if method.returns is not None else []
+    assert not [hint for hint in hints if re.search(r"\bAny\b", str(hint))]
+
+
+def test_every_name_is_where_the_package_says() -> None:
+    assert sorted(transom.__all__) == transom.__all__ == dir(transom)
+    source = Path(transom.__file__).read_text(encoding="utf-8")
+    checked = {
+        alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert set(transom.__all__) <= checked, "type checkers see what Python sees"
+    with pytest.raises(AttributeError, match="no 'LocalQuery'"):
+        transom.LocalQuery  # type: ignore[attr-defined]  # noqa: B018
