@@ -33,7 +33,7 @@ from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
 from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
-from transom.program.declare import Bound, ByClock, Late
+from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import Inputs, of_spark
 from transom.program.orders import Answer, OnRows, Ordering, handing
@@ -99,15 +99,32 @@ class Session:
 
     # --- input -------------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, data: Data) -> None:
-        """Declare a table that never changes, with its rows: an Arrow table, a data frame, or dictionaries.
+    def table(
+        self,
+        name: str,
+        data: Data,
+        *,
+        time: str | None = None,
+        key: str | Sequence[str] = (),
+        bound: Bound = timedelta(0),
+        late: Late = "drop",
+        columns: pa.Schema | None = None,
+        time_unit: TimeUnit | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Declare a table with its rows: an Arrow table, a data frame, or dictionaries.
+
+        Without a `time` it never changes. With one, which names the column with the instant of a change, a row takes
+        the place of the one with the same `key` before it; the other arguments are those of `stream` then.
 
         >>> session = Session()
         >>> session.table("rooms", pa.table({"room": ["a", "b"], "floor": [1, 2]}))
         >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
         [{'room': 'b'}]
         """
-        self._inputs.table(name, self._runtime.adopt(name, data) if of_spark(data) else data)
+        rows = self._runtime.adopt(name, data) if of_spark(data) else data
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        self._inputs.table(name, rows, columns, Timing(time, time_unit, bound, late), keys, replace)
 
     def stream(
         self,
@@ -121,15 +138,19 @@ class Session:
         idle: Bound | None = None,
         heartbeat: Bound | None = None,
         ahead: Bound | None = None,
+        time_unit: TimeUnit | None = None,
+        replace: bool = False,
     ) -> None:
         """Declare a stream with its rows in order of arrival: Arrow tables or batches, a data frame, or dictionaries.
 
         Rows that an iterator, a generator or an Arrow reader makes are read when a query wants them, and not kept: it
         may be endless, and one query can read it. A function that makes the iterable makes one for every query. The
-        columns are those of the first row, unless `columns` tells them. On Spark it may be a DataFrame, which is read
-        where it lives.
+        columns are those of the first row, unless `columns` tells them; those that no SQL type can hold are left out.
+        On Spark it may be a DataFrame, which is read where it lives. With `replace` it takes the place of a stream or
+        table of its name; queries that read that one go on with it.
 
-        `time` names the column with the instant of a row; without it rows are stamped when they are read. `bound` is
+        `time` names the column with the instant of a row; without it rows are stamped when they are read. Whole numbers
+        are instants if `time_unit` says what they count since 1970: 's', 'ms' or 'us'. `bound` is
         how much older than the newest row a row may be ('2 seconds', or a timedelta), and `late` what becomes of a row
         that is older still. After `idle` of silence the others do not wait for it any more; with a `heartbeat` the
         clock takes its time on while there is nothing to read; rows further `ahead` of the clock are rejected.
@@ -140,7 +161,8 @@ class Session:
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
         rows = self._runtime.adopt(name, data) if of_spark(data) else data
-        self._inputs.stream(name, rows, time, bound, late, columns, ByClock(idle, heartbeat, ahead))
+        timing = Timing(time, time_unit, bound, late, idle, heartbeat, ahead)
+        self._inputs.stream(name, rows, columns, timing, replace)
 
     def append(self, name: str, data: Data) -> None:
         """More rows for a stream or table with connector 'memory'.

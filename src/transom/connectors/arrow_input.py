@@ -53,6 +53,8 @@ def batches_of(data: Any, columns: Schema | None = None) -> tuple[pa.Schema, lis
     if isinstance(data, pa.RecordBatch):
         return data.schema, [data]
     try:
+        if type(data).__name__ == "LazyFrame":  # of Polars, which nobody has to import to know it
+            data = data.collect()
         if hasattr(data, "__arrow_c_stream__"):
             table = pa.table(data)
         else:
@@ -116,7 +118,23 @@ def columns_of(schema: pa.Schema, owner: str) -> Schema:
     return Schema(tuple(Column(field.name, _declared(field, owner)) for field in schema))
 
 
+def readable(schema: pa.Schema) -> pa.Schema:
+    """The columns that some SQL type can hold; all, if there is none."""
+    found = [field for field in schema if _sql_type(field) is not None]
+    return pa.schema(found) if found else schema
+
+
 def _declared(field: pa.Field, owner: str) -> pa.DataType:
+    found = _sql_type(field)
+    if found is None:
+        raise SourceError(
+            f"column '{field.name}' of '{owner}' is {field.type}, which no SQL type can hold",
+            remedy="leave the column out, or turn it into numbers, text, dates or timestamps",
+        )
+    return found
+
+
+def _sql_type(field: pa.Field) -> pa.DataType | None:
     type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if type_ in _SAME:
         return type_
@@ -126,7 +144,4 @@ def _declared(field: pa.Field, owner: str) -> pa.DataType:
         return TIMESTAMP
     if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
         return pa.decimal128(type_.precision, type_.scale)
-    raise SourceError(
-        f"column '{field.name}' of '{owner}' is {type_}, which no SQL type can hold",
-        remedy="leave the column out, or turn it into numbers, text, dates or timestamps",
-    )
+    return None

@@ -87,9 +87,19 @@ class IterableSource(Source):
 
     closes = True
 
-    def __init__(self, supply: Supply, columns: Schema, *, time_column: str | None, stamped: str | None) -> None:
+    def __init__(
+        self,
+        supply: Supply,
+        columns: Schema,
+        *,
+        time_column: str | None,
+        stamped: str | None,
+        time_unit: int | None = None,
+    ) -> None:
         self._supply = supply
-        self._fitter = RowFitter(columns, time_column=time_column, stamped=stamped, name=supply.name)
+        self._fitter = RowFitter(
+            columns, time_column=time_column, stamped=stamped, name=supply.name, time_unit=time_unit
+        )
         self._elements: Iterator[Any] | None = None
         self._at = 0
         self._left: pa.RecordBatch | None = None

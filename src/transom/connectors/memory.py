@@ -20,8 +20,10 @@ class MemorySource(Source):
     `given` are the columns that are appended: all but the one that is stamped.
     """
 
-    def __init__(self, columns: Schema, *, time_column: str | None, stamped: str | None = None) -> None:
-        self._fitter = RowFitter(columns, time_column=time_column, stamped=stamped, name="memory")
+    def __init__(
+        self, columns: Schema, *, time_column: str | None, stamped: str | None = None, time_unit: int | None = None
+    ) -> None:
+        self._fitter = RowFitter(columns, time_column=time_column, stamped=stamped, name="memory", time_unit=time_unit)
         self._batches: list[list[pa.Array]] = []
         self._starts = [0]
 

@@ -25,7 +25,7 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.properties import refuse_unknown
+from transom.connectors.properties import read_time_unit, refuse_unknown
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
 from transom.connectors.sink_folder import refuse_unmarked
@@ -165,8 +165,9 @@ def _generator(declared: Declaration) -> GeneratorSource:
 
 
 def _memory_source(declared: Declaration) -> MemorySource:
-    refuse_unknown(declared.properties, ["connector"], "connector 'memory'")
-    return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped)
+    refuse_unknown(declared.properties, ["connector", "time_unit"], "connector 'memory'")
+    unit = read_time_unit(declared.properties)
+    return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped, time_unit=unit)
 
 
 def _check_memory(declared: SinkDeclaration) -> None:

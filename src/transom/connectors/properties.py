@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,16 +87,23 @@ def read_file_properties(properties: dict[str, str], *, source: bool) -> FilePro
         raise OptionError(
             f"there is no file format '{file_format}'", remedy=f"formats are {', '.join(FORMATS)}; write format = 'csv'"
         )
-    unit = properties.get("time_unit")
-    if unit is not None and unit.lower() not in TIME_UNITS:
-        raise OptionError(f"time_unit cannot be '{unit}'", remedy="write time_unit = 's', 'ms' or 'us'")
     return FileProperties(
         path=path,
         format=None if file_format is None else file_format.lower(),
         delimiter=_delimiter(properties.get("delimiter")),
         null=_null(properties.get("null", ""), properties.get("delimiter")),
-        time_unit=None if unit is None else TIME_UNITS[unit.lower()],
+        time_unit=read_time_unit(properties),
     )
+
+
+def read_time_unit(properties: Mapping[str, str]) -> int | None:
+    """So many microseconds is what whole numbers count since 1970, if they are instants."""
+    unit = properties.get("time_unit")
+    if unit is None:
+        return None
+    if unit.lower() not in TIME_UNITS:
+        raise OptionError(f"time_unit cannot be '{unit}'", remedy="write time_unit = 's', 'ms' or 'us'")
+    return TIME_UNITS[unit.lower()]
 
 
 def _delimiter(text: str | None) -> str | None:

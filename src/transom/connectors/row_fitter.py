@@ -15,7 +15,7 @@ from transom.core.schema import Schema
 class RowFitter:
     """`time_column` holds the instant of a row: it must be there and within the time domain. `stamped` is a column that
     does not come with the rows: it is NULL until whoever takes the rows fills it in. `name` is what the rows are called
-    in messages. `given` are the columns that come.
+    in messages. `given` are the columns that come. Whole numbers are instants if a `time_unit` says what they count.
 
     >>> from transom.core.schema import INTEGER
     >>> fitter = RowFitter(Schema.of(("a", INTEGER)), time_column=None, name="here")
@@ -24,9 +24,17 @@ class RowFitter:
     ([{'a': 1}], [('here, row 2', "column 'a' is INTEGER and cannot hold 'x'")])
     """
 
-    def __init__(self, columns: Schema, *, time_column: str | None, stamped: str | None = None, name: str) -> None:
+    def __init__(
+        self,
+        columns: Schema,
+        *,
+        time_column: str | None,
+        stamped: str | None = None,
+        name: str,
+        time_unit: int | None = None,
+    ) -> None:
         self._stamped = None if stamped is None else place_of(columns, stamped)
-        self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column))
+        self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column), time_unit)
         self._name = name
         self.given = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
 

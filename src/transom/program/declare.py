@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -17,40 +18,84 @@ from transom.program.arguments import require_text
 
 Late = OneOf["drop", "side", "fail"]
 Bound = str | timedelta
+TimeUnit = OneOf["s", "ms", "us"]
 
 _MEMORY: Final = {"connector": "memory"}
 
 
 @dataclass(frozen=True)
-class ByClock:
-    """What a stream has to do with the clock on the wall, as `WITH (idle = .., heartbeat = .., ahead = ..)` says it."""
+class Timing:
+    """How the rows of an input carry their time, and what they have to do with the clock on the wall.
 
+    `column` holds the instant of a row, which may be text, a date, or a whole number that counts `unit`s since 1970.
+    The others are what WATERMARK FOR and WITH (late = .., idle = .., heartbeat = .., ahead = ..) say.
+    """
+
+    column: str | None = None
+    unit: TimeUnit | None = None
+    bound: Bound = timedelta(0)
+    late: Late = "drop"
     idle: Bound | None = None
     heartbeat: Bound | None = None
     ahead: Bound | None = None
 
-    def micros(self) -> dict[str, int]:
-        return {what: _micros(said, f"'{what}'", 1) for what, said in vars(self).items() if said is not None}
+    def __post_init__(self) -> None:
+        if self.late not in ("drop", "side", "fail"):
+            raise OptionError(f"'late' cannot be '{self.late}'", remedy="write late = 'drop', 'side' or 'fail'")
+        if self.column is not None:
+            require_text(self.column, "the name of the time column")
+
+    def spans(self) -> dict[str, int]:
+        """In microseconds, what is said of them."""
+        said = {"idle": self.idle, "heartbeat": self.heartbeat, "ahead": self.ahead}
+        return {what: _micros(span, f"'{what}'", 1) for what, span in said.items() if span is not None}
+
+    def properties(self) -> dict[str, str]:
+        """Of the connector, which checks them."""
+        return _MEMORY if self.unit is None else {**_MEMORY, "time_unit": str(self.unit)}
+
+    def watermark(self, name: str, columns: Schema) -> tuple[Schema, TimeColumn]:
+        """The columns of an input with the instant among them as one, and its bound."""
+        assert self.column is not None
+        at = _place(name, columns, self.column)
+        known = columns[at].name
+        typed = Schema((*columns.columns[:at], Column(known, TIMESTAMP), *columns.columns[at + 1 :]))
+        return typed, TimeColumn(known, _micros(self.bound, "the bound", 0))
 
 
-NO_CLOCK: Final = ByClock()
+STATIC: Final = Timing()
 
 
-def declared_table(name: str, columns: Schema) -> TableDefinition:
+def declared_table(name: str, columns: Schema, timing: Timing = STATIC, key: Sequence[str] = ()) -> TableDefinition:
+    """A table that never changes; with a time, one whose rows replace each other by their key."""
     _refuse_halves(name)
-    return TableDefinition(name, columns, properties=_MEMORY)
+    names = tuple(columns[_place(name, columns, each)].name for each in key)
+    if timing.column is None:
+        if timing != STATIC:
+            raise OptionError(
+                f"the table '{name}' never changes, so there is no bound, late or time_unit to it",
+                remedy="name the column with the time of its changes: time=.., and key=..",
+            )
+        return TableDefinition(name, columns, primary_key=names, properties=_MEMORY)
+    typed, time_column = timing.watermark(name, columns)
+    if not names:
+        raise OptionError(
+            f"nothing says which rows of '{name}' replace each other",
+            remedy="give the columns that tell them apart as key=.., or declare a stream",
+        )
+    if time_column.column in names:
+        raise OptionError(f"'{time_column.column}' is the time of the rows, not their key", remedy="name other columns")
+    return TableDefinition(
+        name, typed, time_column, primary_key=names, late=timing.late, properties=timing.properties()
+    )
 
 
-def declared_stream(
-    name: str, columns: Schema, time: str | None, bound: Bound, late: Late, by_clock: ByClock = NO_CLOCK
-) -> StreamDefinition:
-    """`time` names the column with the instant of a row, which may be text or a date; None: rows are stamped."""
-    if late not in ("drop", "side", "fail"):
-        raise OptionError(f"'late' cannot be '{late}'", remedy="write late = 'drop', 'side' or 'fail'")
+def declared_stream(name: str, columns: Schema, timing: Timing) -> StreamDefinition:
+    """Without a time column the rows are stamped."""
     _refuse_halves(name)
-    spans = by_clock.micros()
-    if time is None:
-        for what in spans.keys() - {"idle"}:
+    spans, late = timing.spans(), timing.late
+    if timing.column is None:
+        for what in [*(spans.keys() - {"idle"}), *(["time_unit"] if timing.unit is not None else [])]:
             raise OptionError(
                 f"the rows of '{name}' are stamped on arrival, and have no {what}",
                 remedy=f"leave {what} out, or name the column with their time",
@@ -59,14 +104,17 @@ def declared_stream(
         invisible = frozenset({ARRIVAL_TIME})
         time_column = TimeColumn(ARRIVAL_TIME, 0)
         return StreamDefinition(name, stamped, time_column, late, spans.get("idle"), True, invisible, _MEMORY)
-    require_text(time, "the name of the time column")
+    typed, time_column = timing.watermark(name, columns)
+    definition = StreamDefinition(name, typed, time_column, late, spans.get("idle"), properties=timing.properties())
+    return replace(definition, heartbeat=spans.get("heartbeat"), ahead=spans.get("ahead"))
+
+
+def _place(name: str, columns: Schema, wanted: str) -> int:
+    require_text(wanted, "the name of a column")
     for i, column in enumerate(columns):
-        if column.name.lower() == time.lower():
-            typed = Schema((*columns.columns[:i], Column(column.name, TIMESTAMP), *columns.columns[i + 1 :]))
-            time_column = TimeColumn(column.name, _micros(bound, "the bound", 0))
-            definition = StreamDefinition(name, typed, time_column, late, spans.get("idle"), properties=_MEMORY)
-            return replace(definition, heartbeat=spans.get("heartbeat"), ahead=spans.get("ahead"))
-    raise SourceError(f"'{name}' has no column '{time}'", remedy=f"name one of {', '.join(columns.names)}")
+        if column.name.lower() == wanted.lower():
+            return i
+    raise SourceError(f"'{name}' has no column '{wanted}'", remedy=f"name one of {', '.join(columns.names)}")
 
 
 def _refuse_halves(name: str) -> None:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
-from transom.connectors.arrow_input import batches_of, columns_of
+from transom.connectors.arrow_input import batches_of, columns_of, readable
 from transom.connectors.connector import Source
 from transom.connectors.iterable import IterableSource, Supply, is_lazy
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.open import declaration_of, in_memory, open_memory, open_source
+from transom.connectors.properties import read_time_unit
 from transom.core.errors import QueryError, SourceError
+from transom.core.schema import Schema
 from transom.pipeline.side import SIDE, SIDE_TABLE
-from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.plan.algebra import Node, StreamScan, TableScan
+from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
 from transom.program.arguments import require_text
 from transom.program.data import Data
-from transom.program.declare import Bound, ByClock, Late, declared_stream, declared_table
+from transom.program.declare import Timing, declared_stream, declared_table
 from transom.program.sample import peeked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Definition = StreamDefinition | TableDefinition
+
+Declare = Callable[[Schema], Definition]
+"""Makes the definition of an input, of its columns."""
 
 
 @dataclass(frozen=True)
@@ -54,44 +60,44 @@ class Inputs:
         self.side = MemorySink(SIDE)
         catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
 
-    def table(self, name: str, data: Data | Frame) -> None:
+    def table(
+        self,
+        name: str,
+        data: Data | Frame,
+        columns: pa.Schema | None,
+        timing: Timing,
+        key: Sequence[str],
+        replace: bool,
+    ) -> None:
         require_text(name, "the name of a table")
         if isinstance(data, Frame):
             raise SourceError(
                 f"'{name}' is a streaming DataFrame, and the rows of a table must all be there",
                 remedy="declare it with stream(..), or give a DataFrame that does not stream",
             )
-        schema, batches = batches_of(data)
-        self._declare(declared_table(name, columns_of(schema, name)), batches)
 
-    def stream(
-        self,
-        name: str,
-        data: Data | Frame,
-        time: str | None,
-        bound: Bound,
-        late: Late,
-        columns: pa.Schema | None,
-        by_clock: ByClock,
-    ) -> None:
+        def declared(known: Schema) -> TableDefinition:
+            return declared_table(name, known, timing, key)
+
+        if timing.column is not None and is_lazy(data):
+            self._supply(name, data, columns, declared, replace)
+        else:
+            self._hold_rows(name, data, columns, declared, replace)
+
+    def stream(self, name: str, data: Data | Frame, columns: pa.Schema | None, timing: Timing, replace: bool) -> None:
         require_text(name, "the name of a stream")
+
+        def declared(known: Schema) -> StreamDefinition:
+            return declared_stream(name, known, timing)
+
         if isinstance(data, Frame):
-            self._refuse_known(name)
-            declared = columns_of(data.columns if columns is None else columns, name)
-            self._catalogue.relations[name.lower()] = declared_stream(name, declared, time, bound, late, by_clock)
+            definition = declared(columns_of(data.columns if columns is None else columns, name))
+            self._declare(definition, replace)
             self.frames[name.lower()] = data.frame
-            return
-        if is_lazy(data):
-            self._refuse_known(name)
-            supply = Supply(name, data, columns)
-            definition = declared_stream(name, columns_of(supply.columns, name), time, bound, late, by_clock)
-            self._catalogue.relations[name.lower()] = definition
-            self._supplies[name.lower()] = supply
-            return
-        told = None if columns is None else columns_of(columns, name)
-        schema, batches = batches_of(data, told)
-        declared = columns_of(schema, name) if told is None else told
-        self._declare(declared_stream(name, declared, time, bound, late, by_clock), batches)
+        elif is_lazy(data):
+            self._supply(name, data, columns, declared, replace)
+        else:
+            self._hold_rows(name, data, columns, declared, replace)
 
     def append(self, name: str, data: Data) -> None:
         require_text(name, "the name of a stream or table")
@@ -113,7 +119,11 @@ class Inputs:
         if key in self._supplies:
             declared = declaration_of(definition)
             return IterableSource(
-                self._supplies[key], declared.columns, time_column=declared.time_column, stamped=declared.stamped
+                self._supplies[key],
+                declared.columns,
+                time_column=declared.time_column,
+                stamped=declared.stamped,
+                time_unit=read_time_unit(declared.properties),
             )
         if key == SIDE_TABLE:
             side = MemorySource(definition.columns, time_column=None)
@@ -129,14 +139,71 @@ class Inputs:
             return None
         return self._memory.get(key) or peeked(definition, self._catalogue.within)
 
-    def _declare(self, definition: Definition, batches: Iterable[pa.RecordBatch]) -> None:
-        self._refuse_known(definition.name)
+    def _supply(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
+        """Rows that are asked for as they are wanted."""
+        self._refuse_known(name, replace)
+        supply = Supply(name, data, columns)
+        self._declare(self._of_columns(supply.columns, columns, name, declared), replace)
+        self._supplies[name.lower()] = supply
+
+    def _hold_rows(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
+        """Rows that are there."""
+        self._refuse_known(name, replace)
+        given = None if columns is None else columns_of(columns, name)
+        schema, batches = batches_of(data, given)
+        definition = self._of_columns(schema, columns, name, declared)
         source = open_memory(definition)
         for batch in batches:
             source.append(batch)
-        self._catalogue.relations[definition.name.lower()] = definition
-        self._memory[definition.name.lower()] = source
+        self._declare(definition, replace)
+        self._memory[name.lower()] = source
 
-    def _refuse_known(self, name: str) -> None:
-        if name.lower() in self._catalogue.relations or name.lower() in self._catalogue.sinks:
-            raise QueryError(f"'{name}' is declared already", remedy="choose another name, or append() rows to it")
+    def _of_columns(
+        self, schema: pa.Schema, columns: pa.Schema | None, name: str, declared: Declare
+    ) -> StreamDefinition | TableDefinition:
+        """Columns that nobody has asked for, and no SQL type can hold, are left out."""
+        if columns is not None:
+            return declared(columns_of(columns, name))
+        try:
+            return declared(columns_of(readable(schema), name))
+        except SourceError:
+            return declared(columns_of(schema, name))  # what is missing is a column that was left out, perhaps
+
+    def _declare(self, definition: Definition, replace: bool) -> None:
+        """In the place of what has the name, if that is to be replaced."""
+        key = definition.name.lower()
+        self._refuse_known(definition.name, replace)
+        self._refuse_views(definition)
+        for known in (self._memory, self._supplies, self.frames):
+            known.pop(key, None)
+        self._catalogue.relations[key] = definition
+
+    def _refuse_known(self, name: str, replace: bool) -> None:
+        replaced = replace and name.lower() in self._catalogue.relations and name.lower() != SIDE_TABLE
+        if not replaced and (name.lower() in self._catalogue.relations or name.lower() in self._catalogue.sinks):
+            raise QueryError(
+                f"'{name}' is declared already",
+                remedy="choose another name, write replace=True, or append() rows to it",
+            )
+
+    def _refuse_views(self, definition: Definition) -> None:
+        """A view is bound to the columns that its inputs had."""
+        before = self._catalogue.relations.get(definition.name.lower())
+        if before is None or isinstance(before, ViewDefinition) or _columns(before) == _columns(definition):
+            return
+        for view in self._catalogue.relations.values():
+            if isinstance(view, ViewDefinition) and _reads(view.query, definition.name.lower()):
+                raise QueryError(
+                    f"the view '{view.name}' reads '{definition.name}', whose columns would be others",
+                    remedy="choose another name, or keep the columns",
+                )
+
+
+def _reads(node: Node, name: str) -> bool:
+    if isinstance(node, StreamScan | TableScan) and node.name.lower() == name:
+        return True
+    return any(_reads(each, name) for each in node.inputs)
+
+
+def _columns(definition: Definition) -> tuple[type[Definition], Schema, frozenset[str]]:
+    return type(definition), definition.columns, definition.invisible
