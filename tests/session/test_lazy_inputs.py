@@ -92,9 +92,16 @@ def test_batches_tables_and_dictionaries_may_be_mixed() -> None:
 
 def test_rows_that_do_not_fit_are_refused_and_the_others_used() -> None:
     good = {"ts": NOON, "a": 1}
-    bad = [{"ts": None, "a": 2}, {"a": 3}, {"ts": NOON, "a": "many"}, {"ts": NOON, "a": [4]}, {"ts": "noon", "a": 5}]
+    bad: list[dict[str, object]] = [
+        {"ts": None, "a": 2},
+        {"a": 3},
+        {"ts": NOON, "a": "many"},
+        {"ts": NOON, "a": [4]},
+        {"ts": "noon", "a": 5},
+    ]
     session = Session()
-    session.stream("s", iter([good, *bad, {"ts": NOON, "a": "6"}, {"ts": NOON}]), time="ts")
+    given: list[dict[str, object]] = [good, *bad, {"ts": NOON, "a": "6"}, {"ts": NOON}]
+    session.stream("s", iter(given), time="ts")
     assert sorted(map(str, answers(session))) == ["1", "6", "None"]
     text = "SELECT position, reason FROM transom_side WHERE stream = 's'"
     refused = {row["position"]: row["reason"] for row in session.run(text, emit="latest").to_arrow().to_pylist()}
@@ -156,7 +163,7 @@ def test_what_tells_no_columns_is_refused(data: Any, what: str) -> None:
 def test_an_element_that_is_no_row_fails_the_query() -> None:
     for wrong in (3, None, ("ts", "a")):
         session = Session()
-        session.stream("s", iter([{"ts": NOON, "a": 1}, wrong]), time="ts")
+        session.stream("s", iter([{"ts": NOON, "a": 1}, wrong]), time="ts")  # type: ignore[arg-type]
         with pytest.raises(SourceError, match="an element of 's' is no row"):
             answers(session)
 

@@ -115,6 +115,11 @@ def test_results_for_pandas() -> None:
     pytest.importorskip("pandas")
     frame = Result("q", TWICE).to_pandas()
     assert frame.to_dict("list") == {"a": [1, 2], "a_1": [3, 4]}
+    session = Session()
+    session.table("t", [{"a": 2**40, "b": 2**62}, {"a": 1, "b": 2**62}])
+    sums = session.run("SELECT SUM(a) AS a, SUM(b) AS b FROM t", emit="latest").to_pandas()
+    assert str(sums["a"].dtype) == "int64" and sums["a"].tolist() == [2**40 + 1]
+    assert sums["b"].tolist() == [2**63], "exact, though no int64 can hold it"
 
 
 def test_results_for_polars(monkeypatch: pytest.MonkeyPatch) -> None:

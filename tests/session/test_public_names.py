@@ -12,6 +12,7 @@ import pytest
 
 import transom
 from tests.docs.pages import DOCS
+from tests.session import every_call
 
 CLASSES = [getattr(transom, name) for name in transom.__all__]
 
@@ -38,6 +39,25 @@ def test_a_public_class_is_documented_and_has_no_any(class_: type) -> None:
         hints += [ast.unparse(each.annotation) for each in arguments if each is not None and each.annotation]
         hints += [ast.unparse(method.returns)] if method.returns is not None else []
     assert not [hint for hint in hints if re.search(r"\bAny\b", str(hint))]
+
+
+def test_the_program_with_every_call_has_every_call_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    written = Path(every_call.__file__).read_text(encoding="utf-8")
+    foreign = {
+        "to_arrow",
+        "to_pandas",
+        "to_polars",
+        "to_spark",
+        "schema",
+        "table",
+        "side_table",
+    }  # of untyped libraries
+    hosts = {"assemble", "prepare", "begin", "explained"}
+    for class_ in (transom.Session, transom.Query, transom.StreamingQuery, transom.Result):
+        called = {name for name in vars(class_) if not name.startswith("_")} - foreign - hosts - {"so_far"}
+        assert {name for name in called if f".{name}" not in written} <= {"close"}, class_
+    assert every_call.main()[-1] in ("floors", "again")
+    assert "StreamingQuery mine" in capsys.readouterr().out
 
 
 def test_every_name_is_where_the_package_says() -> None:

@@ -108,7 +108,7 @@ def test_arrow_types_become_sql_types() -> None:
         session.table("u", pa.table({"l": [[1]]}))
     for nonsense in (3, "text", [1, 2], {"a": 1, "b": object()}):
         with pytest.raises(SourceError, match="cannot be read as a table"):
-            session.table("u", nonsense)
+            session.table("u", nonsense)  # type: ignore[arg-type]
 
 
 def test_what_is_wrong_with_a_declaration_is_told() -> None:

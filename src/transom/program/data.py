@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
-    import polars
     from pyspark.sql import DataFrame
 
 OptionValue = str | int | float | bool | timedelta
@@ -17,16 +14,20 @@ OptionValue = str | int | float | bool | timedelta
 
 
 class ArrowStream(Protocol):
-    """Whatever gives its rows to Arrow: tables and readers of Arrow, data frames of pandas and Polars, .."""
+    """Whatever gives its rows to Arrow: its own tables, batches and readers, data frames of pandas and Polars, .."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-RowsOrBatches: TypeAlias = Iterable[Mapping[str, object]] | Iterable[pa.RecordBatch]
+class Collected(Protocol):
+    """A frame that has no rows until it is collected, as Polars has it."""
 
-Data: TypeAlias = (
-    "ArrowStream | pa.RecordBatch | RowsOrBatches | Callable[[], RowsOrBatches] | polars.LazyFrame | DataFrame"
-)
+    def collect(self) -> ArrowStream: ...
+
+
+RowsOrBatches: TypeAlias = Iterable[Mapping[str, object] | ArrowStream]
+
+Data: TypeAlias = "ArrowStream | Collected | RowsOrBatches | Callable[[], RowsOrBatches] | DataFrame"
 """Rows: of Arrow, a data frame, dictionaries, a function that makes an iterable of them; on Spark a DataFrame."""
 
 

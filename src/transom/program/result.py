@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from transom.connectors.connector import Sink
 from transom.core.errors import QueryError, TransomError
-from transom.core.schema import unique_names
+from transom.core.schema import BIGINT, HUGEINT, unique_names
 from transom.core.values import Row
 from transom.program.explained import Explained
 from transom.program.notebook import status_html, table_html, text_html
@@ -67,13 +67,13 @@ class Result:
         return rows
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas data frame; pandas must be installed."""
+        """The rows as a pandas data frame; pandas must be installed. Sums of whole numbers are int64 if they fit."""
         _library("pandas")
-        return _distinct(self.to_arrow()).to_pandas()
+        return _for_frames(self.to_arrow()).to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """The rows as a Polars data frame; Polars must be installed."""
-        frame: polars.DataFrame = _library("polars").from_arrow(_distinct(self.to_arrow()))
+        """The rows as a Polars data frame; Polars must be installed. Sums of whole numbers are Int64 if they fit."""
+        frame: polars.DataFrame = _library("polars").from_arrow(_for_frames(self.to_arrow()))
         return frame
 
     def _repr_html_(self) -> str:
@@ -93,9 +93,24 @@ class Results(list[Result]):
         return "".join(result._repr_html_() for result in self)
 
 
-def _distinct(table: pa.Table) -> pa.Table:
-    """Frames want every name once; `SELECT *` of a join may have one twice."""
-    return table.rename_columns(unique_names(table.column_names))
+def _for_frames(table: pa.Table) -> pa.Table:
+    """Frames want every name once, and `SELECT *` of a join may have one twice.
+
+    SUM of whole numbers is as wide as it may have to be, and where it fits a frame is to have numbers that it can count
+    with.
+
+    >>> _for_frames(pa.table({"n": pa.array([3, None], HUGEINT), "m": pa.array([2**70, 1], HUGEINT)})).schema.types
+    [DataType(int64), Decimal128Type(decimal128(38, 0))]
+    """
+    columns = [_narrow(column) if column.type == HUGEINT else column for column in table.columns]
+    return pa.table(columns, names=unique_names(table.column_names))
+
+
+def _narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(BIGINT)
+    except pa.ArrowInvalid:
+        return column
 
 
 def _library(name: str) -> ModuleType:
