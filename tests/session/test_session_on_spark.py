@@ -53,6 +53,21 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
     assert there.run(count, emit="latest").to_pylist() == [{"stream": "r", "n": 2}]
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_the_latest_snapshot_of_an_ended_input_is_that_of_its_last_row(spark: SparkSession, tasks: int) -> None:
+    given = [{"ts": f"2024-05-01 10:00:{i // 2:02}", "k": i % 3, "v": i} for i in range(60)]
+    for text in (
+        "SELECT v FROM r [RANGE 3 SECONDS]",
+        "SELECT k, COUNT(*) AS n FROM r [RANGE 5 SECONDS] GROUP BY k",
+        "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM r [RANGE 4 SECONDS] GROUP BY k) AS c GROUP BY n",
+    ):
+        here, there = Session(batch_rows=7), Session(spark=spark, tasks=tasks, batch_rows=25)
+        for session in (here, there):
+            session.stream("r", given, time="ts")
+        found = here.run(text, emit="latest").to_pylist()
+        assert found and there.run(text, emit="latest").to_pylist() == found, text
+
+
 def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> None:
     session = fill(Session(spark=spark, batch_rows=3))
     query = session.sql("SELECT k, COUNT(*) AS n FROM r [ROWS 2] GROUP BY k", emit="latest")

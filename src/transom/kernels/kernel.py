@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, StreamDelta
-from transom.core.time import FOREVER
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.crew import Crew
 from transom.kernels.decisions import Decisions
 from transom.state.holders import HolderPool
@@ -26,7 +26,8 @@ class Step:
     there. `crew` are threads for kernels that say `uses_crew`; without one, everything is done by the caller.
     `spill` is room on disk for those that keep to a memory budget. `tell` takes rows of the answer before the step is
     over, where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not wait.
-    `decisions` is there if the step may have to be taken again: what is measured decides through it alone.
+    `decisions` is there if the step may have to be taken again: what is measured decides through it alone. `last_row`
+    is the greatest instant of a row that has come, of any input.
     """
 
     before: int
@@ -39,6 +40,7 @@ class Step:
     tell: Callable[[StreamDelta], None] | None = None
     clock: Callable[[], int] | None = None
     decisions: Decisions | None = None
+    last_row: int = BEGINNING
 
 
 class Kernel(Protocol):

@@ -68,7 +68,7 @@ class Branch:
         """With pairs in the columns of `read`, and the other outputs by name. Of the step only the times are taken."""
         state = self.state
         origin = step.origin if state.begin is None else state.begin
-        own = Step(step.before, step.upto, origin, state.part.holders)
+        own = Step(step.before, step.upto, origin, state.part.holders, last_row=step.last_row)
         brought: dict[str, Brought] = {name: pairs if name == PAIRS else given[name] for name in self.inputs}
         return self.stage.advance(state, brought, own, last_used)
 

@@ -386,7 +386,9 @@ class Bucket:
         if self.consumer is not None and self.consumer.begin is not None:
             origin = self.consumer.begin
         for at in self._stops(before, upto):
-            self._step(Step(before, at, origin, self.state.part.holders, decisions=self.decisions), parts, out)
+            holders, last_row = self.state.part.holders, self.doors.last_row
+            step = Step(before, at, origin, holders, decisions=self.decisions, last_row=last_row)
+            self._step(step, parts, out)
             before = at
 
     def _stops(self, before: int, upto: int) -> list[int]:

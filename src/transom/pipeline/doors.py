@@ -287,6 +287,12 @@ class Doors:
     def last_used(self) -> int:
         return max((state.last_used for state in self.state.inputs.values()), default=BEGINNING)
 
+    @property
+    def last_row(self) -> int:
+        """The greatest instant of a row that has come."""
+        seen = [state.greatest for state in self.state.inputs.values() if state.greatest is not None]
+        return max(seen, default=BEGINNING)
+
     def _find_origin(self, upto: int) -> int | None:
         if not self.inputs:
             return 0

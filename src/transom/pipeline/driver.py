@@ -213,7 +213,9 @@ class Pipeline:
         if self._spread is None:
             rows, refused = self._step_whole(self._roomy_step(before, upto, origin))
         else:
-            rows, refused = self._step_partitions(Step(before, upto, origin, self._no_step.holders))
+            rows, refused = self._step_partitions(
+                Step(before, upto, origin, self._no_step.holders, last_row=self.doors.last_row)
+            )
         self.state.doors.upto = upto
         for part in self._parts:
             part.answered()
@@ -280,10 +282,11 @@ class Pipeline:
         """For the stage of a whole plan: with its holders, and with what those want that keep to a memory budget."""
         holders = self.state.stages[0].part.holders
         if self._parts[0].spilling is None:
-            return Step(before, upto, origin, holders)
+            return Step(before, upto, origin, holders, last_row=self.doors.last_row)
         tell = None if self.taker is None else self._tell
         stamped = any(self.doors.stamped(name) for name in self.inputs)
-        return Step(before, upto, origin, holders, tell=tell, clock=self.clock if stamped else None)
+        clock = self.clock if stamped else None
+        return Step(before, upto, origin, holders, tell=tell, clock=clock, last_row=self.doors.last_row)
 
     def _tell(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""

@@ -6,7 +6,7 @@
 | changes | change (+ or -), at, the row |
 | net | change (+ or -), the row; what a batch has changed, once (`net.py`) |
 | lifetimes | the row, ta, te; a row once its end is known; at the end of all input the open ones, with an empty te |
-| latest | the row; the whole snapshot each time |
+| latest | the row; the whole snapshot each time, at the end of all input that of the last row's instant |
 
 Of changes within an instant what left comes first; what leaves and enters at once is not mentioned.
 """
@@ -23,13 +23,13 @@ import pyarrow as pa
 from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import BEGINNING, FOREVER
-from transom.kernels.columns import empty_batch, fixed_array
+from transom.kernels.columns import fixed_array
 from transom.kernels.direct_stream import DirectStreamKernel
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.row_store import RowStore
-from transom.kernels.tally import Tally
+from transom.kernels.tally import Steps, Tally
 from transom.kernels.to_stream import ToStreamKernel
 from transom.pipeline.answer import output_schema
 from transom.state.checks import need, rooms
@@ -226,15 +226,24 @@ class LatestEmit:
         return BEGINNING
 
     def write(self, state: Tally, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
-        """The snapshot just before `upto`."""
-        state.forget_gone(state.advance((rows,), step.upto))
-        alive = np.flatnonzero(state.counts[0])
-        if not len(alive):
-            return empty_batch(output_schema("latest", self.schema))
+        """The snapshot just before `upto`; at the end of all input that at the instant of the last row."""
+        changes = state.advance((rows,), step.upto)
+        counts = state.counts[0]
+        if step.upto == FOREVER and step.last_row > BEGINNING:
+            counts = _as_of(counts, changes, step.last_row)
+        alive = np.flatnonzero(counts)
         alive = alive[np.argsort(state.keys.ranks(alive))]
-        keys = np.repeat(alive, state.counts[0, alive])
-        arrays = state.values.gather(keys, self.schema.types)
+        arrays = state.values.gather(np.repeat(alive, counts[alive]), self.schema.types)
+        state.forget_gone(changes)
         return pa.RecordBatch.from_arrays(arrays, schema=output_schema("latest", self.schema))
+
+
+def _as_of(counts: Int64s, changes: Steps, instant: int) -> Int64s:
+    """The counts after the changes up to an instant, by those after all of them."""
+    later = np.flatnonzero(changes.t > instant)[::-1]  # of a value the first one is to have the last word
+    found = counts.copy()
+    found[changes.key[later]] = changes.before[0, later]
+    return found
 
 
 Emit = StreamEmit | ChangesEmit | LifetimesEmit | NegativeLifetimesEmit | LatestEmit

@@ -96,7 +96,7 @@ class GroupPipeline:
         if found is None:
             return False
         before, upto, origin = found
-        step = Step(before, upto, origin, trunk.state.part.holders)
+        step = Step(before, upto, origin, trunk.state.part.holders, last_row=trunk.doors.last_row)
         brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
         given: dict[str, Delta] = {}
         deltas = Stage(trunk.part).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas

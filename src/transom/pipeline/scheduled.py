@@ -129,7 +129,7 @@ class ScheduledGroup(GroupPipeline):
             found = self.work.pairs(before, upto, max(level for _, level in going))
             branches = {place: self.branches[place] for place, _ in sorted(going)}
             pairs = {columns: picked(found, columns) for columns in {branch.read for branch in branches.values()}}
-            step = Step(before, upto, doors.origin, self.trunk.state.part.holders)
+            step = Step(before, upto, doors.origin, self.trunk.state.part.holders, last_row=self.trunk.doors.last_row)
             for place, branch in branches.items():
                 tell(place, branch.step(pairs[branch.read], {}, step, self.trunk.doors.last_used))
                 state.accounts[branch.member.name].upto = upto

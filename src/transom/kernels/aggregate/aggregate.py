@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
-from transom.core.time import BEGINNING
+from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
 from transom.kernels.aggregate.ordered import check_heaps
@@ -133,7 +133,7 @@ class AggregateKernel:
     """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls.
 
     `running`: no row that comes ever leaves, and no MIN or MAX is of a text. `final`: only what a group shows when the
-    step is over is asked for, so it is looked at once a step.
+    step is over is asked for, so it is looked at once a step; at the end of all input also as of the last row.
     """
 
     keys: tuple[int, ...]
@@ -271,7 +271,7 @@ class AggregateKernel:
     ) -> Delta:
         """What groups show in place of what they have shown until now."""
         if self.final:
-            events = np.full_like(events[0], events[0][-1]), *events[1:]
+            events = _folded(events[0], step), *events[1:]
         (out_group, ta, te, words), closed = self.accumulate(state, events, self.table, rows, row_pair)
         ends = step.holders.close(*closed)
         values = pa.RecordBatch.from_arrays(self.results(state, out_group, words), schema=self.schema)
@@ -522,3 +522,12 @@ def each_once(group, mark):  # type: ignore[no-untyped-def]
     for g in found[:count]:
         mark[g] = 0
     return found[:count].copy()
+
+
+def _folded(t: Int64s, step: Step) -> Int64s:
+    """All events, ascending, at the instant of the last one; at the end of all input those up to its last row apart."""
+    found = np.full_like(t, t[-1])
+    if step.upto == FOREVER:
+        until = int(np.searchsorted(t, step.last_row, side="right"))
+        found[:until] = t[until - 1]
+    return found
