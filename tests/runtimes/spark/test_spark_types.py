@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from tests.kernels.scalar_expressions import TYPES
 from transom.core.errors import SourceError
 from transom.core.schema import BIGINT, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, Schema
-from transom.runtimes.spark.types import declared_columns, schema_of, to_spark
+from transom.runtimes.spark.types import declared_columns, readable, schema_of, to_spark
 
 INSTANTS = [
     datetime(1, 1, 1),
@@ -69,6 +69,7 @@ def test_types_that_none_of_ours_holds(spark: SparkSession, type_: str, remedy: 
     frame = spark.createDataFrame([], f"ok int, odd {type_}")
     with pytest.raises(SourceError, match=f"column 'odd' of stream 'A' is (?s:.*){remedy}"):
         schema_of(frame, "stream 'A'")
+    assert readable(frame).columns == ["ok"] and readable(frame.drop("ok")).columns == ["odd"]
 
 
 def test_names_that_are_there_twice(spark: SparkSession) -> None:

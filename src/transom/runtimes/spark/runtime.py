@@ -31,7 +31,7 @@ from transom.runtimes.spark.member import SparkMember
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
-from transom.runtimes.spark.types import schema_of
+from transom.runtimes.spark.types import readable, schema_of
 from transom.runtimes.spark.workers import Needs, check_workers
 
 
@@ -176,6 +176,7 @@ class SparkRuntime:
             raise SourceError(
                 f"'{name}' is a {type(frame).__name__} of Spark, not a DataFrame", remedy="give a pyspark.sql.DataFrame"
             )
+        frame = readable(frame)
         columns = schema_of(frame, f"'{name}'")
         return Frame(frame, columns) if frame.isStreaming else frame.toArrow()
 

@@ -100,11 +100,21 @@ def schema_of(frame: DataFrame, name: str = "the DataFrame") -> pa.Schema:
     return pa.schema(fields)
 
 
-def _ours(field: T.StructField, name: str) -> pa.DataType:
-    given = field.dataType
+def readable(frame: DataFrame) -> DataFrame:
+    """Without the columns that no type of ours can hold, if there are others."""
+    odd = [field.name for field in frame.schema.fields if _held_by(field.dataType) is None]
+    return frame if len(odd) == len(frame.schema.fields) else frame.drop(*odd)
+
+
+def _held_by(given: T.DataType) -> pa.DataType | None:
     if isinstance(given, T.DecimalType) and given.scale >= 0:
         return pa.decimal128(given.precision, given.scale)
-    ours = _OURS.get(type(given))
+    return _OURS.get(type(given))
+
+
+def _ours(field: T.StructField, name: str) -> pa.DataType:
+    given = field.dataType
+    ours = _held_by(given)
     if ours is None:
         remedy = f'leave it out with df.drop("{field.name}"), or make text of it: to_json(col("{field.name}"))'
         if isinstance(given, T.StructType):
