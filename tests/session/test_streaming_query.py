@@ -148,6 +148,38 @@ def test_a_cell_can_be_run_twice() -> None:
                 session.start("SELECT a FROM s", name=name)
 
 
+def test_a_function_that_takes_rows_may_stop_its_query() -> None:
+    seen: list[int] = []
+
+    def take(rows: pa.Table) -> None:
+        seen.extend(rows["a"].to_pylist())
+        if len(seen) > 50:
+            for query in session.queries:
+                query.stop()
+
+    with Session(batch_rows=10) as session:
+        session.stream("s", endless, time="ts")
+        query = session.start("ISTREAM(SELECT a FROM s)", on_rows=take)
+        assert query.await_termination(LONG) and query.exception() is None and 50 < len(seen) < 80
+        seen.clear()
+        first = session.add("ISTREAM(SELECT a FROM s)", name="first", on_rows=take)
+        second = session.add("SELECT COUNT(*) AS n FROM s", name="second", emit="latest")
+        assert first.await_termination(LONG) and second.await_termination(LONG)
+        assert first.exception() is None and session.queries == []
+
+
+def test_a_function_that_takes_rows_cannot_add_a_query() -> None:
+    with Session(batch_rows=10) as session:
+        session.stream("s", endless, time="ts")
+
+        def take(rows: pa.Table) -> None:
+            session.add("SELECT a FROM s")
+
+        query = session.add("SELECT a FROM s", on_rows=take)
+        with pytest.raises(QueryError, match="between two steps"):
+            query.await_termination(LONG)
+
+
 def test_what_it_did_of_late_is_remembered() -> None:
     session = Session(batch_rows=10)
     session.stream("s", list(itertools.islice(endless(), 95)), time="ts")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 
-from transom.core.errors import SourceError
+from transom.core.errors import QueryError, SourceError
 from transom.program.run import Order, QueryInRun, Run
 
 _SECONDS_TO_END = 5.0
@@ -84,6 +84,11 @@ class BackgroundRun:
 
     def add(self, order: Order) -> QueryInRun:
         """Between two steps. Raises CancelledError if the run is over before that."""
+        if self._is_here:
+            raise QueryError(
+                "a query is added between two steps of the others, not by a function that takes their rows",
+                remedy="add it from another thread",
+            )
         made: list[QueryInRun] = []
 
         def come() -> None:
@@ -114,7 +119,7 @@ class BackgroundRun:
     def stop(self, timeout: float | None = None) -> None:
         """End after the step that is under way; what was written is complete then, and the thread is gone."""
         self.run.stop()
-        if self._thread.ident and self._thread is not threading.current_thread():
+        if self._thread.ident and not self._is_here:
             self._thread.join(timeout)
             if self._thread.is_alive():
                 raise _waits_for_input()
@@ -144,14 +149,21 @@ class BackgroundRun:
             raise worker.error
         return True
 
+    @property
+    def _is_here(self) -> bool:
+        """Whether it is the run itself that asks, by a function that takes rows or hears of progress."""
+        return self._thread is threading.current_thread()
+
     def _between_steps(self, work: Callable[[], None], timeout: float | None) -> None:
-        if not self._thread.ident or self._thread is threading.current_thread():
+        if not self._thread.ident:
             work()
             return
         with self._worker.changed:
             if self._worker.over:
                 raise CancelledError
             asked = self.run.ask(work)
+        if self._is_here:
+            return  # it is done when the step is over that is under way here
         try:
             asked.result(timeout)
         except TimeoutError:
