@@ -120,6 +120,10 @@ def test_a_query_in_the_background_is_asked_stopped_and_heard(spark: SparkSessio
     rows = [row["a"] for table in seen for row in table.to_pylist()]
     assert rows == list(range(0, 10 * len(rows), 10)) and len(rows) >= 5
     assert query.status.rows_out == len(rows), "it was stopped between two batches"
+    assert [each.batch for each in query.recent_progress] == list(range(len(query.recent_progress)))
+    assert sum(each.rows_in for each in query.recent_progress) == query.status.inputs[0].rows_in
+    assert query.last_progress == query.recent_progress[-1] and query.last_progress.query == query.name == "query-1"
+    assert "filter" in query.explain() and session.queries == []
 
 
 def test_rows_that_come_later(spark: SparkSession) -> None:

@@ -108,6 +108,7 @@ class Trial:
         self.session.close()
         for name, query in self.here.items():
             assert query.exception() is None
+            assert {each.query for each in query.recent_progress} == {query.name}
             self.until[name] = query, query.status.progress
         lengths = [self.check(name, query, until) for name, (query, until) in self.until.items()]
         assert min(lengths) > 1, "there is something to be right about"

@@ -158,12 +158,10 @@ def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSe
 def test_of_two_that_run_at_once_one_has_a_number(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 3)
     queries = QUERIES.format(folder=tmp_path).partition("CREATE SINK")[0] + "ISTREAM(SELECT a FROM s)"
-    with Session(spark=spark) as session:
-        first = session.start(queries, follow=True)
-        first.await_progress("2024-05-01 00:00:01", timeout=PATIENCE)
-        second = session.start("ISTREAM(SELECT a FROM s)", follow=True)
-        second.await_progress("2024-05-01 00:00:01", timeout=PATIENCE)
-        assert sorted(str(query.name) for query in spark.streams.active) == ["query-1", "query-1 2"]
+    with Session(spark=spark) as session, Session(spark=spark) as other:
+        for host, text in ((session, queries), (session, "ISTREAM(SELECT a FROM s)"), (other, queries)):
+            host.start(text, follow=True).await_progress("2024-05-01 00:00:01", timeout=PATIENCE)
+        assert sorted(str(query.name) for query in spark.streams.active) == ["query-1", "query-1 2", "query-2"]
 
 
 def test_a_checkpoint_is_for_one_run_of_one_kind_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
