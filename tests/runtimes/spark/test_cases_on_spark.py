@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.profile import NIGHTLY
 from tests.run_on_spark import run_on_spark
-from tests.runtimes.spark.sampled_cases import NIGHTLY, Sampled, cases
+from tests.runtimes.spark.sampled_cases import Sampled, cases
 
 CASES = cases()
 MANNERS = (("changes", 1), ("lifetimes", 1 << 20), ("changes", 2), ("lifetimes", 1))
