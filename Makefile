@@ -43,12 +43,12 @@ $(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	@touch $@
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules src/transom tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules src/transom benchmarks tests
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict --num-workers 2 src tests
+	$(BIN)/mypy --strict --num-workers 2 src benchmarks tests
 	$(MAKE) test
 
 format: $(READY)
@@ -83,4 +83,4 @@ lock:
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

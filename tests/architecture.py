@@ -18,14 +18,13 @@ FLOORS: Final = (
     {"pipeline"},
     {"program"},
     {"runtimes.reference", "runtimes.local", "runtimes.spark"},
-    {"session", "testing", "benchmarks"},
+    {"session", "testing"},
     {"cli", "console"},
 )
 """Imports point down only. Rooms of one floor are strangers to each other."""
 
 ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     ("kernels", "state"): "logic has no memory of its own: it works on the state that is kept beside it",
-    ("benchmarks", "session"): "a benchmark of the whole is run as a user would run it",
     ("testing", "session"): "what tests offer to users is made of the public face",
     (PACKAGE, "session"): "the package itself offers the session, and what it gives and raises",
     (PACKAGE, "program"): "as above",

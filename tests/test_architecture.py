@@ -33,7 +33,7 @@ def test_the_sources_keep_the_rule(rule: Callable[[Mapping[str, Module]], list[s
     assert rule(modules) == []
 
 
-@pytest.mark.parametrize("folder", ["src", "tests"])
+@pytest.mark.parametrize("folder", ["src", "benchmarks", "tests"])
 def test_names_say_something(folder: str) -> None:
     assert architecture.empty_names(ROOT / folder) == []
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-
 import pytest
 
-from transom.benchmarks import control
+from benchmarks import control
+from benchmarks.harness import Outcome
+from tests.benchmarks.running import quick
 
 
 def test_control_grows_with_the_partitions_and_ends_do_not() -> None:
@@ -17,13 +16,10 @@ def test_control_grows_with_the_partitions_and_ends_do_not() -> None:
     assert many.seen < 20 * few.seen and many.seen < many.seen_first / 2
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_the_benchmark_tells_what_it_has_found(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
-    assert control.main(argparse.Namespace(quick=True, json=as_json)) == 0
-    told = capsys.readouterr().out
-    if as_json:
-        found = json.loads(told)
-        assert [one["partitions"] for one in found["traffic"]] == list(control.QUICK)
-        assert found["summary"]["partitions"] == control.QUICK[-1]
-    else:
-        assert len(told.splitlines()) == 2 + len(control.QUICK)
+def test_it_ends_in_a_summary(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "QUICK", (2, 4))
+    told = quick(capsys, "control")
+    assert [one["partitions"] for one in told["cells"]] == [2, 4]
+    assert told["summary"]["partitions"] == 4
+    (table,) = control.tables([Outcome.read(one) for one in told["cells"]])
+    assert [line[0] for line in table.body] == ["2", "4"] and table.body[0][-1].endswith(" ms")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from transom.benchmarks import joinagg
-from transom.benchmarks.joinagg_data import FALLING_SECONDS, WINDOW_SECONDS, Cell, falling, falling_rates, steady
-from transom.benchmarks.joinagg_report import Outcome, panels, tables
-from transom.benchmarks.joinagg_run import (
+from benchmarks.harness import Outcome
+from benchmarks.joinagg import benchmark as joinagg
+from benchmarks.joinagg.contestants import (
     AUTO,
     CONTESTANTS,
     FACTORISED,
@@ -25,10 +22,11 @@ from transom.benchmarks.joinagg_run import (
     Answer,
     Bench,
     Effort,
-    Measured,
     measure_falling,
     measure_steady,
 )
+from benchmarks.joinagg.data import FALLING_SECONDS, WINDOW_SECONDS, Cell, falling, falling_rates, steady
+from tests.benchmarks.running import is_chart, quick
 from transom.core.delta import Delta
 from transom.kernels.joinagg.credit_scan import CreditScanKernel
 
@@ -52,18 +50,15 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(joinagg, "QUICK", SMALL)
     monkeypatch.setattr(joinagg, "QUICK_EFFORT", replace(EFFORT, runs=1, most_matches=1_000))
     chart = tmp_path / "joinagg.svg"
-    asked = argparse.Namespace(json=True, quick=True, plot=str(chart))
-    assert joinagg.main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["cells", "settings", "summary"]
+    told = quick(capsys, "joinagg", "--plot", str(chart))
     assert [cell["experiment"] for cell in told["cells"]].count("rate") == FALLING_SECONDS
     by_x = {(cell["experiment"], cell["x"]): cell for cell in told["cells"]}
-    assert set(by_x["window", 20]["tactics"]) == set(CONTESTANTS)
-    assert by_x["window", 2_000]["tactics"]["tc_paper"] is None
-    assert by_x["inputs", 3]["tactics"]["ic"] is None
-    assert "3 inputs" in by_x["inputs", 3]["refused"]["ic"]
-    assert "refused" not in by_x["inputs", 2]
-    rates = {m: by_x["matches", m]["tactics"] for m in joinagg.MATCHES}
+    assert set(by_x["window", 20]["contestants"]) == set(CONTESTANTS)
+    assert by_x["window", 2_000]["contestants"]["tc_paper"] is None
+    assert by_x["inputs", 3]["contestants"]["ic"] is None
+    assert "3 inputs" in by_x["inputs", 3]["unsupported"]["ic"]
+    assert "unsupported" not in by_x["inputs", 2]
+    rates = {m: by_x["matches", m]["contestants"] for m in joinagg.MATCHES}
     assert all(one["join_rows_per_s"] > 0 for one in (tactics["pc"] for tactics in rates.values()))
     summary = told["summary"]
     assert {"factorised_over_pc_100", "ic_over_pc_100", "tc_over_pc_100", "factorised_1000_over_1"} < set(summary)
@@ -76,13 +71,13 @@ def test_it_runs_and_ends_in_a_summary(
     assert set(growth) == set(CONTESTANTS)
     # The join of the paper's pipeline is kept, and the others keep rows.
     assert growth["pc"] > 2 * growth["factorised"]
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+    assert is_chart(chart)
 
 
 def test_what_takes_too_long_is_left_out() -> None:
-    found, refused = measure_steady(Cell("window", 400, 4, 100), replace(EFFORT, most_join_rows=100))
-    assert {name for name, one in found.items() if one is None} == {PC, IC, TC, TC_PAPER}
-    assert not refused
+    found = measure_steady(Cell("window", 400, 4, 100), replace(EFFORT, most_join_rows=100))
+    assert {name for name, one in found.contestants.items() if one is None} == {PC, IC, TC, TC_PAPER}
+    assert not found.about
 
 
 def test_a_different_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +101,9 @@ def test_every_second_has_its_state_and_time() -> None:
     cell = Cell("rate", 1_000, 10, 0)
     seconds = measure_falling(cell, replace(EFFORT, most_scanned_rows=1_000, most_matches=100))
     assert len(seconds) == FALLING_SECONDS
-    for results in seconds:
-        states = {name: one.state_bytes for name, one in results.items() if one is not None}
+    for number, outcome in enumerate(seconds, 1):
+        assert outcome.cell["x"] == number
+        states = {name: one["state_bytes"] for name, one in outcome.contestants.items() if one is not None}
         assert set(states) == set(CONTESTANTS)
         assert states[PC] > states[FACTORISED]
 
@@ -148,29 +144,28 @@ def test_the_paper_scans() -> None:
 
 
 def test_tables_are_for_people() -> None:
-    def results(scale: float, *names: str) -> dict[str, Measured | None]:
-        made = {name: Measured(2e6 / scale, 5e5 * scale) for name in names}
-        return {**made, PC: Measured(1e4, 1e6 * scale * scale, 4e6)}
+    def outcome(experiment: str, x: float, scale: float, *names: str, window: int = 1_000, **about: object) -> Outcome:
+        figures = {
+            name: {"rows_per_s": 2e6 / scale, "us_per_row": scale / 2, "state_bytes": 5e5 * scale} for name in names
+        }
+        pc = {"rows_per_s": 1e4, "us_per_row": 100.0, "state_bytes": 1e6 * scale**2, "join_rows_per_s": 4e6}
+        cell = {"experiment": experiment, "x": x, "window": window, "keys": 20, "matches": x, **about}
+        return Outcome(cell, {**figures, PC: pc})
 
     both = (IC, TC, FACTORISED)
-    outcomes = [Outcome(Cell("window", w, 20, 10), w, results(w / 100, *both)) for w in (100, 1_000)]
-    outcomes.append(Outcome(Cell("window", 9_000, 20, 10), 9_000, {**results(1, *both), PC: None}))
-    chosen = (*both, AUTO)
-    outcomes += [Outcome(Cell("matches", 1_000, 1_000 // m, 10), m, results(1, *chosen)) for m in (1, 100, 1_000)]
-    outcomes.append(Outcome(Cell("rate", 1_000, 20, 0), 1, results(1, *both)))
-    outcomes.append(Outcome(Cell("grouped", 1_000, 20, 0), 1, results(1, *both)))
-    refused = Outcome(Cell("inputs", 1_000, 20, 0, 3), 3, {**results(1, *both), IC: None}, {IC: "three"})
-    outcomes.append(refused)
-    lines = tables(outcomes).splitlines()
+    outcomes = [outcome("window", w, w / 100, *both, window=w) for w in (100, 1_000)]
+    last = outcome("window", 9_000, 1, *both, window=9_000)
+    outcomes.append(replace(last, contestants={**last.contestants, PC: None}))
+    outcomes += [outcome("matches", m, 1, *both, AUTO) for m in (1, 100, 1_000)]
+    outcomes += [outcome("rate", 1, 1, *both), outcome("grouped", 1, 1, *both)]
+    outcomes.append(outcome("inputs", 3, 1, TC, FACTORISED, unsupported={IC: "three"}))
+    lines = "\n".join(map(str, joinagg.tables(outcomes))).splitlines()
     assert "| ic | 2,000,000, 0.5, 0.5 | 200,000, 5, 5 | 2,000,000, 0.5, 0.5 |" in lines
     assert "| pc | 10,000, 100, 1 | 10,000, 100, 100 | - |" in lines
-    assert "| ic | refuses |" in lines
     assert "ic refuses: three." in lines
-    assert "| the join of pc alone, join rows/s | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
-    assert "| factorised_over_pc_100 | 200 |" in lines
-    assert "| auto_over_best_max | 1 |" in lines
-    assert "| state_growth of pc | 100 |" in lines
-    assert "| state_growth of tc | 10 |" in lines
-    drawn = panels(outcomes)
-    assert drawn["MB of state, by rows in a window"]["pc"] == [(100, 1.0), (1_000, 100.0)]
-    assert drawn["µs a row, by streams"].keys() == {TC, FACTORISED, PC}
+    assert "| pc | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
+    found = joinagg.summary(outcomes)
+    assert (found["factorised_over_pc_100"], found["auto_over_best_max"]) == (200, 1)
+    assert (found["state_growth"][PC], found["state_growth"][TC]) == (100, 10)
+    times, states, *_ = joinagg.panels(outcomes)
+    assert states.lines[PC] == [(100, 1.0), (1_000, 100.0)] and set(times.lines) == {IC, TC, FACTORISED, PC}

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from transom.benchmarks import lifetimes, lifetimes_memory, lifetimes_soak
-from transom.benchmarks.lifetimes_data import JOINS, KINDS, QUERIES, STATELESS, Cell, deltas
-from transom.benchmarks.lifetimes_report import Outcome, panels, tables
-from transom.benchmarks.lifetimes_run import DIRECT, LAZY, NEGATIVE, SORTED, Bench, Effort, Rate
-from transom.benchmarks.process_meter import anonymous_bytes, open_files, resident_bytes, threads
-from transom.benchmarks.sorted_insertion import SortedInsertionSet
+from benchmarks.harness import Outcome
+from benchmarks.lifetimes import benchmark as lifetimes
+from benchmarks.lifetimes import large, soak
+from benchmarks.lifetimes.contestants import DIRECT, LAZY, NEGATIVE, SORTED, Bench, Effort
+from benchmarks.lifetimes.data import JOINS, KINDS, QUERIES, STATELESS, Cell, deltas
+from benchmarks.lifetimes.sorted_insertion import SortedInsertionSet
+from benchmarks.meters import anonymous_bytes, open_files, resident_bytes, threads
+from benchmarks.processes import call_apart
+from tests.benchmarks.running import is_chart, quick
 from transom.core.delta import NO_HOLDER, Ends
-from transom.core.errors import SourceError
 from transom.core.time import FOREVER
 from transom.kernels.lifetimes import LifetimeSet
 
 BATCH = 40
-
-
-def asked(**others: object) -> argparse.Namespace:
-    return argparse.Namespace(**{"json": True, "quick": True, "plot": None, "soak": None, **others})
 
 
 def test_it_runs_and_ends_in_a_summary(
@@ -40,46 +34,55 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(lifetimes, "QUICK_EFFORT", effort)
     monkeypatch.setattr(lifetimes, "QUICK_LARGE_SECONDS", 0.0)
     # In this process: another test starts a process of its own.
-    monkeypatch.setattr(lifetimes, "in_own_process", lifetimes_memory.measure)
-    monkeypatch.setattr(lifetimes_memory, "BATCH", 1_000)
+    monkeypatch.setattr(lifetimes, "call_apart", lambda function, *arguments: large.measure(*arguments))
+    monkeypatch.setattr(large, "BATCH", 1_000)
     chart = tmp_path / "lifetimes.svg"
-    assert lifetimes.main(asked(plot=str(chart))) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told)[-1] == "summary"
-    assert len(told["cells"]) == 5 * 2 * 2 * 2
-    for cell in told["cells"]:
-        assert cell["visits_ratio"] == 2
-        assert cell["methods"]["direct"]["visits_per_row"] == 1
-        assert cell["ratio"] > 0
+    told = quick(capsys, "lifetimes", "--plot", str(chart))
+    cells = [cell for cell in told["cells"] if cell["experiment"] == "cells"]
+    assert len(cells) == 5 * 2 * 2 * 2 and len(told["cells"]) == len(cells) + 2
+    for cell in cells:
+        methods = cell["contestants"]
+        assert (methods["direct"]["visits_per_row"], methods["negative"]["visits_per_row"]) == (1, 2)
+        assert methods["direct"]["rows_per_s"] > 0 and methods["direct"]["runs"] == 2
         if cell["query"] in JOINS:
             measured = cell["rows"] == 10 and cell["batch"] == BATCH
-            assert (cell["methods"]["sorted_insertion"] is not None) == measured
+            assert (methods["sorted_insertion"] is not None) == measured
     summary = told["summary"]
     assert summary["visits_ratio_stateless"] == 2
-    counted = [c["ratio"] for c in told["cells"] if c["query"] in STATELESS and c["kind"] == "rows"]
-    assert summary["min_ratio_stateless"] == min(counted)
-    assert min(summary[f"min_ratio_stateless_{batch}"] for batch in (BATCH, 3 * BATCH)) == min(counted)
+    counted = [c["contestants"] for c in cells if c["query"] in STATELESS and c["kind"] == "rows"]
+    least = min(one["direct"]["rows_per_s"] / one["negative"]["rows_per_s"] for one in counted)
+    assert summary["min_ratio_stateless"] == pytest.approx(least, abs=0.001)
+    assert min(summary[f"min_ratio_stateless_{b}"] for b in (BATCH, 3 * BATCH)) == summary["min_ratio_stateless"]
     assert {"ratio_time_join", "ratio_rows_join", "rows_10m_over_1m", "peak_mb_10m"} <= set(summary)
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+    assert is_chart(chart)
 
 
 def test_tables_are_for_people() -> None:
-    rates = {DIRECT: Rate(3e6, 1, 5), NEGATIVE: Rate(2e6, 2, 5)}
-    joins = {LAZY: Rate(1.5e6, 1, 5), SORTED: None}
-    cells = [Cell(query, kind, rows, BATCH) for query in QUERIES for kind in KINDS for rows in (10, 2_000)]
-    outcomes = [Outcome(cell, rates | (joins if cell.query in JOINS else {})) for cell in cells]
-    large = {10: {"rows_per_s": 4e8, "peak_bytes": 1e6}, 20: {"rows_per_s": 2e8, "peak_bytes": 3e6}}
-    lines = tables(outcomes, large).splitlines()
+    rates = {DIRECT: {"rows_per_s": 3e6, "visits_per_row": 1.0}, NEGATIVE: {"rows_per_s": 2e6, "visits_per_row": 2.0}}
+    joins = {LAZY: {"rows_per_s": 1.5e6, "visits_per_row": 1.0}, SORTED: None}
+    outcomes = [
+        Outcome(
+            {"experiment": "cells", "query": query, "kind": kind, "rows": rows, "batch": BATCH},
+            {**rates, **(joins if query in JOINS else {})},
+        )
+        for query in QUERIES
+        for kind in KINDS
+        for rows in (10, 2_000)
+    ]
+    for rows, rate, peak in ((10, 4e8, 1e6), (20, 2e8, 3e6)):
+        figures = {"rows_per_s": rate, "peak_bytes": peak}
+        outcomes.append(Outcome({"experiment": "large", "rows": rows}, {DIRECT: figures}))
+    lines = "\n".join(map(str, lifetimes.tables(outcomes))).splitlines()
     assert "| query | window | batch | 10 | 2,000 |" in lines
     assert f"| union | RANGE | {BATCH} | 3 / 2 = 1.50 | 3 / 2 = 1.50 |" in lines
     assert f"| join_spread | ROWS | {BATCH} | 1.5 / - | 1.5 / - |" in lines
     assert "| selection | 1 | 2 |" in lines
     assert "| 20 | 200 | 3 |" in lines
-    assert "| rows_10m_over_1m | 0.5 |" in lines
-    assert "| ratio_rows_join | 1.5 |" in lines
-    drawn = panels(outcomes)
-    assert [name.partition(",")[0] for name in drawn] == ["selection", "projection", "union", "join"]
-    assert drawn[f"join, batches of {BATCH}"]["negative, RANGE"] == [(10, 2.0), (2_000, 2.0)]
+    found = lifetimes.summary(outcomes)
+    assert (found["rows_10m_over_1m"], found["ratio_rows_join"], found["peak_mb_10m"]) == (0.5, 1.5, 3)
+    drawn = lifetimes.panels(outcomes)
+    assert [panel.title.partition(",")[0] for panel in drawn] == ["selection", "projection", "union", "join"]
+    assert drawn[0].lines["direct, ROWS"] == [(10, 3.0), (2_000, 3.0)]
 
 
 # --- the queries and their rows --------------------------------------------------------------------------------------
@@ -152,17 +155,10 @@ def test_sorted_insertion_lets_the_same_rows_leave() -> None:
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
-def test_a_process_of_its_own_tells_what_it_measured() -> None:
-    told = lifetimes_memory.in_own_process(200_000, 0.0)
-    assert told["rows"] == 200_000
+def test_a_process_of_its_own_measures_its_memory() -> None:
+    told = call_apart("benchmarks.lifetimes.large:measure", 200_000, 0.0)
     assert told["rows_per_s"] > 0
     assert 8 * 200_000 < told["peak_bytes"] < told["idle_bytes"]
-
-
-def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    with pytest.raises(SourceError, match="ended with status 1"):
-        lifetimes_memory.in_own_process(10, 0.0)
 
 
 def test_what_the_process_holds(tmp_path: Path) -> None:
@@ -181,21 +177,22 @@ def test_what_the_process_holds(tmp_path: Path) -> None:
 
 
 def test_a_soak_tells_what_is_flat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(lifetimes_soak, "BATCH", 100)
-    monkeypatch.setattr(lifetimes_soak, "SAMPLES", 20)
-    lifetimes.main(asked(soak=1_000))
-    told = json.loads(capsys.readouterr().out)
-    assert told["rows"] == 20 * 200
-    assert len(told["samples"]) == 20
+    monkeypatch.setattr(soak, "BATCH", 100)
+    monkeypatch.setattr(soak, "SAMPLES", 20)
+    told = quick(capsys, "lifetimes", "--soak", "1000", status=1)
+    (cell,) = told["cells"]
+    assert cell["rows"] == 20 * 200
+    assert len(cell["contestants"]["transom"]["samples"]) == 20
     # The windows hold more rows than came: nothing has left them, and holders are still on the rise.
-    assert told["quantities"]["holders_in_use"]["flat"] is False
-    assert told["quantities"]["open_files"]["flat"] is True
-    assert "allowed more" in lifetimes_soak.table(told)
+    assert told["summary"]["flat"]["holders_in_use"] is False
+    assert told["summary"]["flat"]["open_files"] is True
+    assert "allowed more" in str(soak.table(Outcome.read(cell)))
+    assert list(soak.panel(Outcome.read(cell)).lines) == ["rss_mb", "anonymous_mb"]
 
 
 def test_flat_is_not_more_than_in_the_first_tenth() -> None:
-    samples = [{"rows_per_s": 1.0, **dict.fromkeys(lifetimes_soak.LIMITS, 100.0)} for _ in range(20)]
-    assert all(one["flat"] for one in lifetimes_soak.judged(samples).values())
+    samples = [{"rows_per_s": 1.0, **dict.fromkeys(soak.LIMITS, 100.0)} for _ in range(20)]
+    assert all(one["flat"] for one in soak.judged(samples).values())
     samples[15] |= {"threads": 101.0, "anonymous_mb": 112.0, "rss_mb": 114.0, "holders_in_use": 111.0}
-    flat = {name for name, one in lifetimes_soak.judged(samples).items() if one["flat"]}
+    flat = {name for name, one in soak.judged(samples).items() if one["flat"]}
     assert flat == {"anonymous_mb", "holder_slots", "open_files"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.benchmarks import multiway
-from transom.benchmarks.machine import machine
-from transom.benchmarks.multiway_contestant import (
+from benchmarks import harness
+from benchmarks.harness import Outcome
+from benchmarks.multiway import benchmark as multiway
+from benchmarks.multiway.contestants import (
     AUTO,
     CHAIN,
     MJOIN,
@@ -25,11 +25,9 @@ from transom.benchmarks.multiway_contestant import (
     Contestant,
     is_chain,
 )
-from transom.benchmarks.multiway_data import NEAR, ROUND, VALUES, Cell, Feed
-from transom.benchmarks.multiway_report import panels, summary, tables
-from transom.benchmarks.multiway_run import Answer, Effort, check, measure_latency
-from transom.cli.main import main
-from transom.core.errors import SourceError
+from benchmarks.multiway.data import NEAR, ROUND, VALUES, Cell, Feed
+from benchmarks.multiway.latency import Answer, Effort, measure_latency, results
+from tests.benchmarks.running import is_chart, quick
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 TINY = multiway.Size(
@@ -54,10 +52,6 @@ FEW = Cell(2, "probes", 3, 3, 20, 3_000, "few", 2)
 DRAWN = Cell(3, "rate", 2, 3, 100, 3_000, "drawn", 50, timed=True)
 
 
-def ask(**options: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"json": True, "quick": True, "plot": None, "part": None, "read": None, **options})
-
-
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiway, "QUICK", TINY)
@@ -65,21 +59,19 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "multiway.svg"
-    assert multiway.main(ask(plot=str(chart))) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["machine", "settings", "cells", "summary"]
+    told = quick(capsys, "multiway", "--plot", str(chart))
     assert told["machine"]["handover_us"] > 0
     experiments = [cell["experiment"] for cell in told["cells"]]
     assert experiments == ["streams"] * 2 + ["window", "columns", "changes", "paced", "probes", "rate", "rate", "floor"]
     by_x = {(cell["experiment"], cell["x"]): cell for cell in told["cells"]}
     for cell in told["cells"][:-1]:
         assert cell["results"] > 0
-        tactics = cell["tactics"]
+        tactics = cell["contestants"]
         assert {name: tactics[name]["chosen"] for name in TACTICS} == {name: name for name in TACTICS}
         assert tactics[AUTO]["chosen"] in TACTICS
         kept = {name: tactics[name]["state_rows"] for name in TACTICS}
         assert kept[PARALLEL_TREE] > kept[TREE] > kept[MJOIN] == kept[PARALLEL_MJOIN]
-    twenty = by_x["streams", 20]["tactics"]
+    twenty = by_x["streams", 20]["contestants"]
     paths = {name: twenty[name]["path"] for name in TACTICS}
     assert paths == {TREE: (19 + sum(range(1, 20))) / 20, PARALLEL_TREE: 1, MJOIN: 19, PARALLEL_MJOIN: 1}
     assert twenty[MJOIN]["with_result"]["rows"] == 6 and twenty[MJOIN]["all_rows"]["rows"] == 120
@@ -96,9 +88,9 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
     measured = [*floor["one_row_a_step"].values(), *floor["in_batches"].values()]
     assert found["tree_over_probe_floor"] == max(one["over"] for one in measured) > 0
     probes = by_x["probes", 3]
-    assert probes["probe_us"] == pytest.approx(probes["tactics"][MJOIN]["join_us"] / 2, abs=0.1)
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
-    shown = tables(told)
+    assert probes["probe_us"] == pytest.approx(probes["contestants"][MJOIN]["join_us"] / 2, abs=0.1)
+    assert is_chart(chart)
+    shown = harness.text_of(multiway.BENCHMARK, told)
     assert "Matches a probe, 5 streams, windows of 100 rows, batches of 50 rows of each." in shown
     assert "A row of the tree over 4 single probes, µs:" in shown and "| one row a step, with result |" in shown
     assert "| mjoin_state_over_tree_5 | 0." in shown
@@ -107,25 +99,16 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
 def test_parts_can_be_run_apart_and_shown_together(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert multiway.main(ask(part=[2])) == 0
+    told = quick(capsys, "multiway", "--part", "2")
     file = tmp_path / "2.json"
-    file.write_text(capsys.readouterr().out, encoding="utf-8")
-    told = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(told), encoding="utf-8")
     assert {cell["part"] for cell in told["cells"]} == {2}
     assert told["summary"]["best_p50_us_20"] is None and told["summary"]["tree_over_probe_floor"] is None
-    assert main(["bench", "multiway", "--read", str(file), str(file), "--plot", str(tmp_path / "both.svg")]) == 0
+    assert harness.main(["multiway", "--read", str(file), str(file), "--plot", str(tmp_path / "both.svg")]) == 0
     shown = capsys.readouterr().out
     assert shown.count("a hand-over between threads takes") == 2
     assert "Streams, where a probe meets 20 candidates. All rows: mean, p50, p99 µs:" in shown
     assert "| best_p50_us_20 | - |" in shown
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"cells": []}'])
-def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text(text, encoding="utf-8")
-    for name in ("other.json", "none.json"):
-        with pytest.raises(SourceError, match=name):
-            multiway.main(ask(read=[str(tmp_path / name)]))
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
@@ -184,11 +167,11 @@ def test_answers_are_compared_by_their_sums() -> None:
         found.follow(pa.RecordBatch.from_pydict({"a": values}))
         return found
 
-    assert check({"one": answer(1, 2), "other": answer(2, 1)}) == 2
+    assert results({"one": answer(1, 2), "other": answer(2, 1)}) == 2
     with pytest.raises(AssertionError, match="differ"):
-        check({"one": answer(1, 2), "other": answer(1, 1)})
+        results({"one": answer(1, 2), "other": answer(1, 1)})
     with pytest.raises(AssertionError, match="no answer"):
-        check({"one": Answer()})
+        results({"one": Answer()})
 
 
 # --- the streams -----------------------------------------------------------------------------------------------------
@@ -234,7 +217,7 @@ def test_all_columns_can_be_selected() -> None:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def told_cell(experiment: str, x: float, **figures: float) -> dict[str, Any]:
+def told_cell(experiment: str, x: float, **figures: float) -> Outcome:
     tactics = {
         name: {
             "chosen": TREE if name == AUTO else name,
@@ -250,33 +233,26 @@ def told_cell(experiment: str, x: float, **figures: float) -> dict[str, Any]:
         }
         for name, p50 in figures.items()
     }
-    return {"experiment": experiment, "x": x, "streams": 20, "window_s": 1, "label": f"{experiment} {x:g}"} | {
-        "tactics": tactics
-    }
+    cell = {"experiment": experiment, "x": x, "streams": 20, "window_s": 1, "label": f"{experiment} {x:g}"}
+    return Outcome(cell, tactics)
 
 
 def test_tables_are_for_people() -> None:
     figures = {TREE: 200.0, PARALLEL_TREE: 150.0, MJOIN: 100.0, PARALLEL_MJOIN: 300.0, AUTO: 210.0}
     cells = [told_cell("streams", 20, **figures), told_cell("window", 2, **figures), told_cell("paced", 5, **figures)]
-    found = summary(cells)
+    found = multiway.summary(cells)
     assert (found["best_p50_us_20"], found["best_tactic_20"]) == (100, MJOIN)
     assert (found["auto_over_best_max"], found["auto_over_best_spread"]) == (2.1, 0.1)
-    lines = tables({"machine": {**machine(), "handover_us": 17.5}, "cells": cells, "summary": found}).splitlines()
-    assert "a hand-over between threads takes 17.5 µs." in lines[0]
+    told = {"machine": multiway.described_machine(), "cells": [one.told() for one in cells], "summary": found}
+    lines = harness.text_of(multiway.BENCHMARK, told).splitlines()
+    assert "a hand-over between threads takes" in lines[0]
     assert "| tree | 201, 200, 600 |" in lines
     assert "| tree | 201, 200, 600 | 201, 200, 600 |" in lines, "the window of 1 s stands beside the others"
     assert "| tree | 1,000, 2.8 |" in lines and "| mjoin | 1,000, 2.8 (10 here) |" in lines
     assert "| mjoin | 100, 50, 50 | 1.5 | 1 | 20 | 12.5% |".replace(", ", " | ") in lines
     assert "| streams 20 | tree | mjoin | 2.1 | 0.1 |" in lines
     assert "| tree_over_probe_floor | - |" in lines
-    assert panels(cells)["mean µs to a result, by streams"][MJOIN] == [(20, 101.0)]
-
-
-def test_the_machine_has_a_kind_and_no_name() -> None:
-    told = machine()
-    assert told["cores"] >= 1 and told["processor"]
-    assert {"python", "numpy", "numba", "pyarrow", "sqlglot"} <= told["versions"].keys()
-    assert "node" not in told and "host" not in told
+    assert multiway.panels(cells)[0].lines[MJOIN] == [(20, 101.0)]
 
 
 # --- what was written down -------------------------------------------------------------------------------------------
@@ -285,5 +261,5 @@ def test_the_machine_has_a_kind_and_no_name() -> None:
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("multiway*.json")), ids=lambda file: str(file.name))
 def test_results_are_those_of_a_whole_run(file: Path) -> None:
     told = json.loads(file.read_text(encoding="utf-8"))
-    assert told["summary"] == summary(told["cells"])
+    assert told["summary"] == multiway.summary([Outcome.read(cell) for cell in told["cells"]])
     assert told["settings"]["latency"]["runs"] > 1, "a quick run is none to show"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.benchmarks import overlap, overlap_burst, overlap_memory, overlap_run
-from transom.benchmarks.overlap_burst import Burst, Diary
-from transom.benchmarks.overlap_data import MB, STREAMS, Cell, basic_windows
-from transom.benchmarks.overlap_report import panels, summary, tables
-from transom.benchmarks.overlap_run import FULL, HYBRID, INCREMENTAL, TACTICS, Contestant, Effort, Taken, measure
-from transom.core.errors import SourceError
+from benchmarks.harness import Outcome
+from benchmarks.overlap import benchmark as overlap
+from benchmarks.overlap import burst as overlap_burst
+from benchmarks.overlap import memory as overlap_memory
+from benchmarks.overlap.burst import Burst, Diary
+from benchmarks.overlap.contestants import (
+    FULL,
+    HYBRID,
+    INCREMENTAL,
+    LEARNING,
+    TACTICS,
+    Contestant,
+    Effort,
+    Taken,
+    measure,
+)
+from benchmarks.overlap.data import MB, STREAMS, Cell, basic_windows
+from benchmarks.processes import call_apart
+from tests.benchmarks.running import is_chart, quick
 from transom.planner import slide_join
 
 EFFORT = Effort(slides=2, most=2, seconds=0)
@@ -47,41 +58,40 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(overlap, "QUICK_EFFORT", EFFORT)
     monkeypatch.setattr(overlap, "SELECTIVITY", 0.25)
     monkeypatch.setattr(overlap, "ROWS", 100)
-    monkeypatch.setattr(overlap_memory, "in_own_process", overlap_memory.watched)  # another test starts a process
+    # Another test starts a process.
+    monkeypatch.setattr(overlap, "call_apart", lambda function, *arguments: overlap_memory.watched(*arguments))
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     chart = tmp_path / "overlap.svg"
-    assert overlap.main(argparse.Namespace(json=True, quick=True, plot=str(chart))) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["cells", "settings", "summary"]
+    told = quick(capsys, "overlap", "--plot", str(chart))
     experiments = [cell["experiment"] for cell in told["cells"]]
     assert experiments == ["size"] * 2 + ["selectivity"] * 2 + ["windows", "results", "burst"]
     small, large, few, _, windows, results, burst = told["cells"]
-    assert set(large["tactics"]) == set(TACTICS)
+    assert set(large["contestants"]) == set(TACTICS)
     assert (small["keys"], few["keys"]) == (4, 1_000)
     # 880 rows in a window of each stream, 4 keys: more results than the budget holds.
     assert large["results_a_slide"] == pytest.approx(880 * 880 / 4, rel=0.05)
     assert (
-        small["tactics"]["incremental"]["written_mb_a_slide"]
+        small["contestants"]["incremental"]["written_mb_a_slide"]
         == 0
-        < large["tactics"]["incremental"]["written_mb_a_slide"]
+        < large["contestants"]["incremental"]["written_mb_a_slide"]
     )
-    assert set(large["tactics"]["incremental"]["ways"]) == {"one-pass incremental, two-pass merge"}
-    assert set(large["tactics"]["full"]["ways"]) == {"one-pass full"}
+    assert set(large["contestants"]["incremental"]["ways"]) == {"one-pass incremental, two-pass merge"}
+    assert set(large["contestants"]["full"]["ways"]) == {"one-pass full"}
     for cell in (small, large):
-        for one in cell["tactics"].values():
-            assert len(one["learning_ms"]) == sum(one["learning_ways"].values()) == overlap_run.LEARNING
+        for one in cell["contestants"].values():
+            assert len(one["learning_ms"]) == sum(one["learning_ways"].values()) == LEARNING
             assert sum(one["ways"].values()) == EFFORT.slides
-    assert large["tactics"]["hybrid"]["estimates"]["join_cost_ms"] > 0
-    assert windows["input_mb"] >= 10 * windows["budget_mb"]
-    assert any(way.startswith("two-pass") for way in windows["ways"])
-    assert windows["kept_mb_at_most"] <= windows["budget_mb"]
-    assert results["results"] > 0
+    assert large["contestants"]["hybrid"]["estimates"]["join_cost_ms"] > 0
+    kept = windows["contestants"]["hybrid"]
+    assert kept["input_mb"] >= 10 * windows["budget_mb"]
+    assert any(way.startswith("two-pass") for way in kept["ways"])
+    assert kept["kept_mb_at_most"] <= windows["budget_mb"]
+    assert results["contestants"]["hybrid"]["results"] > 0
     ended = told["summary"]["burst"]
     assert ended["put_off"] == ended["completed_later"] > 0 == ended["unfinished"]
-    assert [one["slide"] for one in burst["slides"]] == list(range(1, BURST.slides))
+    assert [one["slide"] for one in burst["contestants"]["hybrid"]["slides"]] == list(range(1, BURST.slides))
     assert {"max_hybrid_over_best", "min_hybrid_over_worst", "peak_over_budget_mb"} < set(told["summary"])
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
-    assert told["settings"]["machine"]["cores"] >= 1
+    assert is_chart(chart)
 
 
 def test_different_answers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,16 +133,11 @@ def test_so_many_slides_bring_ten_budgets() -> None:
 
 
 def test_memory_is_measured_in_its_own_process() -> None:
-    told = overlap_memory.in_own_process(Cell("windows", 100, 0.01, 4, 10_000, filler=8), FULL, 6)
+    cell = Cell("windows", 100, 0.01, 4, 10_000, filler=8)
+    told = call_apart("benchmarks.overlap.memory:watched", asdict(cell), FULL, 6)
     assert told["ways"] == {"one-pass full": told["slides"]}
     assert told["results"] > 0 and told["idle_mb"] > 10
     assert told["peak_over_budget_mb"] == pytest.approx(told["peak_mb"] - 4, abs=0.01)
-
-
-def test_what_goes_wrong_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(SourceError, match="the run by full ended with status 1"):
-        overlap_memory.in_own_process(Cell("windows", 100, 0.01, 4, 10_000), FULL, 6)
 
 
 # --- the burst -------------------------------------------------------------------------------------------------------
@@ -167,7 +172,7 @@ def test_rows_of_the_burst_come_when_they_are_due() -> None:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def timed(experiment: str, x: float, incremental: float, full: float, hybrid: float) -> dict[str, Any]:
+def timed(experiment: str, x: float, incremental: float, full: float, hybrid: float) -> Outcome:
     def one(ms: float) -> dict[str, Any]:
         costs = {"reuse_cost_ms": 50.0 if x > 1 else None, "join_cost_ms": 40.0 if x > 1 else None}
         return {
@@ -177,13 +182,13 @@ def timed(experiment: str, x: float, incremental: float, full: float, hybrid: fl
 
     tactics = {INCREMENTAL: one(incremental), FULL: one(full), HYBRID: one(hybrid)}
     setting = {"rows": 1_500, "selectivity": 0.05, "budget_mb": 32, "disk_mb_s": 100}
-    return {"experiment": experiment, "x": x, "results_a_slide": 9_000, "tactics": tactics, **setting}
+    return Outcome({"experiment": experiment, "x": x, "results_a_slide": 9_000, **setting}, tactics)
 
 
 def test_tables_are_for_people() -> None:
     memory = {
-        "experiment": "results", "tactic": "full", "budget_mb": 16, "input_mb": 163.4, "peak_mb": 40.0,
-        "peak_over_budget_mb": 24.0, "written_mb": 0.0, "read_mb": 0.0, "ms": 250.0, "ways": {"one-pass full": 9},
+        "input_mb": 163.4, "peak_mb": 40.0, "peak_over_budget_mb": 24.0, "written_mb": 0.0,
+        "read_mb": 0.0, "ms": 250.0, "ways": {"one-pass full": 9},
     }  # fmt: skip
     slides = [
         {"slide": 1, "delay_ms": 20.0, "attempts": 1, "put_off_ms": []},
@@ -191,16 +196,15 @@ def test_tables_are_for_people() -> None:
         {"slide": 6, "delay_ms": 30.0, "attempts": 1, "put_off_ms": []},
     ]
     counts = {"complete": 3, "put_off": 1, "completed_later": 1, "unfinished": []}
-    burst = {"experiment": "burst", **vars(BURST), **counts, "slides": slides}
     found = [
         timed("size", 1, 10.0, 20.0, 12.0),
         timed("size", 2, 30.0, 20.0, 20.0),
         timed("size", 3, 90.0, 30.0, 30.0),
         timed("selectivity", 1, 10.0, 20.0, 10.0),
-        memory,
-        burst,
+        Outcome({"experiment": "results", "budget_mb": 16}, {FULL: memory}),
+        Outcome({"experiment": "burst", **asdict(BURST)}, {HYBRID: {**counts, "slides": slides}}),
     ]
-    assert summary(found) == {
+    assert overlap.summary(found) == {
         "max_hybrid_over_best": 1.2,
         "min_hybrid_over_worst": 0.333,
         "full_is_faster_from_size": 2.0,
@@ -208,14 +212,13 @@ def test_tables_are_for_people() -> None:
         "peak_over_budget_mb": 24.0,
         "burst": {"complete": 3, "put_off": 1, "completed_later": 1, "unfinished": 0},
     }
-    lines = tables(found).splitlines()
+    lines = "\n".join(map(str, overlap.tables(found))).splitlines()
     assert "| incremental | 10 | 30 | 90 |" in lines
     assert "| hybrid / better | 1.20 | 1.00 | 1.00 |" in lines
     assert "| C_reuse | not asked | 50 | 50 |" in lines
     assert "| Windows fit, results do not | full | 16 | 163 | 40 | 24 | 0 | 0 | 250 | 9 one-pass full |" in lines
     assert "| 2 | burst | 2 | 70 | 900 |" in lines and "| 6 | after | 1 | - | 30 |" in lines
-    drawn: list[Any] = [panel.lines for panel in panels(found)]
-    assert drawn[0]["incremental"] == ([1, 2, 3], [10.0, 30.0, 90.0])
-    assert drawn[2]["until it was put off"] == ([0.12], [0.07])
-    assert drawn[3]["C_reuse, estimated"] == ([2, 3], [50.0, 50.0])
-    assert list(panels(found)[2].shaded) == [(0.06, 0.3)]
+    delays, times, costs, *_ = overlap.panels(found)
+    assert times.lines[INCREMENTAL] == [(1, 10.0), (2, 30.0), (3, 90.0)]
+    assert delays.lines["until it was put off"] == [(0.12, 0.07)] and list(delays.shaded) == [(0.06, 0.3)]
+    assert costs.lines["C_reuse, estimated"] == [(2, 50.0), (3, 50.0)]

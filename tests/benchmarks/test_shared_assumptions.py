@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transom.benchmarks.shared_assumptions import (
+from benchmarks.shared.assumptions import (
     Trial,
     as_drawn,
     counted,
@@ -16,12 +16,10 @@ from transom.benchmarks.shared_assumptions import (
     foreseen,
     measured_often,
     miss,
-    restored,
     rising_is_for_fifo,
     served_by_fifo,
 )
-from transom.benchmarks.shared_assumptions_report import summary, tables
-from transom.benchmarks.shared_scheduling import Seed
+from benchmarks.shared.scheduling import Seed
 from transom.scheduling.simulation import Plan
 
 INTERVALS = 40
@@ -90,15 +88,3 @@ def test_plans_are_counted_apart_by_what_fifo_drops() -> None:
     ]
     assert found["as drawn"].mean_dropped == pytest.approx({"mandf": 0.175, "admandf": 0.125})
     assert counted({}).no_more == 0
-
-
-def test_it_is_told_for_people_and_for_programs() -> None:
-    short = drawn(1, 8)
-    found = [miss(7, replace(short, plan=Plan((2_000, 900), 4)))]
-    counts = {"as drawn": restored((), 1, 2), "evenly": restored((evenly,), 1, 2)}
-    lines = tables(found, counts).splitlines()
-    assert sum(line.startswith("| 7 | ") for line in lines) == 1
-    assert "| evenly | 1 | 1 | - | 0.00 | 0.00 |" in lines
-    told = summary(found, counts)
-    assert told["misses"][0]["then"]["mandf"]["method"] in ("fifo", "mqt")
-    assert told["counts"]["evenly"]["no_more"] == 1

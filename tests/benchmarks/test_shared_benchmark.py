@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 from itertools import pairwise
@@ -10,14 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from transom.benchmarks import shared, shared_plan_search, shared_throughput, shared_throughput_report
-from transom.benchmarks.shared_assumptions import RESTORED
-from transom.benchmarks.shared_cases import CASES, GREATEST, GROUPS, PLAN, QUERIES
-from transom.benchmarks.shared_fingerprint import IMPLIED
-from transom.benchmarks.shared_overload import Rush
-from transom.benchmarks.shared_scheduling import Case, Seed, run_case, run_seeds
-from transom.benchmarks.shared_scheduling_report import Findings, panels, summary
-from transom.benchmarks.shared_throughput import Cell, Effort, Separate, Shared, batches, crowds_of, measure
+from benchmarks import harness
+from benchmarks.harness import Outcome
+from benchmarks.shared import overload as shared_overload
+from benchmarks.shared import plan_search as shared_plan_search
+from benchmarks.shared import policies
+from benchmarks.shared import throughput as shared_throughput
+from benchmarks.shared.assumptions import RESTORED
+from benchmarks.shared.cases import CASES, GREATEST, GROUPS, PLAN, QUERIES
+from benchmarks.shared.fingerprint import IMPLIED
+from benchmarks.shared.overload import Rush
+from benchmarks.shared.scheduling import Case, Seed, run_case, run_seeds
+from benchmarks.shared.throughput import (
+    ALONE,
+    SEPARATE,
+    SHARED,
+    Cell,
+    Effort,
+    Separate,
+    Shared,
+    batches,
+    crowds_of,
+    measure,
+)
+from tests.benchmarks.running import is_chart, quick
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.simulation import Plan
 
@@ -88,17 +103,15 @@ def test_the_search_says_what_a_plan_does_not_show() -> None:
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(shared, "PLAN", SMALL)
-    monkeypatch.setattr(shared, "SEEDS", 2)
-    monkeypatch.setattr(shared, "OTHER_PLANS", (Plan((200, 300, 100, 500), 3),))
-    monkeypatch.setattr(shared, "VARIED", ({}, {"decide": "before"}))
+    monkeypatch.setattr(policies, "PLAN", SMALL)
+    monkeypatch.setattr(policies, "SEEDS", 2)
+    monkeypatch.setattr(policies, "OTHER_PLANS", (Plan((200, 300, 100, 500), 3),))
+    monkeypatch.setattr(policies, "VARIED", ({}, {"decide": "before"}))
     chart = tmp_path / "shared.svg"
-    asked = argparse.Namespace(json=True, quick=False, plot=str(chart), part=["a"])
-    assert shared.main(asked) == 0
+    assert harness.main(["shared", "--json", "--part", "a", "--plot", str(chart)]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["cells", "settings", "summary"]
-    assert [cell["case"] for cell in told["cells"]] == list(CASES)
-    stages = told["cells"][1]["policies"]["mqt"]["stages"]
+    assert [cell["case"] for cell in told["cells"] if cell["experiment"] == "case"] == list(CASES)
+    stages = told["cells"][1]["contestants"]["mqt"]["stages"]
     assert [stage["due"] for stage in stages] == sorted(stage["due"] for stage in stages)
     assert all(stage["due"] == stage["processed"] + stage["shed"] + stage["pending"] for stage in stages)
     found = told["summary"]
@@ -111,15 +124,16 @@ def test_it_runs_and_ends_in_a_summary(
     counts = found["assumptions"]["counts"]
     assert {counts[name]["plans"] for name in ("as drawn", *RESTORED)} == {2}
     assert [one["seed"] for one in found["assumptions"]["misses"]] == counts["as drawn"]["more"]
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+    shown = harness.text_of(policies.POLICIES_PART, told)
+    assert "| decide = before | " in shown and "| as drawn | 2 | " in shown and "| mean dropped by mqt, % | " in shown
+    assert is_chart(chart)
 
 
 def test_a_quick_run_is_for_people_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(shared, "PLAN", SMALL)
-    monkeypatch.setattr(shared, "QUICK_CELLS", (Cell(2, 1.0, largest=300),))
-    monkeypatch.setattr(shared, "QUICK_RUSH", Rush(0.1, 0.2, 0.2, buffer=100, windows=(10, 30)))
-    asked = argparse.Namespace(json=False, quick=True, plot=None, part=None)
-    assert shared.main(asked) == 0
+    monkeypatch.setattr(policies, "PLAN", SMALL)
+    monkeypatch.setattr(shared_throughput, "QUICK_CELLS", (Cell(2, 1.0, largest=300),))
+    monkeypatch.setattr(shared_overload, "QUICK_RUSH", Rush(0.1, 0.2, 0.2, buffer=100, windows=(10, 30)))
+    assert harness.main(["shared", "--quick"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("| P8 | 1-8,9-10 |") for line in lines)
     assert sum(line.startswith("| the default |") for line in lines) == 1
@@ -135,7 +149,7 @@ def test_seeds_that_drop_more_are_named() -> None:
 
     seeds = [seed(0, 0.05, 0.1, 0.2, 0.2), seed(1, 0.0, 0.1, 0.1, 0.2), seed(2, 0.0, 0.1, 0.0, 0.0)]
     assert [one.served for one in seeds] == [False, True, True]
-    found = summary(Findings([], {}, {}, {"all": seeds}))["seeds"]["all"]
+    found = policies.of_seeds(seeds)
     assert found["admandf_drops_no_more_than_mandf"] == 2
     assert found["slack_drops_no_more_than_mandf"] == 1
     assert found["slack_drops_no_more_than_admandf"] == found["slack_processes_no_less_than_admandf"] == 2
@@ -151,13 +165,13 @@ def test_seeds_go_on_until_enough_are_served() -> None:
 
 def test_the_course_is_drawn_with_the_spans_of_fifo() -> None:
     case = run_case("P4", Plan((3_000, 1_500, 300, 500), 4))
-    drawn = panels([case])
+    drawn = policies.panels([policies.outcome_of(case)])
     assert len(drawn) == 2 * 3 + 1
     trace = case.outcomes["mandf"].trace
     shaded = {time for begin, end in drawn[0].shaded for time in trace.time if begin <= time < end}
     assert shaded == {time for time, method in zip(trace.time[:-1], trace.method, strict=False) if method == "fifo"}
     assert 0 < len(shaded) < len(trace.time) - 1
-    assert drawn[-1].lines["mqt, dropped"][0] == [1, 2, 3, 4]
+    assert [stage for stage, _ in drawn[-1].lines["mqt, dropped"]] == [1, 2, 3, 4]
 
 
 # --- part b ----------------------------------------------------------------------------------------------------------
@@ -177,12 +191,13 @@ def test_shared_queries_keep_what_the_largest_keeps(
     queries: int, matches: float, emit: str, small_batches: None
 ) -> None:
     found = measure(Cell(queries, matches, emit, largest=1_000), TINY_EFFORT)
-    assert found.runs == 2 and found.rows == 2 * 2 * 200
-    assert found.matches == pytest.approx(matches if emit == "lifetimes" else 2 * matches, rel=0.3)
-    assert found.separate.state.rows >= found.shared.state.rows
+    assert found.about["runs"] == 2 and found.about["rows"] == 2 * 2 * 200
+    expected = matches if emit == "lifetimes" else 2 * matches
+    assert found.about["matches_measured"] == pytest.approx(expected, rel=0.3)
+    assert found[SEPARATE]["state_rows"] >= found[SHARED]["state_rows"]
     if emit == "lifetimes":
-        assert found.shared.state.rows == found.alone.rows == 2 * 1_000
-        assert found.state_ratio == pytest.approx(1, abs=0.05)
+        assert found[SHARED]["state_rows"] == found[ALONE]["state_rows"] == 2 * 1_000
+        assert found.about["state_ratio"] == pytest.approx(1, abs=0.05)
 
 
 def test_separate_queries_take_turns_in_crowds(small_batches: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +205,12 @@ def test_separate_queries_take_turns_in_crowds(small_batches: None, monkeypatch:
     monkeypatch.setattr(shared_throughput, "TOGETHER", 2)
     parts = measure(Cell(5, 1.0, largest=500), TINY_EFFORT)
     assert [list(crowd) for crowd in crowds_of(5)] == [[1, 4], [0, 3], [2]]
-    assert parts.separate.state == whole.separate.state
-    assert (parts.alone, parts.shared.state, parts.matches) == (whole.alone, whole.shared.state, whole.matches)
+    assert _kept(parts) == _kept(whole)
+    assert parts.about["matches_measured"] == whole.about["matches_measured"]
+
+
+def _kept(outcome: Outcome) -> list[tuple[int, int]]:
+    return [(outcome[name]["state_bytes"], outcome[name]["state_rows"]) for name in (SHARED, SEPARATE, ALONE)]
 
 
 def test_answers_that_differ_are_noticed(small_batches: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,21 +234,16 @@ def test_narrow_windows_see_less_of_the_same_join(small_batches: None) -> None:
 def test_part_b_runs_and_ends_in_a_summary(
     tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(shared_throughput_report, "QUERIES", 5)
+    monkeypatch.setattr(shared_throughput, "SUMMED_UP", 5)
     cells = [Cell(queries, 0.04, largest=1_000) for queries in (1, 5)]
-    monkeypatch.setattr(shared, "CELLS", (*cells, Cell(2, 1.0, "changes", largest=300)))
-    monkeypatch.setattr(shared, "EFFORT", TINY_EFFORT)
+    monkeypatch.setattr(shared_throughput, "QUICK_CELLS", (*cells, Cell(2, 1.0, "changes", largest=300)))
+    monkeypatch.setattr(shared_throughput, "QUICK_EFFORT", TINY_EFFORT)
     chart = tmp_path / "throughput.svg"
-    asked = argparse.Namespace(json=True, quick=False, plot=str(chart), part=["b"])
-    assert shared.main(asked) == 0
-    printed = capsys.readouterr()
-    told = json.loads(printed.out)
-    assert list(told) == ["cells", "settings", "summary"]
-    assert printed.err.count(" of the largest") == 3
+    told = quick(capsys, "shared", "--part", "b", "--plot", str(chart))
     assert [(cell["part"], cell["queries"]) for cell in told["cells"]] == [("b", 1), ("b", 5), ("b", 2)]
     found = told["summary"]
     assert found["state_ratio_100"] <= 1.2
     assert found["throughput_ratio_100"] == pytest.approx(told["cells"][1]["throughput_ratio"], abs=0.1)
     assert found["throughput_ratio_100_changes"] is None
-    assert all(cell["shared"]["rows_per_s"] > 0 for cell in told["cells"])
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
+    assert all(cell["contestants"]["shared"]["rows_per_s"] > 0 for cell in told["cells"])
+    assert is_chart(chart)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import transom
-from tests.profile import NIGHTLY
-from transom.benchmarks import spark_join
-from transom.benchmarks.spark_join_contestant import Job, in_own_process
-from transom.benchmarks.spark_join_data import (
+from benchmarks.harness import Outcome
+from benchmarks.spark_join import benchmark as spark_join
+from benchmarks.spark_join.benchmark import Run, outcomes_of
+from benchmarks.spark_join.contestants import question, streams
+from benchmarks.spark_join.data import (
     COLUMNS,
     Cell,
     Digest,
@@ -26,9 +25,8 @@ from transom.benchmarks.spark_join_data import (
     write_cell,
     written_answer,
 )
-from transom.benchmarks.spark_join_report import Outcome, bars, best, report, summary, table
-from transom.benchmarks.spark_join_transom import question, streams
-from transom.core.errors import SparkError
+from tests.benchmarks.running import is_chart, quick
+from tests.profile import NIGHTLY
 
 TINY = Cell("short", 100, 30, 20, batches=3)
 
@@ -110,32 +108,24 @@ def test_rivals_give_the_right_answer_and_end_in_a_summary(
     monkeypatch.setattr(spark_join, "contestants", lambda partitions: rivals)
     monkeypatch.setattr(spark_join, "QUICK_CELLS", (TINY,))
     chart = tmp_path / "join.svg"
-    assert spark_join.main(argparse.Namespace(json=True, quick=True, plot=str(chart))) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told)[-1] == "summary"
-    found = told["cells"]["short"]["contestants"]
+    told = quick(capsys, "spark-join", "--plot", str(chart))
+    (short,) = told["cells"]
+    found = short["contestants"]
     assert found.keys() == batches.keys()
     for name, one in found.items():
         assert one["right"] and one["output_rows"] == one["expected_rows"] > 20 * batches[name]
         assert len(one["batches_s"]) == batches[name]
         assert ("RocksDB" in str(one["settings"])) == (name == "spark_rocksdb")
         assert told["summary"][name] == one["rows_per_s"] > 0
-    assert chart.read_text(encoding="utf-8").startswith("<?xml")
-
-
-def test_a_contestant_that_fails_says_why(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(SparkError, match="'nobody' ended with status 1") as failure:
-        in_own_process("nobody", {}, [Job(TINY, source, tmp_path)], tmp_path / "run")
-    assert "KeyError: 'nobody'" in str(failure.value)
+    assert is_chart(chart)
 
 
 # --- report ----------------------------------------------------------------------------------------------------------
 
 
-def outcome(contestant: str, cell: str, seconds: list[float], partitions: int = 2, wrong: bool = False) -> Outcome:
+def run(cell: str, seconds: list[float], partitions: int = 2, wrong: bool = False) -> Run:
     n = len(seconds)
-    return Outcome(
-        contestant,
+    return Run(
         Cell(cell, 500, 10, 10, n),
         Measured(
             {"spark.sql.shuffle.partitions": str(partitions)},
@@ -149,21 +139,36 @@ def outcome(contestant: str, cell: str, seconds: list[float], partitions: int = 
     )
 
 
-OUTCOMES = [
-    outcome("spark_default", "short", [9, 5, 4, 6]),
-    outcome("spark_default", "short", [9, 2, 2, 2], partitions=4),
-    outcome("spark_rocksdb", "short", [9, 10, 10, 10]),
-    outcome("transom_files", "short", [3, 0.5, 0.25, 0.1]),
-    outcome("transom_dataframe", "short", [3, 1, 1, 1]),
-    outcome("spark_default", "long", [9, 4, 4, 4]),
-    outcome("transom_files", "long", [9, 1, 1, 1]),
-    outcome("transom_files", "growth_1", [9, 1, 1, 1]),
-    outcome("transom_files", "growth_10", [9, 1.25, 1.25, 1.25]),
-]
+RUNS = {
+    "spark_default": [
+        run("short", [9, 5, 4, 6]),
+        run("short", [9, 2, 2, 2], partitions=4),
+        run("long", [9, 4, 4, 4]),
+    ],
+    "spark_rocksdb": [run("short", [9, 10, 10, 10])],
+    "transom_files": [
+        run("short", [3, 0.5, 0.25, 0.1]),
+        run("long", [9, 1, 1, 1]),
+        run("growth_1", [9, 1, 1, 1]),
+        run("growth_10", [9, 1.25, 1.25, 1.25]),
+    ],
+    "transom_dataframe": [run("short", [3, 1, 1, 1])],
+}
+
+
+def together(runs: dict[str, list[Run]]) -> list[Outcome]:
+    """As the harness puts them."""
+    found: dict[str, Outcome] = {}
+    for name, some in runs.items():
+        for one in outcomes_of(name, some):
+            before = found.get(one.cell["cell"])
+            known = {} if before is None else before.contestants
+            found[one.cell["cell"]] = Outcome(one.cell, {**known, **one.contestants})
+    return list(found.values())
 
 
 def test_the_summary_takes_the_best_run_and_leaves_the_first_batch_out() -> None:
-    assert summary(best(OUTCOMES)) == {
+    assert spark_join.summary(together(RUNS)) == {
         "spark_default": 500,
         "spark_rocksdb": 100,
         "transom_files": 4_000,
@@ -179,29 +184,31 @@ def test_the_summary_takes_the_best_run_and_leaves_the_first_batch_out() -> None
     }
 
 
-def test_the_report_names_all_that_was_tried() -> None:
-    default = report(OUTCOMES)["cells"]["short"]["contestants"]["spark_default"]
+def test_the_figures_name_all_that_was_tried() -> None:
+    default = together(RUNS)[0]["spark_default"]
     assert default["settings"] == {"spark.sql.shuffle.partitions": "4"}
     assert [trial["rows_per_s"] for trial in default["tried"]] == [200, 500]
     assert default["batches_s"] == [9, 2, 2, 2]
 
 
 def test_batches_before_the_window_is_full_do_not_count() -> None:
-    early = outcome("spark_default", "long", [1, 1, 1, 4, 4])
+    early = run("long", [1, 1, 1, 4, 4])
     filling = replace(early, cell=replace(early.cell, window_rows=1_001))
     assert (early.rows_per_s, filling.rows_per_s) == (625, 250)
     settling = replace(early, cell=replace(early.cell, settling=4))
-    assert settling.steady_batch_s == 4
+    assert settling.batch_s == 4
 
 
 def test_a_wrong_answer_is_seen_in_the_table() -> None:
-    lines = table([*OUTCOMES, outcome("transom_files", "small", [1, 1, 1], wrong=True)]).splitlines()
-    assert [line.split()[0] for line in lines if " NO " in line] == ["small"]
-    assert "ratio_default            8.0" in lines
-    assert "  spark.sql.shuffle.partitions = 4 (short)" in lines
+    assert not spark_join.fails(together(RUNS))
+    wrong = together({**RUNS, "transom_dataframe": [run("small", [1, 1, 1], wrong=True)]})
+    assert spark_join.fails(wrong)
+    first, *settings = spark_join.tables(wrong)
+    assert [line[0] for line in first.body if "NO" in line] == ["small"]
+    assert ["spark.sql.shuffle.partitions", "4", "short"] in settings[0].body
 
 
 def test_the_chart_has_a_gap_where_a_contestant_did_not_run() -> None:
-    cells, rates = bars(best(OUTCOMES))
-    assert cells == ["short", "long"]
-    assert rates["spark_rocksdb"] == [pytest.approx(0.0001), None]
+    (drawn,) = spark_join.panels(together(RUNS))
+    assert drawn.groups == ["short", "long"]
+    assert drawn.bars["spark_rocksdb"] == [pytest.approx(0.0001), None]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import signal
 from pathlib import Path
 from typing import Any
@@ -86,26 +85,26 @@ def test_a_query_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, capsys:
         assert (code, out) == (2, "") and what in err
 
 
-def test_benchmarks_are_listed_and_dispatched(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_benchmarks_are_listed_and_dispatched(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = outcome(capsys, "bench")
     assert code == 0 and "\njoin  " in f"\n{out}"
     code, out, _ = outcome(capsys, "bench", "--json")
     assert code == 0 and '"join": ' in out
     code, _, err = outcome(capsys, "bench", "jion")
     assert code == 2 and "there is join" in err
-    seen: list[argparse.Namespace] = []
+    code, _, err = outcome(capsys, "bench", "join", "--soak", "3")
+    assert code == 2 and "unrecognized arguments: --soak 3" in err
+    code, _, err = outcome(capsys, "check", "--soak")
+    assert code == 2
 
-    class Benchmark:
-        @staticmethod
-        def main(options: argparse.Namespace) -> int:
-            seen.append(options)
-            return 3
 
-    monkeypatch.setattr(bench_command, "import_module", lambda name: Benchmark)
-    assert outcome(capsys, "bench", "join", "--json", "--quick", "--plot", "x.svg")[0] == 3
-    assert (seen[0].json, seen[0].quick, seen[0].plot) == (True, True, "x.svg")
+def test_an_installed_package_says_where_benchmarks_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bench_command, "CHECKOUT", tmp_path)
+    code, out, err = outcome(capsys, "bench", "join")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: benchmarks live in a checkout of Transom") and "make bench" in err
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import harness
+from benchmarks.multiway.benchmark import BENCHMARK as MULTIWAY
+from benchmarks.nexmark.contestants import declarations
+from benchmarks.nexmark.data import COLUMNS
+from benchmarks.nexmark.queries import QUERIES, UNWRITTEN
+from benchmarks.nexmark.spark_own import REFUSED
 from tests.docs.pages import RESULTS
 from tests.docs.timeline import label
 from tests.runtimes_under_test import RUNTIMES
-from transom.benchmarks.multiway_report import tables
-from transom.benchmarks.nexmark_contestant import declarations
-from transom.benchmarks.nexmark_data import COLUMNS
-from transom.benchmarks.nexmark_queries import QUERIES, UNWRITTEN
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
@@ -23,7 +25,6 @@ from transom.plan.operators import OPERATORS
 from transom.plan.options import OPTIONS
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from transom.runtimes.reference.history import RelationHistory
-from transom.runtimes.spark.bench_nexmark import REFUSED
 
 EXAMPLES: Final[dict[str, str]] = {
     "+": "2 + 3",
@@ -189,7 +190,7 @@ def measured_joins() -> str:
     """What `transom bench multiway --json` has written down, of the machine with the fewest cores first."""
     told = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
     told.sort(key=lambda one: int(one["machine"]["cores"]))
-    return "\n\n".join(f"### On {one['machine']['cores']} cores\n\n{tables(one)}" for one in told)
+    return "\n\n".join(f"### On {one['machine']['cores']} cores\n\n{harness.text_of(MULTIWAY, one)}" for one in told)
 
 
 def machines() -> str:

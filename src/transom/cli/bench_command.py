@@ -1,27 +1,24 @@
-"""`transom bench`: the list of benchmarks, or one of them."""
+"""`transom bench`: the benchmarks, which live beside the package in a checkout of it and are not installed."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
-import json
+import sys
 from importlib import import_module
+from pathlib import Path
 
-from transom.cli.benchmarks import BENCHMARKS
 from transom.cli.query_file import UsageError
+
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def main(options: argparse.Namespace) -> int:
-    if options.name is None:
-        if options.json:
-            print(json.dumps({"benchmarks": {name: purpose for name, (_, purpose) in BENCHMARKS.items()}}, indent=2))
-        else:
-            width = max(len(name) for name in BENCHMARKS)
-            for name, (_, purpose) in BENCHMARKS.items():
-                print(f"{name:{width}}  {purpose}")
-        return 0
-    if options.name not in BENCHMARKS:
-        close = difflib.get_close_matches(options.name, BENCHMARKS, n=1) or sorted(BENCHMARKS)
-        raise UsageError(f"there is no benchmark '{options.name}'", remedy=f"there is {', '.join(close)}")
-    code: int = import_module(BENCHMARKS[options.name][0]).main(options)
+    if not (CHECKOUT / "benchmarks" / "harness.py").is_file():
+        raise UsageError(
+            "benchmarks live in a checkout of Transom and are no part of the installed package: clone the repository, "
+            "and run `make bench` there"
+        )
+    if str(CHECKOUT) not in sys.path:
+        sys.path.insert(0, str(CHECKOUT))
+    code: int = import_module("benchmarks.harness").main(options.rest)
     return code

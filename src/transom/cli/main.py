@@ -35,8 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code."""
     prepare_output()
     listen()
-    options = _parser().parse_args(arguments)
-    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options, rest = parser.parse_known_args(given)
+    if rest and options.command != "bench":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.arguments, options.rest = given, rest
     try:
         return _carried_out(options)
     finally:
@@ -91,37 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", action="store_true", help="as JSON")
     explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
     _add_runtime(explain)
-    bench = commands.add_parser("bench", help="list the benchmarks, or run one")
-    bench.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
-    bench.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
-    bench.add_argument("--quick", action="store_true", help="a small run of under a minute")
-    bench.add_argument("--plot", metavar="FILE", help="write a chart to this file")
-    bench.add_argument(
-        "--part", type=_part, choices=(1, 2, 3, "a", "b", "c"), nargs="+", help="multiway, shared: these alone"
-    )
-    bench.add_argument("--read", metavar="FILE", nargs="+", help="multiway: show what --json wrote to these files")
-    bench.add_argument(
-        "--partitions", metavar="N", type=_count, nargs="+", help="join: one partition beside so many, in large batches"
-    )
-    bench.add_argument("--soak", metavar="ROWS", type=_count, help="lifetimes: so many rows through one plan instead")
-    bench.add_argument("--events", metavar="N", type=_count, help="nexmark: so many events (default 5,000,000)")
-    bench.add_argument("--runs", metavar="N", type=_count, help="nexmark: so many runs of each query (default 3)")
-    bench.add_argument("--query", metavar="NAME", nargs="+", help="nexmark: these queries alone, such as q5")
-    bench.add_argument("--contestant", metavar="NAME", nargs="+", help="nexmark: these alone, such as transom_spark")
-    bench.add_argument("--flink", metavar="PYTHON", help="nexmark: beside Flink, with this interpreter that has it")
-    bench.add_argument(
-        "--updates",
-        choices=[emit for emit in EMITS if emit != "lifetimes"],
-        default="net",
-        help="nexmark: how Transom writes answers that change (default %(default)s)",
-    )
-    bench.add_argument(
-        "--set",
-        metavar="OPTION=VALUE",
-        action="append",
-        default=[],
-        help="nexmark: an option of Transom, as SET in the queries, or a setting of Spark (spark. ..)",
-    )
+    # Its options are those of the benchmark, which knows them itself.
+    commands.add_parser("bench", help="list the benchmarks, or run one (in a checkout)", add_help=False)
     demo = commands.add_parser(
         "demo", help="a burning building: a day of readings, and the alarms that follow from them"
     )
@@ -230,10 +205,6 @@ def _add_within(parser: argparse.ArgumentParser) -> None:
         help="refuse every file and folder that is not in this one, links resolved; without it a query file may read "
         "and overwrite whatever you may",
     )
-
-
-def _part(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
 
 
 def _runtime(text: str) -> str:

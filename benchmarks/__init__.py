@@ -1,0 +1,1 @@
+"""What `transom bench` runs: measurements, in a checkout alone. The harness is `benchmarks.harness`."""

@@ -1,0 +1,31 @@
+"""The session in which benchmarks run Transom on Spark, and files as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from transom.runtimes.spark import launch
+from transom.runtimes.spark.jvm import LASTING, SHORT
+from transom.runtimes.spark.settings import LOCAL, NEEDED, WANTED
+
+
+def session_with(settings: Mapping[str, str], lasting: bool) -> tuple[SparkSession, dict[str, str]]:
+    """The session that Transom starts for itself, and what is to be said of its settings.
+
+    Where Transom reads the files, Java has little to do, and its quick compiler serves best; not so where Spark reads.
+    """
+    extra: dict[str, Any] = dict(settings)
+    spark = SparkSession.getActiveSession() or launch.start(lasting=lasting, **extra)
+    launch.warm(spark).join()
+    told = {each.name: each.value for each in (*NEEDED, *WANTED)} | LOCAL
+    told["spark.master"] = spark.conf.get("spark.master") or ""
+    return spark, told | {"java": " ".join(LASTING if lasting else SHORT)} | dict(settings)
+
+
+def file_stream(spark: SparkSession, folder: str) -> DataFrame:
+    """Spark's own file source, one file a batch."""
+    reader = spark.readStream.schema("ts timestamp_ntz, k bigint, v bigint, s string")
+    return reader.option("maxFilesPerTrigger", 1).parquet(folder)

@@ -1,1 +1,0 @@
-"""Benchmarks: rivals side by side in one run, ratios beside absolute rates. They are no tests."""
