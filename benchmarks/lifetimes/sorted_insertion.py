@@ -10,13 +10,33 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.lifetimes.insert_sorted import insert_sorted
 from transom.core.delta import Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
+from transom.kernels.jit import jit
 from transom.kernels.join.join import JoinState
 from transom.kernels.lifetimes import LifetimeSet
 from transom.pipeline.part import PartState
 from transom.state.slots import grown
+
+
+@jit
+def insert_sorted(te, slots, first, count, new_te, new_slots):  # type: ignore[no-untyped-def]
+    """Put each new end behind those not later than it, looked for from the front.
+
+    Entries first .. first + count - 1 are sorted; there must be room behind them for the new ones.
+    """
+    for i in range(len(new_te)):
+        end = new_te[i]
+        stop = first + count
+        place = first
+        while place < stop and te[place] <= end:
+            place += 1
+        for j in range(stop, place, -1):
+            te[j] = te[j - 1]
+            slots[j] = slots[j - 1]
+        te[place] = end
+        slots[place] = new_slots[i]
+        count += 1
 
 
 @dataclass

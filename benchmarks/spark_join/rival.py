@@ -48,7 +48,6 @@ class BatchTime:
 
     seconds: float
     rows: int
-    state_rows: int
 
 
 def stream_stream_join(
@@ -92,7 +91,6 @@ def batch_times(progress: Sequence[Any]) -> list[BatchTime]:
         BatchTime(
             one["durationMs"]["triggerExecution"] / 1_000,
             one["numInputRows"],
-            sum(operator["numRowsTotal"] for operator in one["stateOperators"]),
         )
         for one in progress
         if one["numInputRows"]

@@ -31,7 +31,7 @@ from tests.benchmarks.running import is_chart, quick
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 TINY = multiway.Size(
-    streams=(3, 20),
+    streams=(3, 6),
     windows=(1, 2),
     window_streams=3,
     other_streams=3,
@@ -71,15 +71,13 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
         assert tactics[AUTO]["chosen"] in TACTICS
         kept = {name: tactics[name]["state_rows"] for name in TACTICS}
         assert kept[PARALLEL_TREE] > kept[TREE] > kept[MJOIN] == kept[PARALLEL_MJOIN]
-    twenty = by_x["streams", 20]["contestants"]
-    paths = {name: twenty[name]["path"] for name in TACTICS}
-    assert paths == {TREE: (19 + sum(range(1, 20))) / 20, PARALLEL_TREE: 1, MJOIN: 19, PARALLEL_MJOIN: 1}
-    assert twenty[MJOIN]["with_result"]["rows"] == 6 and twenty[MJOIN]["all_rows"]["rows"] == 120
-    assert twenty[MJOIN]["handed_over"] == 0 and twenty[MJOIN]["path_here"] == 19
+    six = by_x["streams", 6]["contestants"]
+    paths = {name: six[name]["path"] for name in TACTICS}
+    assert paths == {TREE: (5 + sum(range(1, 6))) / 6, PARALLEL_TREE: 1, MJOIN: 5, PARALLEL_MJOIN: 1}
+    assert six[MJOIN]["with_result"]["rows"] == 6 and six[MJOIN]["all_rows"]["rows"] == 36
+    assert six[MJOIN]["handed_over"] == 0 and six[MJOIN]["path_here"] == 5
     found = told["summary"]
-    assert found["best_tactic_20"] in TACTICS
-    best = min(twenty[name]["with_result"]["p50_us"] for name in TACTICS)
-    assert found["best_p50_us_20"] == twenty[found["best_tactic_20"]]["with_result"]["p50_us"] == best
+    assert found["best_tactic_20"] is None and found["best_p50_us_20"] is None
     assert len(found["auto_cells"]) == 8, "those in real time are there to check the others"
     assert found["auto_over_best_max"] == max(one["over_best"] for one in found["auto_cells"])
     assert {"auto_over_best_cell", "auto_over_best_spread"} <= found.keys()
