@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import shutil
 import statistics
 import sys
 import time
@@ -224,8 +225,11 @@ class Progress:
 
     def say(self, what: str) -> None:
         text = f"{self._name}: {what}"
-        print(f"{self._CLEAR}{text}"[:120] if self._live else text, end="" if self._live else "\n", file=sys.stderr)
-        sys.stderr.flush()
+        if self._live:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"{self._CLEAR}{text[:width]}", end="", file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
     def done(self) -> None:
         self.say(f"took {time.perf_counter() - self._began:.0f} s")
