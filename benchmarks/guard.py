@@ -54,14 +54,14 @@ def main(arguments: Sequence[str]) -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     with subprocess.Popen(command) as program:
-        told = threading.Event()
-        threading.Thread(target=_watch, args=(int(pipe), program, told), daemon=True).start()
+        ended = threading.Event()
+        threading.Thread(target=_watch, args=(int(pipe), program, ended), daemon=True).start()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: _end(program, told))
+            signal.signal(number, lambda *_: _end(program, ended))
         status = program.wait()
     patience = time.monotonic() + TO_FOLLOW
     while left := descendants(os.getpid()):
-        if told.wait(0.02):
+        if ended.wait(0.02):
             patience = min(patience, time.monotonic() + 1.0)
         if time.monotonic() > patience:
             for process in left:
@@ -74,14 +74,14 @@ def main(arguments: Sequence[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _watch(pipe: int, program: subprocess.Popen[bytes], told: threading.Event) -> None:
+def _watch(pipe: int, program: subprocess.Popen[bytes], ended: threading.Event) -> None:
     os.read(pipe, 1)
-    _end(program, told)
+    _end(program, ended)
 
 
-def _end(program: subprocess.Popen[bytes], told: threading.Event) -> None:
-    if not told.is_set():
-        told.set()
+def _end(program: subprocess.Popen[bytes], ended: threading.Event) -> None:
+    if not ended.is_set():
+        ended.set()
         program.terminate()
         kill = threading.Timer(TO_END, program.kill)
         kill.daemon = True

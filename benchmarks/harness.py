@@ -61,12 +61,12 @@ class Outcome:
         shown = ", ".join(f"{name} {short(rate)} rows/s" for name, rate in rates.items() if rate is not None)
         return f"  {next(iter(self.cell.values()))}: {shown}" if shown else ""
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {**self.cell, **self.about, "contestants": dict(self.contestants)}
 
     @staticmethod
-    def read(told: Figures) -> Outcome:
-        cell = dict(told)
+    def read(written: Figures) -> Outcome:
+        cell = dict(written)
         return Outcome(cell, cell.pop("contestants", {}))
 
 
@@ -267,32 +267,32 @@ def report(benchmark: Benchmark, options: Options, progress: Progress) -> dict[s
     """All that is written down, and for people shown: of a run, or of earlier ones (`--read`)."""
     if options.read:
         files = [_read(path) for path in options.read]
-        outcomes = [Outcome.read(cell) for told in files for cell in told["cells"]]
-        about: dict[str, Any] = {"machines": [told["machine"] for told in files]}
+        outcomes = [Outcome.read(cell) for document in files for cell in document["cells"]]
+        about: dict[str, Any] = {"machines": [document["machine"] for document in files]}
     else:
         outcomes = measured(benchmark, options, progress)
         about = {"machine": benchmark.machine(), "settings": benchmark.settings(options)}
     # As whoever reads the file will have it: tuples are lists there.
-    told = json.dumps({**about, "cells": [outcome.told() for outcome in outcomes]})
-    found: dict[str, Any] = json.loads(told)
+    document = json.dumps({**about, "cells": [outcome.as_json() for outcome in outcomes]})
+    found: dict[str, Any] = json.loads(document)
     return {**found, "summary": benchmark.summary([Outcome.read(cell) for cell in found["cells"]])}
 
 
-def text_of(benchmark: Benchmark, told: Figures) -> str:
-    outcomes = [Outcome.read(cell) for cell in told["cells"]]
-    parts = [_machine_line(one) for one in told.get("machines", [told.get("machine", {})]) if one]
-    summary = [[name, _plain(value)] for name, value in told["summary"].items() if _is_plain(value)]
+def text_of(benchmark: Benchmark, document: Figures) -> str:
+    outcomes = [Outcome.read(cell) for cell in document["cells"]]
+    parts = [_machine_line(one) for one in document.get("machines", [document.get("machine", {})]) if one]
+    summary = [[name, _plain(value)] for name, value in document["summary"].items() if _is_plain(value)]
     return "\n\n".join(
         [*parts, *map(str, benchmark.tables(outcomes)), str(Table("Summary:", ["figure", "value"], summary))]
     )
 
 
 def run(benchmark: Benchmark, name: str, options: Options) -> int:
-    told = report(benchmark, options, Progress(name))
-    outcomes = [Outcome.read(cell) for cell in told["cells"]]
+    document = report(benchmark, options, Progress(name))
+    outcomes = [Outcome.read(cell) for cell in document["cells"]]
     if options.plot:
         write_chart(options.plot, benchmark.title, benchmark.panels(outcomes))
-    print(json.dumps(told, indent=2) if options.json else text_of(benchmark, told))
+    print(json.dumps(document, indent=2) if options.json else text_of(benchmark, document))
     return 1 if benchmark.fails(outcomes) else 0
 
 
@@ -322,12 +322,12 @@ def _plain(value: Any) -> str:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SourceError(f"the results in '{path}' cannot be read: {error}", remedy="name a file of --json") from error
-    if not isinstance(told, dict) or not {"machine", "cells"} <= told.keys():
+    if not isinstance(document, dict) or not {"machine", "cells"} <= document.keys():
         raise SourceError(f"there are no results in '{path}'", remedy="name a file of transom bench NAME --json")
-    return told
+    return document
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

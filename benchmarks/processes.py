@@ -48,24 +48,24 @@ class Contestant:
 
     def __init__(self, name: str, process: subprocess.Popen[str], log: IO[bytes]) -> None:
         self._name, self._process, self._log = name, process, log
-        self._hear()
+        self._receive()
 
     def call(self, *arguments: Any) -> Answer:
         assert self._process.stdin is not None
         cpu, began = tree_cpu_seconds(self._process.pid), time.perf_counter()
         self._process.stdin.write(json.dumps(arguments, default=str) + "\n")
         self._process.stdin.flush()
-        told = self._hear()
+        message = self._receive()
         wall_s = time.perf_counter() - began
         cpu_s = tree_cpu_seconds(self._process.pid) - cpu
-        return Answer(told.get("result"), told.get("failure", ""), wall_s, cpu_s)
+        return Answer(message.get("result"), message.get("failure", ""), wall_s, cpu_s)
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(ANSWER):
-                told: dict[str, Any] = json.loads(line.removeprefix(ANSWER))
-                return told
+                message: dict[str, Any] = json.loads(line.removeprefix(ANSWER))
+                return message
         status = self._process.wait()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").splitlines()[-_LOG_LINES:]
@@ -128,15 +128,15 @@ def found(function: str) -> Work:
 
 
 def serve(work: Work, jobs: Iterator[str]) -> None:
-    _tell({})
+    _reply({})
     for line in jobs:
         try:
-            _tell({"result": work(*json.loads(line))})
+            _reply({"result": work(*json.loads(line))})
         except TransomError as error:
-            _tell({"failure": str(error)})
+            _reply({"failure": str(error)})
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _reply(answer: dict[str, Any]) -> None:
     print(ANSWER + json.dumps(answer), flush=True)
 
 

@@ -20,9 +20,9 @@ def session_with(settings: Mapping[str, str], lasting: bool) -> tuple[SparkSessi
     extra: dict[str, Any] = dict(settings)
     spark = SparkSession.getActiveSession() or launch.start(lasting=lasting, **extra)
     launch.warm(spark).join()
-    told = {each.name: each.value for each in (*NEEDED, *WANTED)} | LOCAL
-    told["spark.master"] = spark.conf.get("spark.master") or ""
-    return spark, told | {"java": " ".join(LASTING if lasting else SHORT)} | dict(settings)
+    used = {each.name: each.value for each in (*NEEDED, *WANTED)} | LOCAL
+    used["spark.master"] = spark.conf.get("spark.master") or ""
+    return spark, used | {"java": " ".join(LASTING if lasting else SHORT)} | dict(settings)
 
 
 def file_stream(spark: SparkSession, folder: str) -> DataFrame:

@@ -181,9 +181,9 @@ def measure_steady(cell: Cell, effort: Effort) -> Outcome:
         return running.measured()
 
     runs = take_turns(benches, range(effort.runs), run)
-    found = {name: _told(measured) | {"state_bytes": kept[name]} for name, measured in runs.items()}
+    found = {name: _figures(measured) | {"state_bytes": kept[name]} for name, measured in runs.items()}
     about = {"unsupported": refused} if refused else {}
-    return Outcome(cell.told(), {name: found.get(name) for name in asked(cell)}, about)
+    return Outcome(cell.as_json(), {name: found.get(name) for name in asked(cell)}, about)
 
 
 def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
@@ -206,14 +206,14 @@ def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
     agreed({name: answer.rows for name, answer in answers.items()})
     return [
         Outcome(
-            {**cell.told(), "x": second + 1},
-            {name: _told([one[second] for one in runs[name]]) if name in runs else None for name in asked(cell)},
+            {**cell.as_json(), "x": second + 1},
+            {name: _figures([one[second] for one in runs[name]]) if name in runs else None for name in asked(cell)},
         )
         for second in range(FALLING_SECONDS)
     ]
 
 
-def _told(runs: list[dict[str, float]]) -> dict[str, float]:
+def _figures(runs: list[dict[str, float]]) -> dict[str, float]:
     found = medians(runs)
     rounded: dict[str, float] = {name: round(value) for name, value in found.items()}
     return rounded | {"us_per_row": digits(1e6 / found["rows_per_s"])}

@@ -119,8 +119,8 @@ def experiments(options: Options) -> Experiments:
         def with_probes(cell: Cell) -> list[Outcome]:
             found = measure_latency(cell, CONTESTANTS, size.probes, cores)
             price = found[MJOIN]["join_us"] / (cell.streams - 1)
-            told = {"probe_us": round(price, 1), "handover_us": round(handover, 2)}
-            about = {**found.about, **told, "probe_over_handover": round(price / handover, 1)}
+            prices = {"probe_us": round(price, 1), "handover_us": round(handover, 2)}
+            about = {**found.about, **prices, "probe_over_handover": round(price / handover, 1)}
             return [replace(found, about=about)]
 
         window = size.candidates * size.values

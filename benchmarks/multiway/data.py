@@ -84,7 +84,7 @@ class Cell:
     def seconds(self) -> float:
         return self.window * self.round_us / SECOND
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "part": self.part,
             "experiment": self.experiment,

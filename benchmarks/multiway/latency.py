@@ -55,13 +55,13 @@ class Answer:
             if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
                 self._sums[name] = self._sums.get(name, 0) + pc.sum(column).as_py()
 
-    def told(self) -> tuple[Any, ...]:
+    def compared(self) -> tuple[Any, ...]:
         return self.rows, tuple(sorted(self._sums.items()))
 
 
 def results(answers: dict[str, Answer]) -> int:
     """How many results there were, which all contestants agree on."""
-    rows, *_ = agreed({name: answer.told() for name, answer in answers.items()})
+    rows, *_ = agreed({name: answer.compared() for name, answer in answers.items()})
     assert rows, "there is no answer"
     return int(rows)
 
@@ -81,10 +81,10 @@ def measure_latency(cell: Cell, names: Sequence[str], effort: Effort, cores: int
 
     stretches = take_turns(contestants, (feed.rows(effort.rounds) for _ in range(effort.runs)), run)
     gap = 1_000 * cell.round_us // cell.streams
-    found = {name: _told(each, stretches[name], gap, cores) for name, each in contestants.items()}
+    found = {name: _figures(each, stretches[name], gap, cores) for name, each in contestants.items()}
     for each in contestants.values():
         each.close()
-    return Outcome({**cell.told(), "paced": paced}, found, {"results": results(answers)})
+    return Outcome({**cell.as_json(), "paced": paced}, found, {"results": results(answers)})
 
 
 def fill(contestants: Collection[Contestant], feed: Feed, warm: int) -> None:
@@ -100,7 +100,7 @@ def fill(contestants: Collection[Contestant], feed: Feed, warm: int) -> None:
         each.take(rows)
 
 
-def _told(contestant: Contestant, runs: Sequence[Stretch], gap: int, cores: int) -> dict[str, Any]:
+def _figures(contestant: Contestant, runs: Sequence[Stretch], gap: int, cores: int) -> dict[str, Any]:
     answered = [run.answered for run in runs]
     of_results = [np.array(run.nanos)[mask] for run, mask in zip(runs, answered, strict=True)]
     of_all = [np.array(run.nanos) for run in runs]

@@ -51,7 +51,7 @@ def measure_rates(cell: Cell, names: Sequence[str], effort: Effort, batch: int) 
         if name in (TREE, CHAIN):
             found[name]["is_chain"] = is_chain(each.pipeline.root)
         each.close()
-    return Outcome({**cell.told(), "batch": batch}, found, {"results": results(answers)})
+    return Outcome({**cell.as_json(), "batch": batch}, found, {"results": results(answers)})
 
 
 def _run(contestant: Contestant, steps: Sequence[Batch], answer: Answer) -> dict[str, float]:
@@ -76,8 +76,8 @@ class _Fed:
 
 def measure_floor(cell: Cell, effort: Effort, batches: Effort, batch: int) -> Outcome:
     """Time a row of `tree` over as many single probes as the tree has joins, one row a step and in batches."""
-    told = {
-        **cell.told(),
+    described = {
+        **cell.as_json(),
         "experiment": "floor",
         "label": f"part {cell.part}: a tree of {cell.streams} streams over {cell.streams - 1} probes",
         "probes": cell.streams - 1,
@@ -86,7 +86,7 @@ def measure_floor(cell: Cell, effort: Effort, batches: Effort, batch: int) -> Ou
     one_by_one = _one_by_one(_both(replace(cell, timed=False)), effort)
     together = _together(_both(cell), batches, batch)
     probes = cell.streams - 1
-    return Outcome(told, {}, {"one_row_a_step": _over(one_by_one, probes), "in_batches": _over(together, probes)})
+    return Outcome(described, {}, {"one_row_a_step": _over(one_by_one, probes), "in_batches": _over(together, probes)})
 
 
 def _both(cell: Cell) -> dict[str, _Fed]:

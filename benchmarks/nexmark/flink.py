@@ -215,12 +215,12 @@ def main(arguments: list[str]) -> int:
 
     print(ANSWER + "{}", flush=True)
     for line in sys.stdin:
-        told = {}
+        message = {}
         try:
             run(settings, *json.loads(line))
         except Exception as error:  # one query of many; what it is has many classes, of Java too
-            told = {"failure": str(error)[:1000]}
-        print(ANSWER + json.dumps(told), flush=True)
+            message = {"failure": str(error)[:1000]}
+        print(ANSWER + json.dumps(message), flush=True)
     return 0
 
 

@@ -97,7 +97,7 @@ def experiments(options: Options) -> Experiments:
     def kept(cell: Cell) -> list[Outcome]:
         watched = "benchmarks.overlap.memory:watched"
         found = {name: call_apart(watched, asdict(cell), name, slides[cell]) for name in size.memory_tactics}
-        return [Outcome({**cell.told(), "batch_rows": memory.BATCH_ROWS}, found)]
+        return [Outcome({**cell.as_json(), "batch_rows": memory.BATCH_ROWS}, found)]
 
     yield Experiment(list(slides), kept)
     yield Experiment([size.burst], lambda cell: [burst.measure(cell)])

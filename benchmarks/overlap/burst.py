@@ -109,7 +109,7 @@ def measure(burst: Burst) -> Outcome:
     _advance(query)
     (found,) = (one.slides for one in query.status().operators if one.slides is not None)
     query.close()
-    return _told(burst, diary, found, began)
+    return _figures(burst, diary, found, began)
 
 
 def _feed(query: LocalQuery, burst: Burst) -> int:
@@ -154,7 +154,7 @@ def _batches(burst: Burst, began: int) -> Iterator[tuple[int, list[pa.RecordBatc
 _NAMES: Final = ["k", "x", "arrival_time"]
 
 
-def _told(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outcome:
+def _figures(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outcome:
     report, length = found.report, burst.slide_ms * 1_000
     slides: list[dict[str, Any]] = []
     for at in sorted(at for at in diary.complete if at < began + burst.slides * length):

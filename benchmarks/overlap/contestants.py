@@ -132,9 +132,9 @@ def _measured(cell: Cell, effort: Effort, contestants: Mapping[str, Contestant])
     found = {}
     for tactic, each in contestants.items():
         bytes_a_slide = [(b - a) / count for a, b in zip(disk[tactic], _disk(each), strict=True)]
-        found[tactic] = _told(each, learning[tactic], measured[tactic], bytes_a_slide)
+        found[tactic] = _figures(each, learning[tactic], measured[tactic], bytes_a_slide)
     results = statistics.mean(one.results for one in measured[FULL])
-    return Outcome(cell.told(), found, {"results_a_slide": round(results), "slides": count})
+    return Outcome(cell.as_json(), found, {"results_a_slide": round(results), "slides": count})
 
 
 def _disk(contestant: Contestant) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def _disk(contestant: Contestant) -> tuple[int, int]:
     return report.bytes_written, report.bytes_read
 
 
-def _told(
+def _figures(
     contestant: Contestant, learning: Sequence[Taken], measured: Sequence[Taken], disk: Sequence[float]
 ) -> dict[str, Any]:
     found = contestant.slides()

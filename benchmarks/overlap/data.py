@@ -52,7 +52,7 @@ class Cell:
     def __str__(self) -> str:
         return f"{self.experiment}, {self.x:,g}"
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "x": self.x, "keys": self.keys}
 
     @property

@@ -57,9 +57,9 @@ def slides_for(cell: Cell) -> int:
     return int(-(-LEAST_INPUT * cell.budget_mb * MB // (2 * cell.rows * cell.row_bytes)))
 
 
-def watched(told: dict[str, Any], tactic: str, slides: int) -> dict[str, Any]:
+def watched(fields: dict[str, Any], tactic: str, slides: int) -> dict[str, Any]:
     """Of a cell, by its fields: the most anonymous memory above that of the idle process, and what slides took."""
-    cell = Cell(**told)
+    cell = Cell(**fields)
     small = replace(cell, rows=min(_WARMING, cell.rows), budget_mb=4, disk_mb_s=10_000)
     _contestant(small, tactic, 8).query.run()
     gc.collect()

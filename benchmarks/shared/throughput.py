@@ -75,7 +75,7 @@ class Cell:
     def __str__(self) -> str:
         return f"{self.queries} queries, {self.matches:g} matches a row and query, as {self.emit}"
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             **PART,
             "queries": self.queries,
@@ -132,7 +132,7 @@ class Kept:
     bytes: int
     rows: int
 
-    def told(self) -> dict[str, int]:
+    def as_json(self) -> dict[str, int]:
         return {"state_bytes": self.bytes, "state_rows": self.rows}
 
     @staticmethod
@@ -239,11 +239,11 @@ def measure(cell: Cell, effort: Effort) -> Outcome:
     kept = Kept.of(shared.states())
     rates = {name: _rate(rows, seconds) for name, seconds in ((SHARED, took), (SEPARATE, took_apart))}
     return Outcome(
-        cell.told(),
+        cell.as_json(),
         {
-            SHARED: {"rows_per_s": round(rates[SHARED]), **kept.told()},
-            SEPARATE: {"rows_per_s": round(rates[SEPARATE]), **kept_apart.told()},
-            ALONE: alone.told(),
+            SHARED: {"rows_per_s": round(rates[SHARED]), **kept.as_json()},
+            SEPARATE: {"rows_per_s": round(rates[SEPARATE]), **kept_apart.as_json()},
+            ALONE: alone.as_json(),
         },
         {
             "matches_measured": round(emitted / sum(rows) / cell.queries, 5),

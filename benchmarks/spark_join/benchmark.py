@@ -109,7 +109,7 @@ class Run:
     def batch_s(self) -> float:
         return statistics.median(self.measured.batch_s[self.cell.unsteady :])
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         written = self.measured.state_bytes[self.cell.unsteady :]
         return {
             "rows_per_s": round(self.rows_per_s),
@@ -142,7 +142,7 @@ def outcomes_of(contestant: str, runs: Sequence[Run]) -> Iterator[Outcome]:
             "window_rows": cell.window_rows,
             "keys": cell.keys,
         }
-        figures = {**best.told(), "right": all(run.right for run in tried), "tried": [run.tried() for run in tried]}
+        figures = {**best.as_json(), "right": all(run.right for run in tried), "tried": [run.tried() for run in tried]}
         yield Outcome(described, {contestant: figures})
 
 

@@ -241,7 +241,7 @@ def test_tables_are_for_people() -> None:
     found = multiway.summary(cells)
     assert (found["best_p50_us_20"], found["best_tactic_20"]) == (100, MJOIN)
     assert (found["auto_over_best_max"], found["auto_over_best_spread"]) == (2.1, 0.1)
-    told = {"machine": multiway.described_machine(), "cells": [one.told() for one in cells], "summary": found}
+    told = {"machine": multiway.described_machine(), "cells": [one.as_json() for one in cells], "summary": found}
     lines = harness.text_of(multiway.BENCHMARK, told).splitlines()
     assert "a hand-over between threads takes" in lines[0]
     assert "| tree | 201, 200, 600 |" in lines
