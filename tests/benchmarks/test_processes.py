@@ -56,13 +56,15 @@ def test_a_benchmark_that_is_ended_leaves_no_process(tmp_path: Path, number: sig
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="a real Spark; at night")
-@pytest.mark.parametrize("contestant", ["transom_spark", "spark_own"])
-def test_a_benchmark_that_is_killed_leaves_no_spark(tmp_path: Path, contestant: str) -> None:
+@pytest.mark.parametrize(
+    ("contestant", "last"), [("transom_spark", "pyspark.daemon"), ("spark_own", "java")], ids=lambda given: str(given)
+)
+def test_a_benchmark_that_is_killed_leaves_no_spark(tmp_path: Path, contestant: str, last: str) -> None:
+    """`last` is what is started last, when a query runs."""
     options = ["--quick", "--query", "q5", "--contestant", contestant]
     program = [sys.executable, "-m", "transom.cli.main", "bench", "nexmark", *options]
     with subprocess.Popen(program, env=environment(), stderr=subprocess.DEVNULL, cwd=tmp_path) as benchmark:
-        wait_until(lambda: any("java" in command(each) for each in descendants(benchmark.pid)))
-        wait_until(lambda: any("pyspark.daemon" in command(each) for each in descendants(benchmark.pid)))
+        wait_until(lambda: any(last in command(each) for each in descendants(benchmark.pid)))
         started = descendants(benchmark.pid)
         benchmark.kill()
     wait_for_end(started)
