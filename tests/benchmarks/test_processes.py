@@ -14,10 +14,10 @@ from benchmarks.guard import descendants
 from benchmarks.meters import tree_cpu_seconds
 from benchmarks.processes import call_apart, guarded, serving
 from tests.cli.commands import environment
+from tests.profile import NIGHTLY
 from tests.runtimes.spark.processes import command, wait_for_end, wait_until
 from transom.core.errors import SourceError
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 ROOT = Path(__file__).parents[2]
 
 STUBBORN = """
