@@ -86,7 +86,7 @@ def test_a_side_that_grows_keeps_who_waits_for_which_holder() -> None:
         count = len(given_holders[first : first + 30])
         side.reserve(count)
         rows = Arrivals(
-            [pa.array(range(first, first + count))], np.arange(first, first + count).astype(np.uint64), None,
+            [pa.array(range(first, first + count))], np.arange(first, first + count).astype(np.uint64), [],
             ints([1] * count), ints([9] * count), ints(given_holders[first : first + 30]),
         )  # fmt: skip
         side.insert(rows)

@@ -86,19 +86,12 @@ class JoinKernel(JoinPredicate):
 
     @cached_property
     def _moulds(self) -> Moulds:
-        return Moulds(self.schema, self._kept_at)
-
-    @cached_property
-    def _kept_at(self) -> list[int]:
-        """Where the columns are among those of both sides; a side keeps the key behind them where it needs it."""
-        right = len(self.schema) - self.left_width
-        first = self.left_width + self.keyed
-        return [*range(self.left_width), *range(first, first + right)]
+        return Moulds(self.schema, range(len(self.schema)))
 
     @cached_property
     def _formula(self) -> Formula | None:
         """The residual, if it can be asked of the rows where they are kept."""
-        return None if self.residual is None else formula(self.residual, self._kept_at)
+        return None if self.residual is None else formula(self.residual, range(len(self.schema)))
 
     def due(self, state: JoinState) -> int:
         return min(state.left.due, state.right.due)

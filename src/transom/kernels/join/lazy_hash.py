@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
-from transom.kernels.join.side import CHAIN, HASH, TAKEN_OUT, TE, Arrivals, Side, take_out
+from transom.kernels.join.side import CHAIN, HASH, TAKEN_OUT, TE, Arrivals, Side, key_store, take_out
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import belong, listed_in_use
 from transom.state.checks import need
@@ -39,7 +39,7 @@ class LazySide(Side):
 
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> LazySide:
-        return LazySide(RowStore.of([*types, pa.binary()] if keyed else types), keyed)
+        return LazySide(RowStore.of(types), key_store(keyed))
 
     def check(self) -> None:
         super().check()
@@ -70,6 +70,7 @@ class LazySide(Side):
         entries[: len(self.entries)] = self.entries
         self.entries = entries
         self.rows.reserve(self.capacity)
+        self.keys.reserve(self.capacity)
         if self.capacity > len(self.head):
             size = 1 << self.capacity.bit_length()
             self.head = spread_chains(self.head, self.entries, self.before, size)
@@ -110,6 +111,7 @@ class LazySide(Side):
         if len(positions):
             unlink(positions, self.entries, self.head, self.before)
             self.rows.free(positions)
+            self.keys.free(positions)
             self.pool.give_back(positions)
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels.jit import jit
-from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import ring, ring_chains
 
@@ -36,7 +36,7 @@ class RingSide(Side):
 
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> RingSide:
-        return RingSide(RowStore.of([*types, pa.binary()] if keyed else types), keyed)
+        return RingSide(RowStore.of(types), key_store(keyed))
 
     def check(self) -> None:
         super().check()
@@ -63,6 +63,7 @@ class RingSide(Side):
         positions = np.arange(self.oldest, self.newest)
         old, new = positions & self.mask, positions & (capacity - 1)
         self.rows.move(old, new, capacity)
+        self.keys.move(old, new, capacity)
         self.lifetimes.move(old, new, capacity)
         entries = np.zeros((capacity, 4), dtype=np.int64)
         entries[new] = self.entries[old]
@@ -76,7 +77,8 @@ class RingSide(Side):
 
     def trimmed_bytes(self) -> int:
         """About what `trimmed` takes."""
-        return 96 * max(64, self.alive) + self.rows.bytes_of(max(64, self.alive))
+        rows = max(64, self.alive)
+        return 96 * rows + self.rows.bytes_of(rows) + self.keys.bytes_of(rows)
 
     def trimmed(self) -> RingSide:
         """A copy without the room for more, its positions counted anew. Nothing open may be in it."""
@@ -88,8 +90,8 @@ class RingSide(Side):
         head = np.full(2 * capacity, -1, dtype=np.int64)
         append_to_chains(positions, capacity - 1, entries, head)
         first_pair = np.full(capacity, -1, dtype=np.int64)
-        rows = self.rows.picked(old, capacity)
-        return RingSide(rows, self.keyed, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
+        rows, keys = self.rows.picked(old, capacity), self.keys.picked(old, capacity)
+        return RingSide(rows, keys, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
 
     def insert(self, rows: Arrivals) -> Int64s:
         """Positions of the rows, which come in the order of time; nobody finds them before they are linked."""
@@ -98,11 +100,12 @@ class RingSide(Side):
         self.newest += len(rows)
         return positions
 
-    def lay(self, slots: Int64s, columns: Sequence[pa.Array]) -> None:
+    def lay(self, slots: Int64s, rows: Arrivals) -> None:
         """They lie side by side, but where the ring begins again: which is much faster than one by one."""
         for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():
             done = (first - int(slots[0])) & self.mask
-            self.rows.write(slice(first, behind), [column.slice(done, behind - first) for column in columns])
+            for store, columns in ((self.rows, rows.columns), (self.keys, rows.key)):
+                store.write(slice(first, behind), [column.slice(done, behind - first) for column in columns])
 
     def _spans(self, first: int, count: int) -> list[tuple[int, int]]:
         """So many slots from the first one on, as ranges."""
@@ -126,6 +129,7 @@ class RingSide(Side):
         if len(positions):
             for first, behind in self._spans(int(positions[0]) & self.mask, len(positions)):
                 self.rows.free(slice(first, behind))
+                self.keys.free(slice(first, behind))
             self.oldest += len(positions)
 
 

@@ -31,11 +31,11 @@ AHEAD = 256  # chains whose heads are read before they are walked
 
 @dataclass(frozen=True)
 class Arrivals:
-    """New rows of a side, those with a NULL in the key left out; `key` only where the hash does not tell."""
+    """New rows of a side, those with a NULL in the key left out; `key` is empty where the hash tells it."""
 
     columns: list[pa.Array]
     hashes: Hashes
-    key: pa.Array | None
+    key: list[pa.Array]
     ta: Int64s
     te: Int64s
     holder: Int64s
@@ -48,15 +48,15 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
     """The rows of a delta, prepared for a side; no keys at all is one key for everything."""
     if single_word(keys):
         hashes, null = hash_words(keys)
-        key = None
+        key = []
     elif keys:
         encoded = encode_keys(keys, len(delta))
         hashes, null = encoded.hashes, encoded.null
         buffers = [None, pa.py_buffer(encoded.offsets.astype(np.int32)), pa.py_buffer(encoded.data)]
-        key = pa.Array.from_buffers(pa.binary(), len(delta), buffers)
+        key = [pa.Array.from_buffers(pa.binary(), len(delta), buffers)]
     else:
         return Arrivals(
-            delta.values.columns, np.zeros(len(delta), dtype=np.uint64), None, delta.ta, delta.te, delta.holder
+            delta.values.columns, np.zeros(len(delta), dtype=np.uint64), [], delta.ta, delta.te, delta.holder
         )
     if not null.any():
         return Arrivals(delta.values.columns, hashes, key, delta.ta, delta.te, delta.holder)
@@ -65,11 +65,16 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
     return Arrivals(
         delta.values.take(take).columns,
         hashes[rows],
-        None if key is None else key.take(take),
+        [each.take(take) for each in key],
         delta.ta[rows],
         delta.te[rows],
         delta.holder[rows],
     )
+
+
+def key_store(keyed: bool) -> RowStore:
+    """For the bytes of keys, where they are needed."""
+    return RowStore.of([pa.binary()] if keyed else [])
 
 
 @dataclass
@@ -81,7 +86,7 @@ class Side:
     """
 
     rows: RowStore
-    keyed: bool  # the last column of `rows` holds the bytes of the key
+    keys: RowStore  # the bytes of the key, where its hash does not tell
     capacity: int = 0
     mask: int = -1
     oldest: int = 0
@@ -92,14 +97,14 @@ class Side:
 
     def check(self) -> None:
         need(len(self.first_pair) == len(self.entries) == self.rows.capacity == self.capacity)
-        need(not self.keyed or isinstance(self.rows.columns[-1], TextColumn))
+        need(self.keys.capacity == self.capacity and all(isinstance(key, TextColumn) for key in self.keys.columns))
 
     def arrays(self) -> tuple[Any, ...]:
         """What the sweep reads and links; only in a lazy side chains lead back as well."""
-        key = self.rows.columns[-1] if self.keyed else TextColumn()
+        keyed = bool(self.keys.columns)
+        key = self.keys.columns[0] if keyed else TextColumn()
         assert isinstance(key, TextColumn)
-        texts = (key.start, key.length, key.arena)
-        return (self.head, self.entries, self.mask, self.oldest, self.back(), self.keyed, *texts)
+        return (self.head, self.entries, self.mask, self.oldest, self.back(), keyed, key.start, key.length, key.arena)
 
     def back(self) -> Int64s:
         """What leads back along the chains, where there is something."""
@@ -107,15 +112,16 @@ class Side:
 
     def write(self, slots: Int64s, rows: Arrivals) -> None:
         """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
-        self.lay(slots, [*rows.columns, rows.key] if self.keyed else rows.columns)
+        self.lay(slots, rows)
         waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.holder, self.entries, self.first_pair)
         if waiting:
             is_open = rows.holder != NO_HOLDER
             self.lifetimes.observe(rows.holder[is_open], slots[is_open])
 
-    def lay(self, slots: Int64s, columns: Sequence[pa.Array]) -> None:
+    def lay(self, slots: Int64s, rows: Arrivals) -> None:
         """Put the values of new rows into their slots."""
-        self.rows.write(slots, columns)
+        self.rows.write(slots, rows.columns)
+        self.keys.write(slots, rows.key)
 
     @property
     def te(self) -> Int64s:

@@ -42,17 +42,15 @@ def _carry(side: RingSide | LazySide, old: KeptSide, new: KeptSide) -> None:
         assert old.length is not None, "a side that counts its rows goes on to"
         entries = side.entries
         entries[:, TE] = np.minimum(entries[:, TE], end_after(entries[:, TA], new.length))
-    side.rows = carried_rows(side.rows, old, new, side.keyed)
+    side.rows = carried_rows(side.rows, old, new)
 
 
-def carried_rows(rows: RowStore, old: KeptSide, new: KeptSide, keyed: bool = False) -> RowStore:
-    """The same rows in the columns of `new`; where they are keyed, the key stays behind them."""
+def carried_rows(rows: RowStore, old: KeptSide, new: KeptSide) -> RowStore:
+    """The same rows in the columns of `new`."""
     if old.columns == new.columns:
         return rows
     known = dict(zip(old.columns, rows.columns, strict=False))
     fresh = RowStore.of(new.types)
     fresh.reserve(rows.capacity)
     columns = [known.get(name, column) for name, column in zip(new.columns, fresh.columns, strict=True)]
-    if keyed:
-        columns.append(rows.columns[-1])
     return RowStore(rows.capacity, columns)
