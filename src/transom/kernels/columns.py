@@ -81,12 +81,18 @@ def values_in(array: pa.Array, dtype: np.dtype[Any]) -> Array:
 
 def text_parts(array: pa.Array) -> tuple[Int64s, Bytes]:
     """Offsets (n + 1, into the bytes) and the bytes of a string or binary array."""
+    offsets, data = text_buffers(array)
+    return offsets.astype(np.int64), data
+
+
+def text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], Bytes]:
+    """The same as they lie."""
     if len(array) == 0:
-        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+        return np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.uint8)
     _, offset_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
-    return offsets.astype(np.int64), data
+    return offsets, data
 
 
 def fixed_array(type_: pa.DataType, values: Array, valid: Bytes | None) -> pa.Array:

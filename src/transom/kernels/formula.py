@@ -19,7 +19,7 @@ from transom.core.delta import Int64s
 from transom.core.schema import DOUBLE
 from transom.kernels.address import number_at
 from transom.kernels.jit import inlined, jit
-from transom.kernels.mould import DATA, MASK, STORE
+from transom.kernels.mould import DATA, MASK, STORE, STRIDE
 from transom.kernels.scalar.compiler import Constant, compile_expression
 from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
 
@@ -128,17 +128,17 @@ def passing(program, constants, depth, places, tuples, of, members, target):  # 
             operation = program[at, 0]
             if operation == COLUMN:
                 place = places[program[at, 1]]
-                data, store, mask = place[DATA], place[STORE], place[MASK]
+                data, stride, store, mask = place[DATA], place[STRIDE], place[STORE], place[MASK]
                 here = stack[top]
                 if plain:
                     for r in range(left):
-                        here[r] = number_at(data, tuples[mine[r], store] & mask)
+                        here[r] = number_at(data + (tuples[mine[r], store] & mask) * stride, 0)
                 elif store == target:
                     for r in range(left):
-                        here[r] = number_at(data, members[mine[r], 0] & mask)
+                        here[r] = number_at(data + (members[mine[r], 0] & mask) * stride, 0)
                 else:
                     for r in range(left):
-                        here[r] = number_at(data, tuples[of[mine[r]], store] & mask)
+                        here[r] = number_at(data + (tuples[of[mine[r]], store] & mask) * stride, 0)
                 top += 1
                 continue
             if operation == CONSTANT:

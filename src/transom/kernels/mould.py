@@ -11,21 +11,43 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.kernels.address import address_of, byte_at
+from transom.kernels.address import byte_at
 from transom.kernels.columns import fixed_array, storage_dtype
 from transom.kernels.jit import jit
-from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
 
 FEW: Final = 32
 """Rows up to which a mould pays."""
 
-DATA, WIDTH, STORE, MASK = range(4)  # columns of `places`
+DATA, WIDTH, STRIDE, STORE, MASK = range(5)  # columns of `places`
+
+
+class Plain(NamedTuple):
+    """Where the values of a column are: the first one, how many bytes each has, and how far it is to the next."""
+
+    address: int
+    width: int
+    stride: int
+
+
+class Store(Protocol):
+    """Where rows are kept by slot, in columns or side by side."""
+
+    @property
+    def width(self) -> int: ...
+
+    def kept_in(self) -> list[Any]: ...
+
+    def plain(self, number: int) -> Plain | None: ...
+
+    def gather(
+        self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
+    ) -> list[pa.Array]: ...
 
 
 class Places:
@@ -35,11 +57,11 @@ class Places:
     as well, so an address never leads to memory that is gone.
     """
 
-    def __init__(self, stores: Sequence[RowStore], masks: Sequence[int]) -> None:
+    def __init__(self, stores: Sequence[Store], masks: Sequence[int]) -> None:
         self.stores = stores
-        self._first = [0, *np.cumsum([len(store.columns) for store in stores], dtype=np.int64).tolist()]
+        self._first = [0, *np.cumsum([store.width for store in stores], dtype=np.int64).tolist()]
         self._known: list[list[Any]] = [[] for _ in stores]
-        self.places = np.zeros((self._first[-1], 4), dtype=np.int64)
+        self.places = np.zeros((self._first[-1], 5), dtype=np.int64)
         self.masks = list(masks)
         self.plain = 0  # a bit for each column that is
         for number, mask in enumerate(masks):
@@ -47,18 +69,18 @@ class Places:
 
     def look(self, number: int, mask: int) -> None:
         """A store may have changed; rows of it are in the slots `position & mask`."""
-        columns = self.stores[number].columns
-        arrays = [of for column in columns for of in (getattr(column, "data", None), column.valid)]
+        store = self.stores[number]
+        arrays = store.kept_in()
         known = self._known[number]
         same = mask == self.masks[number] and len(known) == len(arrays)
         if same and all(map(is_, arrays, known)):
             return
         self._known[number] = arrays
         self.masks[number] = mask
-        for at, column in enumerate(columns, self._first[number]):
-            if is_plain(column):
-                assert isinstance(column, FixedColumn)
-                self.places[at] = address_of(column.data), column.data.itemsize, number, mask
+        for column in range(store.width):
+            at, plain = self._first[number] + column, store.plain(column)
+            if plain is not None:
+                self.places[at] = *plain, number, mask
                 self.plain |= 1 << at
             else:
                 self.plain &= ~(1 << at)
@@ -66,14 +88,8 @@ class Places:
     def gather(self, at: int, members: Int64s, type_: pa.DataType) -> pa.Array:
         """Column number `at` of these rows, plain or not."""
         number = bisect_right(self._first, at) - 1
-        column = self.stores[number].columns[at - self._first[number]]
         slots = np.ascontiguousarray(members[:, number]) & self.masks[number]
-        return RowStore(0, [column]).gather(slots, [type_])[0]
-
-
-def is_plain(column: FixedColumn | TextColumn) -> bool:
-    """Booleans are kept in a byte each; Arrow has them in bits."""
-    return isinstance(column, FixedColumn) and column.valid is None and column.data.dtype != np.uint8
+        return self.stores[number].gather(slots, [type_], [at - self._first[number]])[0]
 
 
 class Mould:
@@ -138,11 +154,12 @@ def pour(places, which, members, starts, out):  # type: ignore[no-untyped-def]
     for column in range(len(which)):
         data = places[which[column], DATA]
         width = places[which[column], WIDTH]
+        stride = places[which[column], STRIDE]
         store = places[which[column], STORE]
         mask = places[which[column], MASK]
         to = starts[column]
         for row in range(len(members)):
-            at = data + (members[row, store] & mask) * width
+            at = data + (members[row, store] & mask) * stride
             for byte in range(width):
                 out[to + byte] = byte_at(at, byte)
             to += width

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
+from transom.kernels.address import address_of
 from transom.kernels.columns import (
     Array,
     Bytes,
@@ -29,6 +30,7 @@ from transom.kernels.columns import (
 )
 from transom.kernels.copying import SLACK, copy_16_bytes
 from transom.kernels.jit import jit
+from transom.kernels.mould import Plain
 from transom.state.checks import need, within
 from transom.state.slots import grown
 
@@ -114,9 +116,31 @@ class RowStore:
             else:
                 _append_texts(column, slots, array)
 
-    def gather(self, slots: Int64s, types: Sequence[pa.DataType]) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays; a slot may be asked for many times."""
-        return [_gather(column, slots, type_) for column, type_ in zip(self.columns, types, strict=True)]
+    def gather(
+        self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
+    ) -> list[pa.Array]:
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
+        wanted = self.columns if columns is None else [self.columns[number] for number in columns]
+        return [_gather(column, slots, type_) for column, type_ in zip(wanted, types, strict=True)]
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.columns)
+
+    def kept_in(self) -> list[Any]:
+        """What is another object when columns are elsewhere, or have had their first NULL."""
+        return [of for column in self.columns for of in (getattr(column, "data", None), column.valid)]
+
+    def plain(self, number: int) -> Plain | None:
+        """Where the values of a column are; of one that has had a NULL, of texts, and of booleans, which Arrow has in
+
+        bits, nobody can tell it.
+        """
+        column = self.columns[number]
+        if not isinstance(column, FixedColumn) or column.valid is not None or column.data.dtype == np.uint8:
+            return None
+        return Plain(address_of(column.data), column.data.itemsize, column.data.itemsize)
 
     def free(self, slots: Int64s | slice) -> None:
         """Forget the texts in these slots (numbers need no care)."""

@@ -37,6 +37,7 @@ from transom.kernels.negative.counting_side import CountedRows
 from transom.kernels.negative.join import NegativeJoinState
 from transom.kernels.negative.ring_side import NegativeRing
 from transom.kernels.negative.window import AliveBatch, NegativeWindowState
+from transom.kernels.record_ring import RecordRing
 from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
 from transom.kernels.set_operation import SetOperationState
 from transom.kernels.shared_join.counted_window import CountedWindowState
@@ -98,6 +99,7 @@ STATE_CLASSES: Final[tuple[type, ...]] = (
     PartitionRowsWindowState,
     PartState,
     PipelineState,
+    RecordRing,
     RingSide,
     RowStore,
     RowsWindowState,

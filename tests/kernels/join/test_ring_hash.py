@@ -73,7 +73,7 @@ def test_the_ring_wraps_around_and_its_memory_stays_that_of_the_rows_alive(open_
     assert side.alive == 0 and side.newest == len(relation.lives)
     assert side.capacity == 256 and len(side.head) == 512
     assert len(side.lifetimes.next_observer) <= 512 and len(side.lifetimes.observer) <= 512
-    assert side.rows.columns[1].alive == 0 and len(side.rows.columns[1].arena) < 20_000
+    assert side.rows.used == 0 and len(side.rows.arena) < 20_000
     assert stepped.state.open_pairs.pairs.shape[1] <= 300
     assert stepped.holders.in_use == 0
 

@@ -33,6 +33,7 @@ from transom.state.slots import SlotPool, grown
 class LazySide(Side):
     """`before` leads back along the chains, so that any row can be unlinked; -1 at the head of a chain."""
 
+    rows: RowStore
     pool: SlotPool = field(default_factory=SlotPool)
     before: Int64s = field(default_factory=no_int64s)
     ended: list[Int64s] = field(default_factory=list)
@@ -77,6 +78,10 @@ class LazySide(Side):
 
     def back(self) -> Int64s:
         return self.before
+
+    def lay(self, slots: Int64s, rows: Arrivals) -> None:
+        self.rows.write(slots, rows.columns)
+        self.keys.write(slots, rows.key)
 
     def insert(self, rows: Arrivals) -> Int64s:
         """Positions of the rows in the order of time; nobody finds them before they are linked."""

@@ -24,7 +24,7 @@ from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
-from transom.kernels.row_store import RowStore
+from transom.kernels.record_ring import RecordRing
 from transom.kernels.sound import ring, ring_chains
 
 
@@ -32,11 +32,12 @@ from transom.kernels.sound import ring, ring_chains
 class RingSide(Side):
     """Positions oldest .. newest - 1 are in the ring."""
 
+    rows: RecordRing
     newest: int = 0
 
     @staticmethod
     def of(types: Sequence[pa.DataType], keyed: bool) -> RingSide:
-        return RingSide(RowStore.of(types), key_store(keyed))
+        return RingSide(RecordRing.of(types), key_store(keyed))
 
     def check(self) -> None:
         super().check()
@@ -44,6 +45,7 @@ class RingSide(Side):
         ring_chains(self.oldest, self.newest, self.mask, self.head, self.entries[:, CHAIN])
         used = np.zeros(self.capacity, dtype=np.bool_)
         used[self.used()] = True
+        self.rows.check_rows(self.used())
         self.lifetimes.check_slots(used)
 
     def used(self) -> Int64s:
@@ -104,8 +106,9 @@ class RingSide(Side):
         """They lie side by side, but where the ring begins again: which is much faster than one by one."""
         for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():
             done = (first - int(slots[0])) & self.mask
-            for store, columns in ((self.rows, rows.columns), (self.keys, rows.key)):
-                store.write(slice(first, behind), [column.slice(done, behind - first) for column in columns])
+            count = behind - first
+            self.rows.write(first, [column.slice(done, count) for column in rows.columns])
+            self.keys.write(slice(first, behind), [column.slice(done, count) for column in rows.key])
 
     def _spans(self, first: int, count: int) -> list[tuple[int, int]]:
         """So many slots from the first one on, as ranges."""
@@ -128,9 +131,9 @@ class RingSide(Side):
     def free(self, positions: Int64s) -> None:
         if len(positions):
             for first, behind in self._spans(int(positions[0]) & self.mask, len(positions)):
-                self.rows.free(slice(first, behind))
                 self.keys.free(slice(first, behind))
             self.oldest += len(positions)
+            self.rows.release(self.oldest & self.mask if self.alive else None)
 
 
 @jit

@@ -19,6 +19,7 @@ from transom.kernels.kernel import OPEN_END
 from transom.kernels.key_index import equal_bytes
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.record_ring import RecordRing
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.state.checks import need
 
@@ -85,7 +86,7 @@ class Side:
     and the next position of the chain.
     """
 
-    rows: RowStore
+    rows: RowStore | RecordRing
     keys: RowStore  # the bytes of the key, where its hash does not tell
     capacity: int = 0
     mask: int = -1
@@ -120,8 +121,7 @@ class Side:
 
     def lay(self, slots: Int64s, rows: Arrivals) -> None:
         """Put the values of new rows into their slots."""
-        self.rows.write(slots, rows.columns)
-        self.keys.write(slots, rows.key)
+        raise NotImplementedError
 
     @property
     def te(self) -> Int64s:
@@ -132,9 +132,7 @@ class Side:
 
     def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
         """Some columns of the rows at these positions."""
-        slots = self.slots(positions)
-        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
-        return part.gather(slots, [types[i] for i in columns])
+        return self.rows.gather(self.slots(positions), [types[i] for i in columns], columns)
 
 
 @jit

@@ -101,8 +101,7 @@ class InputRows:
 
     def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
         """Some columns of the rows at these positions."""
-        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
-        return part.gather(positions & self.mask, [types[i] for i in columns])
+        return self.rows.gather(positions & self.mask, [types[i] for i in columns], columns)
 
     def write(self, slots: Int64s, rows: Newcomers) -> int:
         """Lay the rows into their slots; how many of them are open."""

@@ -27,7 +27,7 @@ from transom.kernels.formula import (
 )
 from transom.kernels.jit import inlined, jit
 from transom.kernels.kernel import OPEN_END
-from transom.kernels.mould import DATA, MASK, STORE
+from transom.kernels.mould import DATA, MASK, STORE, STRIDE
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def is_true(program, first, last, constants, columns, bound, stack):  # type: ig
         number = program[at, 1]
         if operation == COLUMN:
             position = bound[columns[number, STORE]] & columns[number, MASK]
-            stack[top] = number_at(columns[number, DATA], position)
+            stack[top] = number_at(columns[number, DATA] + position * columns[number, STRIDE], 0)
             top += 1
         elif operation == CONSTANT:
             stack[top] = constants[number]

@@ -111,8 +111,7 @@ class CountedRows:
 
     def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
         """Some columns of the rows at these positions."""
-        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
-        return part.gather(positions, [types[i] for i in columns])
+        return self.rows.gather(positions, [types[i] for i in columns], columns)
 
     def compacted(self) -> CountedRows:
         """A copy without the room for more, its rows numbered anew."""

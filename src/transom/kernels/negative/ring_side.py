@@ -106,8 +106,7 @@ class NegativeRing:
 
     def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
         """Some columns of the rows at these positions."""
-        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
-        return part.gather(positions & self.mask, [types[i] for i in columns])
+        return self.rows.gather(positions & self.mask, [types[i] for i in columns], columns)
 
     def compacted(self) -> NegativeRing:
         """A copy without the room for more, its positions counted anew."""

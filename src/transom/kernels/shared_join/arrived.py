@@ -72,8 +72,7 @@ class ArrivedRows:
 
     def gather(self, positions: Int64s, columns: Sequence[int], types: Sequence[pa.DataType]) -> list[pa.Array]:
         """Some columns of the rows of these numbers."""
-        part = RowStore(self.rows.capacity, [self.rows.columns[i] for i in columns])
-        return part.gather(positions - self.base, [types[i] for i in columns])
+        return self.rows.gather(positions - self.base, [types[i] for i in columns], columns)
 
     def _move_together(self) -> None:
         slots = np.arange(self.first - self.base, self.arrived - self.base, dtype=np.int64)

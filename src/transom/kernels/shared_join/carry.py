@@ -42,7 +42,14 @@ def _carry(side: RingSide | LazySide, old: KeptSide, new: KeptSide) -> None:
         assert old.length is not None, "a side that counts its rows goes on to"
         entries = side.entries
         entries[:, TE] = np.minimum(entries[:, TE], end_after(entries[:, TA], new.length))
-    side.rows = carried_rows(side.rows, old, new)
+    if isinstance(side, LazySide):
+        side.rows = carried_rows(side.rows, old, new)
+    elif old.columns != new.columns:
+        side.rows = side.rows.carried(side.used(), [_known_at(name, old) for name in new.columns], new.types)
+
+
+def _known_at(name: Hashable, kept: KeptSide) -> int | None:
+    return kept.columns.index(name) if name in kept.columns else None
 
 
 def carried_rows(rows: RowStore, old: KeptSide, new: KeptSide) -> RowStore:

@@ -1,0 +1,436 @@
+"""Rows kept in a ring, each of them in one piece: a record of fixed width, and its texts side by side.
+
+A row that is gathered again is two or three cache lines this way, where in columns it is one for every column, and to
+wait for those is what a join of large windows does most of the time. So what is read of a row at random lies together,
+and the lines of the next rows are fetched while those at hand are copied.
+
+Texts are in an arena of bytes, in the order of the rows. It is a ring as well: what is behind the newest row and before
+the oldest is free, so nothing is ever moved but to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import Int64s
+from transom.kernels.address import (
+    address_of,
+    copy_32_bytes,
+    copy_byte,
+    copy_double_word,
+    copy_half,
+    copy_int,
+    copy_word,
+    int_at,
+    prefetch,
+    store_int,
+    store_word,
+    word_at,
+)
+from transom.kernels.columns import (
+    Array,
+    Bytes,
+    bitmap_of,
+    fixed_array,
+    is_text,
+    refuse_too_long,
+    storage_dtype,
+    text_array,
+    text_buffers,
+    validity,
+    values_in,
+)
+from transom.kernels.jit import inlined, jit
+from transom.kernels.mould import Plain
+from transom.state.checks import need
+
+OVERRUN: Final = 32
+"""Bytes behind a text that may be read, and written, though it has ended."""
+
+BLOCK: Final = 128  # rows whose lines are fetched together
+LINE: Final = 64
+MANY: Final = 1 << 16  # rows that are gathered at once to be written elsewhere
+
+NOT_WANTED: Final = 0  # instead of an address
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Where a column is in a record; of a text its length is there."""
+
+    offset: int
+    valid: int
+    dtype: np.dtype[Any] | None  # None: a text
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.dtype == np.uint8
+
+
+@dataclass
+class RecordRing:
+    """Of column n a record holds the value `c{n}`, or of a text its length `t{n}`; `texts` is where its texts begin.
+
+    `v{n}` tells whether there is a value, of those that are `nullable`: have ever had a NULL. The texts of the oldest
+    row begin at `first`, and `used` is behind those of the newest.
+    """
+
+    records: Array
+    nullable: Bytes
+    arena: Bytes = field(default_factory=lambda: np.zeros(OVERRUN, dtype=np.uint8))
+    first: int = 0
+    used: int = 0
+
+    def __post_init__(self) -> None:
+        fields = self.records.dtype.fields
+        assert fields is not None
+        columns = []
+        for number in range(len(self.nullable)):
+            is_a_text = f"t{number}" in fields
+            dtype, offset = fields[f"t{number}" if is_a_text else f"c{number}"][:2]
+            columns.append(_Column(offset, fields[f"v{number}"][1], None if is_a_text else dtype))
+        self._columns = columns
+        self._texts = [number for number, column in enumerate(columns) if column.dtype is None]
+        self._text_offset = fields["texts"][1] if self._texts else 0
+
+    def check(self) -> None:
+        need(len(self.arena) >= OVERRUN and 0 <= self.first <= self._room and 0 <= self.used <= self._room)
+
+    def check_rows(self, slots: Int64s) -> None:
+        """The texts of these rows lie in the arena."""
+        rows = self.records[slots]
+        at = rows["texts"].copy()
+        need(bool((at >= 0).all()))
+        for number in self._texts:
+            need(bool((rows[f"t{number}"] >= 0).all()))
+            at += rows[f"t{number}"]
+        need(bool((at <= self._room).all()))
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType]) -> RecordRing:
+        """An empty ring for rows of these types."""
+        return RecordRing(np.zeros(0, dtype=_record(types)), np.zeros(len(types), dtype=np.uint8))
+
+    @property
+    def capacity(self) -> int:
+        return len(self.records)
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.nullable)
+
+    @property
+    def _room(self) -> int:
+        return len(self.arena) - OVERRUN
+
+    @property
+    def _text_bytes(self) -> int:
+        """From the oldest text to the newest."""
+        return self.used - self.first + (self._room if self.used < self.first else 0)
+
+    def write(self, first: int, arrays: Sequence[pa.Array]) -> None:
+        """Put the rows, which are newer than all others, into the slots from `first` on."""
+        span = slice(first, first + len(arrays[0])) if arrays else slice(0, 0)
+        for number, (column, array) in enumerate(zip(self._columns, arrays, strict=True)):
+            valid = validity(array)
+            if valid is not None and not self.nullable[number]:
+                self.records[f"v{number}"] = 1
+                self.nullable = self.nullable.copy()  # who knows the old one sees that it is another
+                self.nullable[number] = 1
+            if self.nullable[number]:
+                self.records[f"v{number}"][span] = 1 if valid is None else valid
+            if column.dtype is not None:
+                self.records[f"c{number}"][span] = values_in(array, column.dtype)
+        if self._texts and span.stop > span.start:
+            self._append_texts(first, [arrays[number] for number in self._texts])
+
+    def _append_texts(self, first: int, arrays: Sequence[pa.Array]) -> None:
+        sources = [text_buffers(array) for array in arrays]
+        size = sum(int(offsets[-1] - offsets[0]) for offsets, _ in sources)
+        self._make_room(size)
+        known = np.array([(address_of(offsets), address_of(data), len(data)) for offsets, data in sources])
+        fields = np.array([self._columns[number].offset for number in self._texts])
+        stride = self.records.itemsize
+        to = address_of(self.records) + first * stride
+        lay_texts(known, len(arrays[0]), to, stride, self._text_offset, fields, address_of(self.arena), self.used)
+        self.used += size
+
+    def _make_room(self, size: int) -> None:
+        """So that `size` bytes fit behind `used`."""
+        if self.used >= self.first:
+            if self.used + size <= self._room:
+                return
+            if size + OVERRUN <= self.first:
+                self.used = 0
+                return
+        elif self.used + size + OVERRUN <= self.first:
+            return
+        alive = self._text_bytes
+        self.arena = self._unrolled(self.records, 2 * (alive + size))
+        self.first, self.used = 0, alive
+
+    def _unrolled(self, records: Array, room: int) -> Bytes:
+        """The texts from the oldest to the newest in a new arena; the records are told where theirs are."""
+        arena = np.zeros(room + OVERRUN, dtype=np.uint8)
+        if not self._texts:
+            return arena
+        behind = self._room if self.used < self.first else self.used
+        before = behind - self.first
+        arena[:before] = self.arena[self.first : behind]
+        if self.used < self.first:
+            arena[before : before + self.used] = self.arena[: self.used]
+        texts = records["texts"]
+        texts += np.where(texts < self.first, before, -self.first)
+        return arena
+
+    def release(self, oldest: int | None) -> None:
+        """All rows that are older than the one in this slot are gone; None: all of them."""
+        if not self._texts:
+            return
+        if oldest is None:
+            self.first = self.used = 0
+        else:
+            self.first = int(self.records["texts"][oldest])
+
+    def gather(
+        self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
+    ) -> list[pa.Array]:
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
+        rows = len(slots)
+        known = self._columns
+        wanted = range(len(known)) if columns is None else columns
+        values: dict[int, Array] = {}
+        valid: dict[int, Bytes] = {}
+        copies: list[tuple[int, int, int]] = []
+        for number in dict.fromkeys(wanted):
+            column = known[number]
+            if column.dtype is not None:
+                values[number] = np.empty(rows, dtype=column.dtype)
+                copies.append((column.dtype.itemsize, column.offset, address_of(values[number])))
+            else:
+                values[number] = np.empty(rows + 1, dtype=np.int32)
+            if self.nullable[number]:
+                valid[number] = np.empty(rows, dtype=np.uint8)
+                copies.append((1, column.valid, address_of(valid[number])))
+        base, stride = address_of(self.records), self.records.itemsize
+        of_texts = [number for number in self._texts if number in values]
+        texts: dict[int, Bytes] = {}
+        lengths = _NOTHING
+        if of_texts:
+            fields = np.array([known[number].offset for number in of_texts])
+            offsets = np.array([address_of(values[number]) for number in of_texts])
+            totals = text_offsets(base, stride, slots, fields, offsets)
+            for number, total in zip(of_texts, totals.tolist(), strict=True):
+                refuse_too_long(total)
+                texts[number] = np.empty(total + OVERRUN, dtype=np.uint8)
+            last = self._texts[: self._texts.index(of_texts[-1]) + 1]
+            lengths = np.array(
+                [
+                    (known[number].offset, address_of(values[number]), address_of(texts[number]))
+                    if number in texts
+                    else (known[number].offset, NOT_WANTED, NOT_WANTED)
+                    for number in last
+                ]
+            )
+        copied = np.array(copies) if copies else _NOTHING
+        copy_records(base, stride, self._text_offset, address_of(self.arena), slots, copied, lengths)
+        arrays = []
+        for number, type_ in zip(wanted, types, strict=True):
+            if known[number].dtype is not None:
+                arrays.append(fixed_array(type_, values[number], valid.get(number)))
+                continue
+            data = texts[number]
+            buffers = [bitmap_of(valid.get(number)), pa.py_buffer(values[number]), pa.py_buffer(data[:-OVERRUN])]
+            arrays.append(pa.Array.from_buffers(type_, rows, buffers))
+        return arrays
+
+    def kept_in(self) -> list[Any]:
+        """What is another object when columns are elsewhere, or have had their first NULL."""
+        return [self.records, self.nullable]
+
+    def plain(self, number: int) -> Plain | None:
+        """Where the values of a column are that is no text and no boolean and has had no NULL."""
+        column = self._columns[number]
+        if column.dtype is None or column.is_boolean or self.nullable[number]:
+            return None
+        return Plain(address_of(self.records) + column.offset, column.dtype.itemsize, self.records.itemsize)
+
+    def picked(self, slots: Int64s, capacity: int) -> RecordRing:
+        """A copy with the rows of these slots, from the oldest to the newest, in the first ones."""
+        records = _zeros(capacity, self.records.dtype)
+        records[: len(slots)] = self.records[slots]
+        alive = self._text_bytes
+        return RecordRing(records, self.nullable.copy(), self._unrolled(records[: len(slots)], alive), 0, alive)
+
+    def carried(self, slots: Int64s, columns: Sequence[int | None], types: Sequence[pa.DataType]) -> RecordRing:
+        """The rows of these slots, from the oldest to the newest, where they are, in these columns; None: a new one."""
+        fresh = RecordRing(_zeros(self.capacity, _record(types)), np.zeros(len(types), dtype=np.uint8))
+        picked = [(column, type_) for column, type_ in zip(columns, types, strict=True) if column is not None]
+        for part in np.split(slots, np.flatnonzero(np.diff(slots) != 1) + 1):  # where the ring begins again
+            for first in range(0, len(part), MANY):
+                some = part[first : first + MANY]
+                known = iter(self.gather(some, [type_ for _, type_ in picked], [column for column, _ in picked]))
+                fresh.write(
+                    int(some[0]),
+                    [
+                        _blank(len(some), type_) if column is None else next(known)
+                        for column, type_ in zip(columns, types, strict=True)
+                    ],
+                )
+        return fresh
+
+    def bytes_of(self, rows: int) -> int:
+        """About how much so many rows take."""
+        return rows * self.records.itemsize + self._text_bytes
+
+    def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
+        """Lay the rows of the slots `old` into the slots `new` of `capacity`; the rest is lost."""
+        records = _zeros(capacity, self.records.dtype)
+        records[new] = self.records[old]
+        self.records = records
+
+
+_NOTHING: Final = np.empty((0, 3), dtype=np.int64)
+
+
+def _record(types: Sequence[pa.DataType]) -> np.dtype[Any]:
+    """The widest values first, so that all are aligned."""
+    kept: list[tuple[str, Any]] = []
+    for number, type_ in enumerate(types):
+        dtype = np.dtype(np.int32) if is_text(type_) else storage_dtype(type_)
+        if dtype.itemsize == 16:
+            dtype = np.dtype("V16")  # in one piece
+        kept += [(f"{'t' if is_text(type_) else 'c'}{number}", dtype), (f"v{number}", np.dtype(np.uint8))]
+    if any(map(is_text, types)):
+        kept.append(("texts", np.dtype(np.int64)))
+    kept.sort(key=lambda named: -named[1].itemsize)
+    size = sum(dtype.itemsize for _, dtype in kept)
+    rest = -size % 8 if size else 8
+    return np.dtype([*kept, ("rest", f"V{rest}")] if rest else kept)
+
+
+def _blank(rows: int, type_: pa.DataType) -> pa.Array:
+    if is_text(type_):
+        return text_array(type_, np.zeros(rows + 1, dtype=np.int64), np.empty(0, dtype=np.uint8), None)
+    return fixed_array(type_, np.zeros(rows, dtype=storage_dtype(type_)), None)
+
+
+def _zeros(count: int, dtype: np.dtype[Any]) -> Array:
+    """From the beginning of a cache line on, so that as few as possible are touched."""
+    raw = np.zeros(count * dtype.itemsize + LINE, dtype=np.uint8)
+    first = -address_of(raw) % LINE
+    return raw[first : first + count * dtype.itemsize].view(dtype)
+
+
+@jit
+def lay_texts(sources, rows, to, stride, text_offset, fields, arena, used):  # type: ignore[no-untyped-def]
+    """Copy texts to where they are kept, those of a row side by side, and tell its record where that is.
+
+    `sources` are the addresses of offsets and bytes, and how many bytes there are: behind those nothing is read.
+    """
+    for row in range(rows):
+        store_word(to + text_offset, used)
+        for i in range(len(fields)):
+            start = np.int64(int_at(sources[i, 0], row))
+            length = int_at(sources[i, 0], row + 1) - start
+            store_int(to + fields[i], length)
+            done = 0
+            while done < length and start + done + OVERRUN <= sources[i, 2]:
+                copy_32_bytes(arena + used + done, sources[i, 1] + start + done)
+                done += 32
+            while done < length:
+                copy_byte(arena + used + done, sources[i, 1] + start + done)
+                done += 1
+            used += length
+        to += stride
+
+
+@jit
+def text_offsets(base, stride, slots, fields, outs):  # type: ignore[no-untyped-def]
+    """Where the texts of these rows will begin, one behind the other; gives where the last ones end."""
+    totals = np.zeros(len(fields), dtype=np.int64)
+    rows = len(slots)
+    for first in range(0, rows + BLOCK, BLOCK):
+        for row in range(first, min(first + BLOCK, rows)):
+            prefetch(base + slots[row] * stride + fields[0])
+        if first == 0:
+            continue
+        for i in range(len(fields)):
+            at = totals[i]
+            for row in range(first - BLOCK, min(first, rows)):
+                store_int(outs[i] + 4 * row, at)
+                at += int_at(base + slots[row] * stride + fields[i], 0)
+            totals[i] = at
+    for i in range(len(fields)):
+        store_int(outs[i] + 4 * rows, totals[i])
+    return totals
+
+
+@inlined
+def fetch_record(address, stride):  # type: ignore[no-untyped-def]
+    for line in range(0, stride, LINE):
+        prefetch(address + line)
+
+
+@jit
+def copy_records(base, stride, text_offset, arena, slots, copies, texts):  # type: ignore[no-untyped-def]
+    """Copy the values of these rows into columns.
+
+    `copies` are (bytes of a value, where it is in a record, address of a column). `texts` are (where the length is in
+    a record, addresses of the offsets and of the bytes of a column) in the order in which they lie.
+    """
+    rows = len(slots)
+    records = np.empty(BLOCK, dtype=np.int64)
+    at = np.empty(BLOCK, dtype=np.int64)
+    for row in range(min(BLOCK, rows)):
+        fetch_record(base + slots[row] * stride, stride)
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        for row in range(count):
+            records[row] = base + slots[first + row] * stride
+        if len(texts):
+            for row in range(count):
+                at[row] = arena + word_at(records[row] + text_offset, 0)
+                prefetch(at[row])
+                prefetch(at[row] + LINE)
+        for row in range(first + count, min(first + count + BLOCK, rows)):
+            fetch_record(base + slots[row] * stride, stride)
+        for i in range(len(copies)):
+            width, offset = copies[i, 0], copies[i, 1]
+            to = copies[i, 2] + first * width
+            if width == 8:
+                for row in range(count):
+                    copy_word(to + 8 * row, records[row] + offset)
+            elif width == 4:
+                for row in range(count):
+                    copy_int(to + 4 * row, records[row] + offset)
+            elif width == 1:
+                for row in range(count):
+                    copy_byte(to + row, records[row] + offset)
+            elif width == 2:
+                for row in range(count):
+                    copy_half(to + 2 * row, records[row] + offset)
+            else:
+                for row in range(count):
+                    copy_double_word(to + 16 * row, records[row] + offset)
+        for i in range(len(texts)):
+            offset = texts[i, 0]
+            if texts[i, 2] == NOT_WANTED:
+                for row in range(count):
+                    at[row] += int_at(records[row] + offset, 0)
+                continue
+            for row in range(count):
+                length = np.int64(int_at(records[row] + offset, 0))
+                to = texts[i, 2] + int_at(texts[i, 1], first + row)
+                copy_32_bytes(to, at[row])
+                done = 32
+                while done < length:
+                    copy_32_bytes(to + done, at[row] + done)
+                    done += 32
+                at[row] += length
