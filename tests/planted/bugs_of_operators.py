@@ -110,17 +110,52 @@ COUNTING: Final = (
 JOIN: Final = (
     Bug(
         "pair_of_rows_that_only_touch",
-        "kernels/join/side.py",
+        "kernels/join/lazy_sweep.py",
         "if other_te <= r_ta:",
         "if other_te < r_ta:",
         "a row that leaves as its partner comes makes a pair without a lifetime",
     ),
     Bug(
         "pair_of_rows_that_only_touch_turned",
-        "kernels/join/side.py",
+        "kernels/join/lazy_sweep.py",
         "if other_te <= l_ta:",
         "if other_te < l_ta:",
         "the same, when the row that comes is one of the left",
+    ),
+    Bug(
+        "pair_of_rows_in_rings_that_only_touch",
+        "kernels/join/ring_sweep.py",
+        "alive = other_te > ta[r]",
+        "alive = other_te >= ta[r]",
+        "a row of a ring that leaves as its partner comes makes a pair without a lifetime",
+    ),
+    Bug(
+        "rows_of_rings_linked_after_their_time",
+        "kernels/join/ring_sweep.py",
+        "if r_ta <= l_ta:",
+        "if j < len(of_right):",
+        "rows of the left meet rows that have not begun, and those of the right none that came in the same step",
+    ),
+    Bug(
+        "hash_taken_for_the_key_in_a_ring",
+        "kernels/join/ring_sweep.py",
+        "if keyed and meets:",
+        "if keyed and not meets:",
+        "texts whose hashes collide join, and others do not",
+    ),
+    Bug(
+        "long_chain_left_in_the_middle",
+        "kernels/join/ring_sweep.py",
+        "if goes_on > 0:  # there are too many",
+        "if pairs < 0:  # there are too many",
+        "rows of which there are many of a key lose partners",
+    ),
+    Bug(
+        "texts_of_a_ring_overwritten",
+        "kernels/record_ring.py",
+        "elif self.used + size + OVERRUN <= self.first:",
+        "elif self.used + size <= self.first:",
+        "the first bytes of the oldest text are those of the newest",
     ),
     Bug(
         "rows_met_before_they_began",
@@ -131,9 +166,9 @@ JOIN: Final = (
     ),
     Bug(
         "pair_begins_with_the_older_row",
-        "kernels/join/side.py",
+        "kernels/join/lazy_sweep.py",
         "found[PAIR_TA, count] = l_ta",
-        "found[PAIR_TA, count] = r_entries[o, TA]",
+        "found[PAIR_TA, count] = r_entries[at, TA]",
         "a pair is told for a time when one of its rows was not there",
     ),
     Bug(
@@ -159,9 +194,9 @@ JOIN: Final = (
     ),
     Bug(
         "oldest_row_of_the_ring_not_found",
-        "kernels/join/side.py",
-        "while at >= l_oldest and",
-        "while at > l_oldest and",
+        "kernels/join/ring_sweep.py",
+        "goes_on += (sequence[n + r, SIDE] == side) & (sequence[n + r, AT] >= oldest)",
+        "goes_on += (sequence[n + r, SIDE] == side) & (sequence[n + r, AT] > oldest)",
         "the row at the tail of the ring makes no pairs any more",
     ),
     Bug(
@@ -194,14 +229,14 @@ JOIN: Final = (
     ),
     Bug(
         "hash_taken_for_the_key",
-        "kernels/join/side.py",
+        "kernels/join/lazy_sweep.py",
         "or equal_bytes(l_arena",
         "or len(l_arena) or equal_bytes(l_arena",
         "texts whose hashes collide join",
     ),
     Bug(
         "unlinked_row_still_leads_on",
-        "kernels/join/side.py",
+        "kernels/join/lazy_sweep.py",
         "if following >= 0:\n        before[following] = previous",
         "if following < 0:\n        before[following] = previous",
         "a chain breaks when the neighbour of an ended row ends",

@@ -179,9 +179,9 @@ GROWTH: Final = (
     ),
     Bug(
         "block_of_pairs_begins_anew",
-        "kernels/join/side.py",
-        "if at < l_oldest:",
-        "if at < l_oldest or count == room:",
+        "kernels/join/ring_sweep.py",
+        "if at < oldest:",
+        "if at < oldest or count == room:",
         "the rest of the partners of a row is skipped when a block of pairs is full",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.kernels.join import pairs
 from tests.kernels.stepping import Life, Relation
 from transom.kernels.join import join as driver
-from transom.kernels.join.side import VISITS, sweep
+from transom.kernels.join import lazy_sweep, ring_sweep
 
 KEYS = 4
 
@@ -30,19 +31,24 @@ def passing(count: int, offset: int) -> list[Life]:
 def visits_of(tactic: str, lives: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many rows are looked at for two relations of so many rows in one step; what is found is checked."""
     seen = 0
+    module: ModuleType = lazy_sweep
+    name, argument, visits = "sweep", 4, lazy_sweep.VISITS
+    if tactic == "ring_hash":
+        module, name, argument, visits = ring_sweep, "meet", 2, ring_sweep.LOOKED_AT
+    compiled = getattr(module, name)
 
-    def counting(left: Any, right: Any, of_left: Any, of_right: Any, place: Any, *more: Any) -> Any:
+    def counting(*arguments: Any) -> Any:
         nonlocal seen
-        before = int(place[VISITS])
-        found = sweep(left, right, of_left, of_right, place, *more)
-        seen += int(place[VISITS]) - before
+        before = int(arguments[argument][visits])
+        found = compiled(*arguments)
+        seen += int(arguments[argument][visits]) - before
         return found
 
-    monkeypatch.setattr(driver, "sweep", counting)
+    monkeypatch.setattr(module, name, counting)
     types = pairs.types_of("integer")
     left, right = (Relation(lives(count, offset), types) for offset in (0, 3))
     stepped = pairs.joined(pairs.join("integer", tactic), left, right, [10 * count + 100])
-    monkeypatch.setattr(driver, "sweep", sweep)
+    monkeypatch.setattr(module, name, compiled)
     if count < 500:
         assert stepped.all_lives() == pairs.by_definition("integer", left.lives, right.lives)
     assert stepped.state.open_pairs.slots.in_use == len(stepped.open)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -51,6 +53,24 @@ def test_pairs_may_be_looked_at_in_blocks_of_any_size(block: int, monkeypatch: p
     types = pairs.types_of("integer")
     stepped = pairs.joined(pairs.join("integer", "ring_hash"), Relation(lives, types), Relation(lives, types), [20, 60])
     assert stepped.all_lives() == pairs.by_definition("integer", lives, lives)
+
+
+@pytest.mark.parametrize("kind", ["integer", "text"])
+@pytest.mark.parametrize("keys", [3, 40, 4_000])
+@pytest.mark.parametrize("block", [100, 3_000, driver.BLOCK])
+def test_many_rows_meet_in_one_step(kind: str, keys: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains are followed together, or one by one where they are long; with some rows of the other side, or none."""
+    monkeypatch.setattr(driver, "BLOCK", block)
+    random = Random(keys)
+    lives: list[list[Life]] = [[], []]
+    for t in range(700):
+        number = random.randrange(keys)
+        key = number if kind == "integer" else f"key {number}"
+        lives[t < 150 or random.random() < 0.4].append(((key, None, t), t, t + 90))
+    types = pairs.types_of(kind)
+    left, right = (Relation(side, types) for side in lives)
+    stepped = pairs.joined(pairs.join(kind, "ring_hash"), left, right, [60, 65, 630, 800])
+    assert stepped.all_lives() == pairs.by_definition(kind, left.lives, right.lives)
 
 
 def bursts(open_rows: bool) -> Relation:

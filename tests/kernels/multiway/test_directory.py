@@ -11,8 +11,8 @@ from tests.kernels.multiway import tuples
 from tests.kernels.multiway.tuples import SHAPES, TYPES, K, Shape, T
 from tests.kernels.stepping import Relation, Stepped
 from transom.kernels.address import address_of
+from transom.kernels.chain_table import ENTRIES, HEAD, MASK, OLDEST, START
 from transom.kernels.multiway import mjoin
-from transom.kernels.multiway.directory import ENTRIES, HEAD, MASK, OLDEST, START
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
 

@@ -22,6 +22,7 @@ Costs: a look-up per row and its matches, and what the tactic says. New rows are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,10 +32,12 @@ from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_in
 from transom.kernels import scalar
 from transom.kernels.formula import NO_MEMBERS, Formula, formula, passing
 from transom.kernels.join.lazy_hash import LazySide
+from transom.kernels.join.lazy_sweep import lazy_pairs
 from transom.kernels.join.open_pairs import OpenPairs
 from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import LEFT, RIGHT, arrivals, sweep
+from transom.kernels.join.ring_sweep import ring_pairs
+from transom.kernels.join.side import LEFT, RIGHT, arrivals
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.mould import FEW, Moulds, Places
 from transom.plan.expression import Expression
@@ -126,10 +129,7 @@ class JoinKernel(JoinPredicate):
     def _pairs(self, state: JoinState, of_left: Int64s, of_right: Int64s, upto: int) -> list[Int64s]:
         """Link the new rows; the pairs (left, right, ta, te) that they make and that satisfy the whole predicate."""
         parts: list[Int64s] = []
-        left, right = state.left.arrays(), state.right.arrays()
-        place = np.array([0, 0, -2, 0])
-        while place[0] < len(of_left) or place[1] < len(of_right):
-            found, _ = sweep(left, right, of_left, of_right, place, BLOCK, upto)
+        for found in _swept(state.left, state.right, of_left, of_right, upto):
             if not found.shape[1]:
                 continue
             if self.residual is not None:
@@ -183,3 +183,13 @@ class JoinKernel(JoinPredicate):
         left.free(dead[0])
         right.free(dead[1])
         return replace(out, ends=ends) if ends.chunks else out
+
+
+def _swept(
+    left: RingSide | LazySide, right: RingSide | LazySide, of_left: Int64s, of_right: Int64s, upto: int
+) -> Iterator[Int64s]:
+    """Link the new rows at these positions; the pairs (left, right, ta, te) of equal keys that they make."""
+    if isinstance(left, RingSide) and isinstance(right, RingSide):
+        return ring_pairs(np.array([left.table(), right.table()]), of_left, of_right, BLOCK, upto)
+    assert isinstance(left, LazySide) and isinstance(right, LazySide)
+    return lazy_pairs(left.arrays(), right.arrays(), of_left, of_right, BLOCK, upto)

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
-from transom.kernels.join.side import CHAIN, HASH, TAKEN_OUT, TE, Arrivals, Side, key_store, take_out
-from transom.kernels.row_store import RowStore
+from transom.kernels.join.lazy_sweep import TAKEN_OUT, take_out
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
+from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import belong, listed_in_use
 from transom.state.checks import need
 from transom.state.slots import SlotPool, grown
@@ -76,8 +78,12 @@ class LazySide(Side):
             size = 1 << self.capacity.bit_length()
             self.head = spread_chains(self.head, self.entries, self.before, size)
 
-    def back(self) -> Int64s:
-        return self.before
+    def arrays(self) -> tuple[Any, ...]:
+        """What the sweep reads and links."""
+        keyed = bool(self.keys.columns)
+        key = self.keys.columns[0] if keyed else TextColumn()
+        assert isinstance(key, TextColumn)
+        return (self.head, self.entries, self.before, keyed, key.start, key.length, key.arena)
 
     def lay(self, slots: Int64s, rows: Arrivals) -> None:
         self.rows.write(slots, rows.columns)

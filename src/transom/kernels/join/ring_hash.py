@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.core.time import FOREVER
+from transom.kernels.chain_table import table_row
 from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
 from transom.kernels.record_ring import RecordRing
@@ -94,6 +95,10 @@ class RingSide(Side):
         first_pair = np.full(capacity, -1, dtype=np.int64)
         rows, keys = self.rows.picked(old, capacity), self.keys.picked(old, capacity)
         return RingSide(rows, keys, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
+
+    def table(self) -> list[int]:
+        """Where the sweep finds its chains."""
+        return table_row(self.head, self.entries, self.mask, self.oldest, self.keys)
 
     def insert(self, rows: Arrivals) -> Int64s:
         """Positions of the rows, which come in the order of time; nobody finds them before they are linked."""

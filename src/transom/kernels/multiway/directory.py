@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from transom.kernels.address import address_of
+from transom.kernels.chain_table import OLDEST, table_row
 from transom.kernels.mould import Places
 from transom.kernels.multiway.input_rows import InputRows
-from transom.kernels.row_store import TextColumn
-
-HEAD, BUCKETS, ENTRIES, MASK, OLDEST, KEYED, START, LENGTH, ARENA = range(9)  # columns of `tables`
 
 
 class Directory:
@@ -53,10 +50,4 @@ class Directory:
 
     def _write(self, i: int, own: InputRows) -> None:
         for at, table in enumerate(own.tables, self.first[i]):
-            row = self.tables[at]
-            row[HEAD], row[BUCKETS] = address_of(table.head), len(table.head) - 1
-            row[ENTRIES], row[MASK], row[OLDEST] = address_of(table.entries), own.mask, own.oldest
-            for key in table.keys.columns:
-                assert isinstance(key, TextColumn)
-                row[KEYED] = 1
-                row[START], row[LENGTH], row[ARENA] = map(address_of, (key.start, key.length, key.arena))
+            self.tables[at] = table_row(table.head, table.entries, own.mask, own.oldest, table.keys)

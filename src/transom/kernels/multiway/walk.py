@@ -11,22 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.address import byte_at, word_at
-from transom.kernels.jit import inlined, jit
+from transom.kernels.address import word_at
+from transom.kernels.chain_table import BUCKETS, ENTRIES, HEAD, KEYED, MASK, OLDEST, equal_texts
+from transom.kernels.jit import jit
 from transom.kernels.join.side import AHEAD, CHAIN, HASH, TA, TE
 from transom.kernels.kernel import OPEN_END
-from transom.kernels.multiway.directory import (
-    ARENA,
-    BUCKETS,
-    ENTRIES,
-    HEAD,
-    KEYED,
-    LENGTH,
-    MASK,
-    OLDEST,
-    START,
-    Directory,
-)
+from transom.kernels.multiway.directory import Directory
 from transom.kernels.multiway.graph import Route
 from transom.kernels.multiway.probe_order import ProbeOrder
 
@@ -60,20 +50,6 @@ class Walk:
             )
             if len(found):
                 yield found
-
-
-@inlined
-def equal_texts(mine, my_slot, other, slot):  # type: ignore[no-untyped-def]
-    """Whether the keys in two slots are the same bytes; the rows of the directory that tell of their tables."""
-    length = word_at(mine[LENGTH], my_slot)
-    if length != word_at(other[LENGTH], slot):
-        return False
-    here = mine[ARENA] + word_at(mine[START], my_slot)
-    there = other[ARENA] + word_at(other[START], slot)
-    same = 0
-    while same < length and byte_at(here, same) == byte_at(there, same):
-        same += 1
-    return same == length
 
 
 @jit
