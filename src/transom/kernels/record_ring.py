@@ -47,6 +47,7 @@ from transom.kernels.columns import (
 )
 from transom.kernels.jit import inlined, jit
 from transom.kernels.mould import Plain
+from transom.state.allocator import aligned_zeros
 from transom.state.checks import need
 
 OVERRUN: Final = 32
@@ -177,7 +178,7 @@ class RecordRing:
 
     def _unrolled(self, records: Array, room: int) -> Bytes:
         """The texts from the oldest to the newest in a new arena; the records are told where theirs are."""
-        arena = np.zeros(room + OVERRUN, dtype=np.uint8)
+        arena = aligned_zeros(room + OVERRUN, np.uint8)
         if not self._texts:
             return arena
         behind = self._room if self.used < self.first else self.used
@@ -263,14 +264,14 @@ class RecordRing:
 
     def picked(self, slots: Int64s, capacity: int) -> RecordRing:
         """A copy with the rows of these slots, from the oldest to the newest, in the first ones."""
-        records = _zeros(capacity, self.records.dtype)
+        records = aligned_zeros(capacity, self.records.dtype)
         records[: len(slots)] = self.records[slots]
         alive = self._text_bytes
         return RecordRing(records, self.nullable.copy(), self._unrolled(records[: len(slots)], alive), 0, alive)
 
     def carried(self, slots: Int64s, columns: Sequence[int | None], types: Sequence[pa.DataType]) -> RecordRing:
         """The rows of these slots, from the oldest to the newest, where they are, in these columns; None: a new one."""
-        fresh = RecordRing(_zeros(self.capacity, _record(types)), np.zeros(len(types), dtype=np.uint8))
+        fresh = RecordRing(aligned_zeros(self.capacity, _record(types)), np.zeros(len(types), dtype=np.uint8))
         picked = [(column, type_) for column, type_ in zip(columns, types, strict=True) if column is not None]
         for part in np.split(slots, np.flatnonzero(np.diff(slots) != 1) + 1):  # where the ring begins again
             for first in range(0, len(part), MANY):
@@ -291,7 +292,7 @@ class RecordRing:
 
     def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
         """Lay the rows of the slots `old` into the slots `new` of `capacity`; the rest is lost."""
-        records = _zeros(capacity, self.records.dtype)
+        records = aligned_zeros(capacity, self.records.dtype)
         records[new] = self.records[old]
         self.records = records
 
@@ -319,13 +320,6 @@ def _blank(rows: int, type_: pa.DataType) -> pa.Array:
     if is_text(type_):
         return text_array(type_, np.zeros(rows + 1, dtype=np.int64), np.empty(0, dtype=np.uint8), None)
     return fixed_array(type_, np.zeros(rows, dtype=storage_dtype(type_)), None)
-
-
-def _zeros(count: int, dtype: np.dtype[Any]) -> Array:
-    """From the beginning of a cache line on, so that as few as possible are touched."""
-    raw = np.zeros(count * dtype.itemsize + LINE, dtype=np.uint8)
-    first = -address_of(raw) % LINE
-    return raw[first : first + count * dtype.itemsize].view(dtype)
 
 
 @jit

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.errors import CheckpointError, TransomError
+from transom.state.allocator import aligned_copy
 
 FORMAT: Final = b"transom-state-3\n"
 
@@ -79,7 +80,7 @@ def decode(data: bytes, classes: Iterable[type]) -> Any:
 
         def get(tree: dict[str, Any]) -> Any:
             buffer = blobs[tree["at"]]
-            return buffer if "batch" in tree else array_of(tree, buffer).copy()
+            return buffer if "batch" in tree else aligned_copy(array_of(tree, buffer))
 
         return rebuild(tree, get, classes, check=True)
     except CheckpointError:

@@ -27,6 +27,7 @@ from transom.kernels.jit import jit
 from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
 from transom.kernels.record_ring import RecordRing
 from transom.kernels.sound import ring, ring_chains
+from transom.state.allocator import aligned_zeros
 
 
 @dataclass
@@ -68,14 +69,15 @@ class RingSide(Side):
         self.rows.move(old, new, capacity)
         self.keys.move(old, new, capacity)
         self.lifetimes.move(old, new, capacity)
-        entries = np.zeros((capacity, 4), dtype=np.int64)
+        entries = aligned_zeros((capacity, 4), np.int64)
         entries[new] = self.entries[old]
         self.entries = entries
         first_pair = np.zeros(capacity, dtype=np.int64)
         first_pair[new] = self.first_pair[old]
         self.first_pair = first_pair
         self.capacity, self.mask = capacity, capacity - 1
-        self.head = np.full(2 * capacity, -1, dtype=np.int64)
+        self.head = aligned_zeros(2 * capacity, np.int64)
+        self.head[:] = -1
         append_to_chains(positions, self.mask, self.entries, self.head)
 
     def trimmed_bytes(self) -> int:
