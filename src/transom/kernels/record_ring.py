@@ -10,9 +10,9 @@ the oldest is free, so nothing is ever moved but to grow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ from transom.kernels.jit import inlined, jit
 from transom.kernels.mould import Plain
 from transom.state.allocator import aligned_zeros
 from transom.state.checks import need
+from transom.state.slots import grown
 
 OVERRUN: Final = 32
 """Bytes behind a text that may be read, and written, though it has ended."""
@@ -57,7 +58,19 @@ BLOCK: Final = 128  # rows whose lines are fetched together
 LINE: Final = 64
 MANY: Final = 1 << 16  # rows that are gathered at once to be written elsewhere
 
+_OFFSETS: Final = np.dtype(np.int32)
+_BYTES: Final = np.dtype(np.uint8)
+ROOM: Final = 1024  # bytes of text, where nothing is known
 NOT_WANTED: Final = 0  # instead of an address
+
+
+class RecordsAt(NamedTuple):
+    """Where records are, how far it is from one to the next, where in one its texts are told, and where these are."""
+
+    records: int
+    stride: int
+    texts: int
+    arena: int
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,27 @@ class _Column:
     dtype: np.dtype[Any] | None  # None: a text
 
     @property
+    def width(self) -> int:
+        return 4 if self.dtype is None else self.dtype.itemsize
+
+    @property
     def is_boolean(self) -> bool:
         return self.dtype == np.uint8
+
+
+class _Room:
+    """Memory for some arrays at once: to ask for each and for its address takes longer than to fill a short one."""
+
+    def __init__(self, size: int, arrays: int) -> None:
+        self._bytes = np.empty(size + 2 * arrays * LINE, dtype=np.uint8)
+        self._address = address_of(self._bytes)
+        self._used = 0
+
+    def take(self, count: int, dtype: np.dtype[Any]) -> tuple[Array, int]:
+        """An array of so many, each in cache lines of its own, and its address."""
+        first, size = self._used, count * dtype.itemsize
+        self._used = first + (size + LINE - 1) // LINE * LINE
+        return self._bytes[first : first + size].view(dtype), self._address + first
 
 
 @dataclass
@@ -98,6 +130,7 @@ class RecordRing:
         self._columns = columns
         self._texts = [number for number, column in enumerate(columns) if column.dtype is None]
         self._text_offset = fields["texts"][1] if self._texts else 0
+        self._guess = [0.0 for _ in self._texts]  # bytes of a text
 
     def check(self) -> None:
         need(len(self.arena) >= OVERRUN and 0 <= self.first <= self._room and 0 <= self.used <= self._room)
@@ -137,7 +170,10 @@ class RecordRing:
 
     def write(self, first: int, arrays: Sequence[pa.Array]) -> None:
         """Put the rows, which are newer than all others, into the slots from `first` on."""
-        span = slice(first, first + len(arrays[0])) if arrays else slice(0, 0)
+        rows = len(arrays[0]) if arrays else 0
+        if not rows:
+            return
+        copies: list[tuple[Array, int]] = []
         for number, (column, array) in enumerate(zip(self._columns, arrays, strict=True)):
             valid = validity(array)
             if valid is not None and not self.nullable[number]:
@@ -145,20 +181,23 @@ class RecordRing:
                 self.nullable = self.nullable.copy()  # who knows the old one sees that it is another
                 self.nullable[number] = 1
             if self.nullable[number]:
-                self.records[f"v{number}"][span] = 1 if valid is None else valid
+                copies.append((np.ones(rows, dtype=np.uint8) if valid is None else valid, column.valid))
             if column.dtype is not None:
-                self.records[f"c{number}"][span] = values_in(array, column.dtype)
-        if self._texts and span.stop > span.start:
-            self._append_texts(first, [arrays[number] for number in self._texts])
+                copies.append((values_in(array, column.dtype), column.offset))
+        stride = self.records.itemsize
+        to = address_of(self.records) + first * stride
+        if copies:
+            sources = np.array([(values.itemsize, offset, address_of(values)) for values, offset in copies])
+            lay_values(sources, rows, to, stride)
+        if self._texts:
+            self._append_texts(to, stride, [arrays[number] for number in self._texts])
 
-    def _append_texts(self, first: int, arrays: Sequence[pa.Array]) -> None:
+    def _append_texts(self, to: int, stride: int, arrays: Sequence[pa.Array]) -> None:
         sources = [text_buffers(array) for array in arrays]
         size = sum(int(offsets[-1] - offsets[0]) for offsets, _ in sources)
         self._make_room(size)
         known = np.array([(address_of(offsets), address_of(data), len(data)) for offsets, data in sources])
         fields = np.array([self._columns[number].offset for number in self._texts])
-        stride = self.records.itemsize
-        to = address_of(self.records) + first * stride
         lay_texts(known, len(arrays[0]), to, stride, self._text_offset, fields, address_of(self.arena), self.used)
         self.used += size
 
@@ -209,47 +248,67 @@ class RecordRing:
         values: dict[int, Array] = {}
         valid: dict[int, Bytes] = {}
         copies: list[tuple[int, int, int]] = []
+        offsets: dict[int, int] = {}
+        room = _Room(sum(known[n].width + 1 for n in wanted) * rows, 2 * len(wanted))
         for number in dict.fromkeys(wanted):
             column = known[number]
             if column.dtype is not None:
-                values[number] = np.empty(rows, dtype=column.dtype)
-                copies.append((column.dtype.itemsize, column.offset, address_of(values[number])))
+                values[number], address = room.take(rows, column.dtype)
+                copies.append((column.width, column.offset, address))
             else:
-                values[number] = np.empty(rows + 1, dtype=np.int32)
+                values[number], offsets[number] = room.take(rows + 1, _OFFSETS)
+                values[number][0] = 0
             if self.nullable[number]:
-                valid[number] = np.empty(rows, dtype=np.uint8)
-                copies.append((1, column.valid, address_of(valid[number])))
-        base, stride = address_of(self.records), self.records.itemsize
-        of_texts = [number for number in self._texts if number in values]
-        texts: dict[int, Bytes] = {}
-        lengths = _NOTHING
-        if of_texts:
-            fields = np.array([known[number].offset for number in of_texts])
-            offsets = np.array([address_of(values[number]) for number in of_texts])
-            totals = text_offsets(base, stride, slots, fields, offsets)
-            for number, total in zip(of_texts, totals.tolist(), strict=True):
-                refuse_too_long(total)
-                texts[number] = np.empty(total + OVERRUN, dtype=np.uint8)
-            last = self._texts[: self._texts.index(of_texts[-1]) + 1]
-            lengths = np.array(
-                [
-                    (known[number].offset, address_of(values[number]), address_of(texts[number]))
-                    if number in texts
-                    else (known[number].offset, NOT_WANTED, NOT_WANTED)
-                    for number in last
-                ]
-            )
-        copied = np.array(copies) if copies else _NOTHING
-        copy_records(base, stride, self._text_offset, address_of(self.arena), slots, copied, lengths)
+                valid[number], address = room.take(rows, _BYTES)
+                copies.append((1, column.valid, address))
+        texts = self._copied(slots, copies, offsets)
         arrays = []
         for number, type_ in zip(wanted, types, strict=True):
             if known[number].dtype is not None:
                 arrays.append(fixed_array(type_, values[number], valid.get(number)))
                 continue
-            data = texts[number]
-            buffers = [bitmap_of(valid.get(number)), pa.py_buffer(values[number]), pa.py_buffer(data[:-OVERRUN])]
+            buffers = [bitmap_of(valid.get(number)), pa.py_buffer(values[number]), pa.py_buffer(texts[number])]
             arrays.append(pa.Array.from_buffers(type_, rows, buffers))
         return arrays
+
+    def _copied(
+        self, slots: Int64s, copies: Sequence[tuple[int, int, int]], offsets: Mapping[int, int]
+    ) -> dict[int, Bytes]:
+        """Copy the values of the rows; gives the bytes of the texts whose `offsets` are wanted at these addresses.
+
+        How many bytes there will be nobody knows, so it is begun with room for as many as there were before.
+        """
+        rows, done = len(slots), 0
+        wanted = [number in offsets for number in self._texts]
+        read = len(wanted) - wanted[::-1].index(True) if any(wanted) else 0
+        outs = [np.empty(int(rows * self._guess[i] * wanted[i]) + ROOM, dtype=np.uint8) for i in range(read)]
+        totals = np.zeros(read, dtype=np.int64)
+        where = RecordsAt(address_of(self.records), self.records.itemsize, self._text_offset, address_of(self.arena))
+        while done < rows:
+            texts = _table(
+                [
+                    (
+                        self._columns[number].offset,
+                        offsets.get(number, NOT_WANTED),
+                        address_of(out),
+                        len(out) - OVERRUN,
+                    )
+                    for number, out in zip(self._texts, outs, strict=False)
+                ],
+                4,
+            )
+            done = gather_records(where, slots, done, _table(copies, 3), texts, totals)
+            for i, needed in enumerate(texts[:, 3].tolist()):
+                if needed > len(outs[i]) - OVERRUN:
+                    refuse_too_long(needed)
+                    outs[i] = grown(outs[i], needed + OVERRUN)
+        found = {}
+        for i, number in enumerate(self._texts[:read]):
+            if wanted[i]:
+                refuse_too_long(int(totals[i]))
+                found[number] = outs[i][: totals[i]]
+                self._guess[i] = 1.05 * int(totals[i]) / max(rows, 1)
+        return found
 
     def kept_in(self) -> list[Any]:
         """What is another object when columns are elsewhere, or have had their first NULL."""
@@ -297,9 +356,6 @@ class RecordRing:
         self.records = records
 
 
-_NOTHING: Final = np.empty((0, 3), dtype=np.int64)
-
-
 def _record(types: Sequence[pa.DataType]) -> np.dtype[Any]:
     """The widest values first, so that all are aligned."""
     kept: list[tuple[str, Any]] = []
@@ -314,6 +370,10 @@ def _record(types: Sequence[pa.DataType]) -> np.dtype[Any]:
     size = sum(dtype.itemsize for _, dtype in kept)
     rest = -size % 8 if size else 8
     return np.dtype([*kept, ("rest", f"V{rest}")] if rest else kept)
+
+
+def _table(rows: Sequence[tuple[int, ...]], columns: int) -> Int64s:
+    return np.array(rows, dtype=np.int64).reshape(-1, columns)
 
 
 def _blank(rows: int, type_: pa.DataType) -> pa.Array:
@@ -346,24 +406,29 @@ def lay_texts(sources, rows, to, stride, text_offset, fields, arena, used):  # t
 
 
 @jit
-def text_offsets(base, stride, slots, fields, outs):  # type: ignore[no-untyped-def]
-    """Where the texts of these rows will begin, one behind the other; gives where the last ones end."""
-    totals = np.zeros(len(fields), dtype=np.int64)
-    rows = len(slots)
-    for first in range(0, rows + BLOCK, BLOCK):
-        for row in range(first, min(first + BLOCK, rows)):
-            prefetch(base + slots[row] * stride + fields[0])
-        if first == 0:
-            continue
-        for i in range(len(fields)):
-            at = totals[i]
-            for row in range(first - BLOCK, min(first, rows)):
-                store_int(outs[i] + 4 * row, at)
-                at += int_at(base + slots[row] * stride + fields[i], 0)
-            totals[i] = at
-    for i in range(len(fields)):
-        store_int(outs[i] + 4 * rows, totals[i])
-    return totals
+def lay_values(sources, rows, to, stride):  # type: ignore[no-untyped-def]
+    """Copy columns into records. `sources` are (bytes of a value, where it is in a record, address of a column)."""
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        for i in range(len(sources)):
+            width = sources[i, 0]
+            record = to + first * stride + sources[i, 1]
+            source = sources[i, 2] + first * width
+            if width == 8:
+                for row in range(count):
+                    copy_word(record + row * stride, source + 8 * row)
+            elif width == 4:
+                for row in range(count):
+                    copy_int(record + row * stride, source + 4 * row)
+            elif width == 1:
+                for row in range(count):
+                    copy_byte(record + row * stride, source + row)
+            elif width == 2:
+                for row in range(count):
+                    copy_half(record + row * stride, source + 2 * row)
+            else:
+                for row in range(count):
+                    copy_double_word(record + row * stride, source + 16 * row)
 
 
 @inlined
@@ -373,31 +438,43 @@ def fetch_record(address, stride):  # type: ignore[no-untyped-def]
 
 
 @jit
-def copy_records(base, stride, text_offset, arena, slots, copies, texts):  # type: ignore[no-untyped-def]
-    """Copy the values of these rows into columns.
+def gather_records(at, slots, first, copies, texts, totals):  # type: ignore[no-untyped-def]
+    """Copy the values of these rows, from the `first` on, into columns; how far it came.
 
-    `copies` are (bytes of a value, where it is in a record, address of a column). `texts` are (where the length is in
-    a record, addresses of the offsets and of the bytes of a column) in the order in which they lie.
+    `copies` are (bytes of a value, where it is in a record, address of a column). `texts` are (where the length is in a
+    record, address of the offsets of a column, or NOT_WANTED, address of its bytes, and how many fit there), in the
+    order in which they lie. `totals` are the bytes so far; where some do not fit, it is written there how many would.
     """
     rows = len(slots)
     records = np.empty(BLOCK, dtype=np.int64)
-    at = np.empty(BLOCK, dtype=np.int64)
-    for row in range(min(BLOCK, rows)):
-        fetch_record(base + slots[row] * stride, stride)
-    for first in range(0, rows, BLOCK):
-        count = min(BLOCK, rows - first)
+    sources = np.empty(BLOCK, dtype=np.int64)
+    for row in range(first, min(first + BLOCK, rows)):
+        fetch_record(at.records + slots[row] * at.stride, at.stride)
+    for begin in range(first, rows, BLOCK):
+        count = min(BLOCK, rows - begin)
         for row in range(count):
-            records[row] = base + slots[first + row] * stride
+            records[row] = at.records + slots[begin + row] * at.stride
+        fits = True
         if len(texts):
             for row in range(count):
-                at[row] = arena + word_at(records[row] + text_offset, 0)
-                prefetch(at[row])
-                prefetch(at[row] + LINE)
-        for row in range(first + count, min(first + count + BLOCK, rows)):
-            fetch_record(base + slots[row] * stride, stride)
+                sources[row] = at.arena + word_at(records[row] + at.texts, 0)
+                prefetch(sources[row])
+                prefetch(sources[row] + LINE)
+        for i in range(len(texts)):
+            if texts[i, 1] != NOT_WANTED:
+                offset, size = texts[i, 0], np.int64(0)
+                for row in range(count):
+                    size += int_at(records[row] + offset, 0)
+                if totals[i] + size > texts[i, 3]:
+                    texts[i, 3] = totals[i] + size
+                    fits = False
+        if not fits:
+            return begin
+        for row in range(begin + count, min(begin + count + BLOCK, rows)):
+            fetch_record(at.records + slots[row] * at.stride, at.stride)
         for i in range(len(copies)):
             width, offset = copies[i, 0], copies[i, 1]
-            to = copies[i, 2] + first * width
+            to = copies[i, 2] + begin * width
             if width == 8:
                 for row in range(count):
                     copy_word(to + 8 * row, records[row] + offset)
@@ -415,16 +492,21 @@ def copy_records(base, stride, text_offset, arena, slots, copies, texts):  # typ
                     copy_double_word(to + 16 * row, records[row] + offset)
         for i in range(len(texts)):
             offset = texts[i, 0]
-            if texts[i, 2] == NOT_WANTED:
+            if texts[i, 1] == NOT_WANTED:
                 for row in range(count):
-                    at[row] += int_at(records[row] + offset, 0)
+                    sources[row] += int_at(records[row] + offset, 0)
                 continue
+            total, offsets, data = totals[i], texts[i, 1] + 4 * begin, texts[i, 2]
             for row in range(count):
+                source = sources[row]
                 length = np.int64(int_at(records[row] + offset, 0))
-                to = texts[i, 2] + int_at(texts[i, 1], first + row)
-                copy_32_bytes(to, at[row])
+                copy_32_bytes(data + total, source)
                 done = 32
                 while done < length:
-                    copy_32_bytes(to + done, at[row] + done)
+                    copy_32_bytes(data + total + done, source + done)
                     done += 32
-                at[row] += length
+                sources[row] = source + length
+                total += length
+                store_int(offsets + 4 * row + 4, total)
+            totals[i] = total
+    return rows
