@@ -147,9 +147,19 @@ def test_rows_are_carried_to_other_columns() -> None:
     assert found == [[each[5] for each in ring.rows], [0] * 7, [each[1] for each in ring.rows], [""] * 7]
 
 
+def test_rows_without_texts_are_rows() -> None:
+    ring = Ring([pa.float64(), pa.int8()])
+    ring.append([(0.5, 1), (None, 2)])
+    ring.kept = codec.decode(codec.encode(ring.kept), STATE_CLASSES)
+    ring.kept.check_rows(ring.slots())
+    ring.release(1)
+    ring.check([0], [1, 0])
+
+
 def test_rows_without_columns_are_rows() -> None:
     ring = Ring([])
     ring.append([(), ()])
+    ring.kept.check_rows(ring.slots())
     assert codec.decode(codec.encode(ring.kept), STATE_CLASSES).gather(ints([0, 1]), []) == []
 
 

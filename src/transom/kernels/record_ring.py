@@ -54,7 +54,7 @@ from transom.state.slots import grown
 OVERRUN: Final = 32
 """Bytes behind a text that may be read, and written, though it has ended."""
 
-BLOCK: Final = 128  # rows whose lines are fetched together
+BLOCK: Final = 256  # rows whose lines are fetched together
 LINE: Final = 64
 MANY: Final = 1 << 16  # rows that are gathered at once to be written elsewhere
 
@@ -137,6 +137,8 @@ class RecordRing:
 
     def check_rows(self, slots: Int64s) -> None:
         """The texts of these rows lie in the arena."""
+        if not self._texts:
+            return
         rows = self.records[slots]
         at = rows["texts"].copy()
         need(bool((at >= 0).all()))
