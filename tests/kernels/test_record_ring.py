@@ -100,6 +100,20 @@ def test_texts_that_went_make_room_for_those_that_come() -> None:
     assert len(ring.kept.arena) < 16_000
 
 
+def test_the_oldest_texts_stay_when_the_newest_come_close() -> None:
+    """Of arrays that are part of larger ones, which are copied beyond their ends."""
+    random = Random(1)
+    types = [pa.string()]
+    ring = Ring(types, 512)
+    for i in range(900):
+        if ring.rows and random.random() < 0.45:
+            ring.release(1)
+        text = f"{i:04d}" * random.randrange(1, 12)
+        ring.kept.write(int(ring.slots([len(ring.rows)])[0]), [pa.array([text, "x" * 100]).slice(0, 1)])
+        ring.rows.append((text,))
+        ring.check(list(range(len(ring.rows))), [0])
+
+
 def test_a_text_is_read_to_its_end_and_not_beyond_what_there_is() -> None:
     """Buffers that end with the last text, as others may hand them over."""
     data = b"a" * 31 + b"b" * 64 + b"c"

@@ -15,6 +15,7 @@ from tests.kernels.stepping import Life, Relation, Stepped, ints
 from transom.core.delta import Ends
 from transom.kernels import keys as key_bytes
 from transom.kernels.join import join as driver
+from transom.kernels.join import ring_sweep
 from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.side import Arrivals
 
@@ -71,6 +72,17 @@ def test_many_rows_meet_in_one_step(kind: str, keys: int, block: int, monkeypatc
     left, right = (Relation(side, types) for side in lives)
     stepped = pairs.joined(pairs.join(kind, "ring_hash"), left, right, [60, 65, 630, 800])
     assert stepped.all_lives() == pairs.by_definition(kind, left.lives, right.lives)
+
+
+def test_the_oldest_row_meets_those_that_come() -> None:
+    """It is at the very tail of the ring, and alone in its chain."""
+    types = pairs.types_of("integer")
+    left, right = (
+        Relation([((i, None, i), first + i, 1_000 + i) for i in range(2 * ring_sweep.FEW)], types) for first in (0, 100)
+    )
+    stepped = pairs.joined(pairs.join("integer", "ring_hash"), left, right, [90, 300])
+    assert stepped.state.left.oldest == 0
+    assert stepped.all_lives() == pairs.by_definition("integer", left.lives, right.lives)
 
 
 def bursts(open_rows: bool) -> Relation:
