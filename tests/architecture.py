@@ -25,6 +25,7 @@ FLOORS: Final = (
 
 ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     ("kernels", "state"): "logic has no memory of its own: it works on the state that is kept beside it",
+    ("planner", "kernels"): "a plan is made of tactics, and each is in the folder of its operator",
     ("testing", "session"): "what tests offer to users is made of the public face",
     (PACKAGE, "session"): "the package itself offers the session, and what it gives and raises",
     (PACKAGE, "program"): "as above",

@@ -14,12 +14,12 @@ import pyarrow as pa
 from tests.net_table import NetTable
 from transom.core.schema import Schema
 from transom.core.time import BEGINNING, FOREVER, from_datetime
+from transom.kernels.operator import Operator
 from transom.pipeline import partitions as partitions_of_a_process
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.answer_key import answer_key
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import History, RelationHistory, StreamHistory
 

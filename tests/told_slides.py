@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from tests.run_locally import Push, batch_of
 from transom.core.time import from_datetime
+from transom.kernels.operator import Operator
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue, StreamDefinition
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import History, StreamHistory, value_order
 

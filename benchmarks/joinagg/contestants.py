@@ -23,14 +23,14 @@ from transom.core.errors import RefusedError
 from transom.cql.statements import parse_statements
 from transom.kernels.joinagg.credit import CreditKernel
 from transom.kernels.joinagg.credit_scan import CreditScanKernel
+from transom.kernels.joinagg.node import JoinAggregate
 from transom.kernels.kernel import Kernel, Step
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.memory import state_bytes
 from transom.pipeline.part import Part
 from transom.plan.algebra import Join, StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement
-from transom.plan.joinagg import JoinAggregate
-from transom.plan.multiway import MultiwayJoin
-from transom.planner.operator import Operator, scanned
 from transom.planner.plan import plan
 from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
 

@@ -20,12 +20,12 @@ from benchmarks.lifetimes.sorted_insertion import with_sorted_insertion
 from transom.core.delta import StreamDelta
 from transom.cql.statements import parse_statements
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.part import Part, PartState
 from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.rewrites import rewrite
 from transom.planner.lifetimes import with_negative_tuples
-from transom.planner.operator import Operator, scanned
 from transom.planner.plan import Planner
 
 DIRECT, NEGATIVE, LAZY, SORTED = "direct", "negative", "direct_lazy_hash", "sorted_insertion"

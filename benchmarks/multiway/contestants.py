@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.multiway.data import Batch, Cell, Feed, Row
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.plan.algebra import Join, StreamScan
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.join_tree import left_deep
 from transom.planner.multiway_choice import Decision
-from transom.planner.operator import Operator, scanned
 from transom.runtimes.local.query import LocalQuery
 from transom.session import Session
 

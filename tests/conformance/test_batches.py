@@ -14,11 +14,11 @@ from tests.conformance.conformance import HERE, Block, Case, inputs, moment, rea
 from tests.run_in_buckets import Cluster
 from tests.run_locally import Push, batch_of
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import value_order
 

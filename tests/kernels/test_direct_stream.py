@@ -12,9 +12,9 @@ import pytest
 from transom.core.delta import Delta, no_holders
 from transom.core.schema import DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
-from transom.kernels.direct_stream import AliveRows, DirectStreamKernel
 from transom.kernels.kernel import Step
-from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.to_stream.direct_stream import AliveRows, DirectStreamKernel
+from transom.kernels.to_stream.to_stream import ToStreamKernel
 from transom.pipeline.memory import state_rows
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
 from tests.kernels.stepping import Life, Relation, Stepped, Values, bag
-from transom.kernels.set_operation import SetOperationKernel
+from transom.kernels.set_operation.set_operation import SetOperationKernel
 
 Bag = Counter[Values]
 MEANING: dict[tuple[str, bool], Callable[[Bag, Bag], Bag]] = {

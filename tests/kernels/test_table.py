@@ -14,7 +14,7 @@ from tests.kernels.stepping import Life, Stepped, batch, ints
 from transom.core.delta import StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.table import ChangesTable, StaticTable
+from transom.kernels.scan.table import ChangesTable, StaticTable
 from transom.runtimes.reference.history import canonical, grouped
 
 TYPES = (pa.float64(), pa.string())

@@ -13,9 +13,9 @@ from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
 from tests.kernels.stepping import Relation, Stepped, Values, bag, values_of
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
-from transom.kernels import to_stream
 from transom.kernels.kernel import Step
-from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.to_stream import to_stream
+from transom.kernels.to_stream.to_stream import ToStreamKernel
 from transom.runtimes.reference.history import value_order
 
 Told = list[tuple[int, Values]]

@@ -11,7 +11,7 @@ import pytest
 from transom.core.delta import NO_HOLDER, Delta, Ends
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.to_stream import ToStreamKernel, ToStreamState
+from transom.kernels.to_stream.to_stream import ToStreamKernel, ToStreamState
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
 from transom.state.holders import HolderPool

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pipeline.queries import Running
 from transom.core.time import SECOND
-from transom.kernels.select import ProjectKernel
+from transom.kernels.select.select import ProjectKernel
 from transom.pipeline import part
 from transom.pipeline.part import Part
 

@@ -12,6 +12,8 @@ from tests.run_locally import batch_of
 from transom.core.errors import CheckpointError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
+from transom.kernels.shared_join.node import Narrow
 from transom.pipeline.consumer import Member
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GroupPipeline
@@ -19,8 +21,6 @@ from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.part import Part
 from transom.plan.algebra import Aggregate, Node
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
-from transom.plan.sharing import Narrow
-from transom.planner.operator import Operator
 from transom.planner.plan import Planner, plan
 from transom.planner.sharing_shape import Sharable, sharable
 

@@ -16,11 +16,11 @@ from tests.run_locally import Rows, batch_of
 from transom.core.errors import CheckpointError, EvaluationError
 from transom.core.time import SECOND, to_datetime
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
 from transom.pipeline import partitions
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
 from transom.planner.fragments import kept_together
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.state import codec
 

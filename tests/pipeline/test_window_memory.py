@@ -9,11 +9,11 @@ import pytest
 from transom.core.delta import StreamDelta
 from transom.cql.statements import parse_statements
 from transom.kernels.kernel import Step
+from transom.kernels.operator import scanned
 from transom.pipeline.memory import state_bytes
 from transom.pipeline.part import Part
 from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement
-from transom.planner.operator import scanned
 from transom.planner.plan import plan
 
 DECLARATION = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, note VARCHAR, WATERMARK FOR ts AS ts);"

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.columns_read import columns_read, selections
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 
 KNOWN = Catalogue()

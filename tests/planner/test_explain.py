@@ -6,9 +6,9 @@ import pytest
 
 from transom.core.errors import RefusedError
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.explain import Measured, explain_json, explain_text
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 
 KNOWN = Catalogue()

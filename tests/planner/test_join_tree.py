@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.describe import describe
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import fragments
 from transom.planner.join_tree import Tree, best_tree, joins_of, leaves, left_deep
-from transom.planner.operator import Operator
 from transom.planner.plan import plan, plan_and_decisions
 from transom.planner.statistics import Declared, InputStatistics, JoinStatistics, Machine
 

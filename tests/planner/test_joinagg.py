@@ -11,13 +11,13 @@ import pytest
 
 from transom.core.errors import RefusedError
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fragments import fragments
 from transom.planner.multiway_choice import Decision
-from transom.planner.operator import Operator
 from transom.planner.plan import plan, plan_and_decisions
 from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
 

@@ -6,10 +6,10 @@ import pytest
 
 from transom.core.errors import OptionError
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fingerprint import fingerprint
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 
 DECLARATION = "CREATE STREAM s (ts TIMESTAMP, k INTEGER, v INTEGER, WATERMARK FOR ts AS ts);"

@@ -9,12 +9,12 @@ import pytest
 
 from transom.core.errors import OptionError, RefusedError
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
-from transom.plan.multiway import MultiwayJoin
 from transom.plan.options import read_option
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fragments import fragments
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 
 DECLARED = """

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.join_tree import left_deep
 from transom.planner.multiway_cost import TACTICS, Costs, Estimate, costs
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 from transom.planner.statistics import Declared, Machine
 

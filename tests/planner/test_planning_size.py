@@ -8,6 +8,7 @@ import pytest
 from transom.core.errors import RefusedError, TransomError
 from transom.core.structural import Structural
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
 from transom.kernels.scalar import keep
 from transom.pipeline.build import operator_kernel
 from transom.plan.algebra import Aggregate
@@ -15,7 +16,6 @@ from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.expression import Call, ColumnRef, Literal
 from transom.planner.explain import explain_text
 from transom.planner.fingerprint import fingerprint
-from transom.planner.operator import Operator
 from transom.planner.plan import Planner, plan
 
 INPUTS = """

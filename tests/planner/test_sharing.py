@@ -6,10 +6,10 @@ import pytest
 
 from transom.core.time import UNBOUNDED
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
+from transom.kernels.shared_join.node import CountedWindow, Narrow, SharedJoin
 from transom.plan.algebra import Window
 from transom.plan.catalogue import Catalogue, QueryStatement
-from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
-from transom.planner.operator import Operator
 from transom.planner.sharing import consumer, length_of, shared_join
 from transom.planner.sharing_shape import Sharable, sharable
 

@@ -6,12 +6,12 @@ import pytest
 
 from transom.core.errors import OptionError, RefusedError
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
+from transom.kernels.slide_join.node import SlideJoin
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.options import read_option
-from transom.plan.slide_join import SlideJoin
 from transom.planner.explain import explain_text
-from transom.planner.operator import Operator
 from transom.planner.plan import plan
 
 STREAM = "CREATE STREAM {} (ts TIMESTAMP, k INTEGER, g VARCHAR, x INTEGER, WATERMARK FOR ts AS ts);"

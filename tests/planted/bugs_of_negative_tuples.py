@@ -35,7 +35,7 @@ NEGATIVE: tuple[Bug, ...] = (
     ),
     Bug(
         "filter_miscounts_departures",
-        "kernels/select.py",
+        "kernels/select/select.py",
         "departed = int(np.searchsorted(kept, rows.departed))",
         "departed = min(rows.departed, len(kept))",
         "rows that arrived are taken for rows that departed",

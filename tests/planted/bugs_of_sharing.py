@@ -72,7 +72,7 @@ SHARING: Final = (
     ),
     Bug(
         "what_leaves_and_enters_at_once_is_told",
-        "kernels/direct_stream.py",
+        "kernels/to_stream/direct_stream.py",
         "                kept[j] = False",
         "                kept[j] = True",
         "changes mention a row that stays as it was",

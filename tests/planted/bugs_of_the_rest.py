@@ -54,28 +54,28 @@ KEYS: Final = (
 TABLES: Final = (
     Bug(
         "upsert_keeps_the_old_row",
-        "kernels/table.py",
+        "kernels/scan/table.py",
         "if old >= 0 and (upsert or not enters[i]):",
         "if old >= 0 and not enters[i]:",
         "a key of an upsert table has all its rows at once",
     ),
     Bug(
         "minus_without_its_row_accepted",
-        "kernels/table.py",
+        "kernels/scan/table.py",
         "refused += 1",
         "refused += 0",
         "a - that took nothing away is counted as used",
     ),
     Bug(
         "table_lost_close",
-        "kernels/table.py",
+        "kernels/scan/table.py",
         "closed += 1",
         "closed = 1",
         "of several rows that leave a table in one step all but one stay",
     ),
     Bug(
         "static_table_from_the_step_on",
-        "kernels/table.py",
+        "kernels/scan/table.py",
         "ta = np.full(count, step.origin, dtype=np.int64)",
         "ta = np.full(count, step.upto - 1, dtype=np.int64)",
         "reference data is not there at the origin",

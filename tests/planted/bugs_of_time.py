@@ -246,7 +246,7 @@ LIFETIMES: Final = (
     ),
     Bug(
         "union_loses_closings_of_the_right",
-        "kernels/select.py",
+        "kernels/select/select.py",
         "left.ends + right.ends",
         "left.ends",
         "rows from the right of a UNION ALL never end",

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
-from transom.planner.operator import Operator
 from transom.program.planned import read_program
 
 DECLARED = """

@@ -15,8 +15,8 @@ from transom.connectors.connector import Limits, Plan, Source
 from transom.connectors.memory import MemorySource
 from transom.connectors.source import Growing, Position
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.multiway.node import MultiwayJoin
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.plan import plan
 from transom.planner.statistics import RATE, JoinStatistics, Machine
 from transom.program.sample import Peek, peeked

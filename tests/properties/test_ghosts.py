@@ -19,10 +19,10 @@ from transom.core.delta import NO_HOLDER, Delta, StreamDelta, no_int64s
 from transom.core.time import FOREVER, SECOND, from_datetime, to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.part import Part
 from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
-from transom.planner.operator import Operator, scanned
 from transom.planner.plan import plan
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import RelationHistory, difference

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from transom.core.schema import CHANGE_COLUMN, TIMESTAMP, Schema, unique_names
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Stream
 from transom.planner.answer_key import answer_key
-from transom.planner.operator import Operator
 
 
 def output_form(root: Operator, emit: str) -> str:

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from transom.core.delta import Delta
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator
 from transom.pipeline.agenda import Brought
 from transom.pipeline.consumer import PAIRS, Consumer
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.stage import Advanced, Stage
 from transom.plan.options import time_settings
-from transom.planner.operator import Operator
 
 
 @dataclass

@@ -25,6 +25,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator
 from transom.pipeline.admission import FIT, Codes, Input, Looked, Refused
 from transom.pipeline.agenda import Brought
 from transom.pipeline.branch import Branch, picked
@@ -50,7 +51,6 @@ from transom.pipeline.stage import Advanced, Stage
 from transom.pipeline.way import pass_way
 from transom.plan.catalogue import TableDefinition
 from transom.planner.fragments import ANSWER
-from transom.planner.operator import Operator
 from transom.state import codec
 from transom.state.checks import alike, need
 

@@ -11,16 +11,17 @@ import pyarrow as pa
 from transom.core.schema import BOOLEAN
 from transom.core.time import UNBOUNDED
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
-from transom.kernels.direct_stream import DirectStreamKernel
 from transom.kernels.join.join import JoinKernel
 from transom.kernels.joinagg.credit import CreditKernel
 from transom.kernels.joinagg.factorised import FactorisedKernel
 from transom.kernels.joinagg.incremental import IncrementalKernel
 from transom.kernels.joinagg.merge import MergeAggregateKernel, MergeCall
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Kernel
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.mjoin import MJoinKernel
+from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
 from transom.kernels.multiway.parallel_tree import ParallelTreeKernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel
@@ -28,17 +29,21 @@ from transom.kernels.negative.departures import DeparturesKernel
 from transom.kernels.negative.join import NegativeJoinKernel
 from transom.kernels.negative.set_operation import NegativeSetOperationKernel
 from transom.kernels.negative.window import NegativeWindow
-from transom.kernels.select import FilterKernel, NegativeUnionKernel, ProjectKernel, UnionKernel
-from transom.kernels.set_operation import SetOperationKernel
+from transom.kernels.operator import Operator, told_directly
+from transom.kernels.scan.table import ChangesTable, StaticTable
+from transom.kernels.select.select import FilterKernel, NegativeUnionKernel, ProjectKernel, UnionKernel
+from transom.kernels.set_operation.set_operation import SetOperationKernel
 from transom.kernels.shared_join.counted_window import CountedWindowKernel
 from transom.kernels.shared_join.join import SharedJoinKernel
 from transom.kernels.shared_join.narrow import NarrowKernel
 from transom.kernels.shared_join.narrow_rows import NarrowRowsKernel, SideWindow
+from transom.kernels.shared_join.node import NUMBERS, CountedWindow, Narrow, SharedJoin
 from transom.kernels.slide_join.marks import SlideMarksKernel
+from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.spec import Side, SlideSpec
-from transom.kernels.table import ChangesTable, StaticTable
-from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.to_stream.direct_stream import DirectStreamKernel
+from transom.kernels.to_stream.to_stream import ToStreamKernel
 from transom.kernels.window.partition_rows import PartitionRowsWindow
 from transom.kernels.window.range import RangeWindow
 from transom.kernels.window.rows import RowsWindow
@@ -59,11 +64,6 @@ from transom.plan.algebra import (
 )
 from transom.plan.catalogue import TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjunction, conjuncts, remap
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
-from transom.plan.sharing import NUMBERS, CountedWindow, Narrow, SharedJoin
-from transom.plan.slide_join import SlideJoin, SlideMarks
-from transom.planner.operator import Operator, told_directly
 
 
 def negative_window_kernels(spec: WindowSpec, tick: int, schema: pa.Schema) -> tuple[Kernel, ...]:

@@ -17,13 +17,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from transom.kernels.operator import Operator
+from transom.kernels.shared_join.node import SharedJoin
 from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
-from transom.plan.sharing import SharedJoin
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Fragment, fragments
-from transom.planner.operator import Operator
 from transom.planner.sharing import consumer, shared_join
 from transom.planner.sharing_shape import Sharable
 

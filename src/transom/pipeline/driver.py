@@ -22,6 +22,7 @@ from transom.core.delta import StreamDelta, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline import registry
 from transom.pipeline.admission import Input, Ledger, Refused
 from transom.pipeline.answer import output_key
@@ -40,7 +41,6 @@ from transom.plan.options import time_settings
 from transom.planner.final import seen_at_the_end
 from transom.planner.fingerprint import fingerprint, of_another_plan
 from transom.planner.fragments import kept_together
-from transom.planner.operator import Operator, scanned
 from transom.state import codec
 from transom.state.checks import alike, need
 from transom.state.holders import HolderPool

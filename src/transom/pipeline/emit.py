@@ -24,13 +24,13 @@ from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelt
 from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import fixed_array
-from transom.kernels.direct_stream import DirectStreamKernel
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.row_store import RowStore
 from transom.kernels.tally import Steps, Tally
-from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.to_stream.direct_stream import DirectStreamKernel
+from transom.kernels.to_stream.to_stream import ToStreamKernel
 from transom.pipeline.answer import output_schema
 from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown

@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from transom.kernels.operator import Operator
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.part import Counters
-from transom.planner.operator import Operator
 
 Tell = Callable[[int, pa.RecordBatch], None]
 """Takes the rows that a step brought to a query, by the place of the query; those that stayed where they were get none.

@@ -19,7 +19,7 @@ import pyarrow as pa
 from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, StreamDelta, no_int64s
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
-from transom.kernels.table import StaticTable
+from transom.kernels.scan.table import StaticTable
 from transom.pipeline.agenda import Brought
 from transom.pipeline.layout import Port
 from transom.pipeline.merge import value_ranks

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from transom.kernels.kernel import Kernel
-from transom.kernels.select import ProjectKernel
-from transom.planner.operator import Operator
+from transom.kernels.operator import Operator
+from transom.kernels.select.select import ProjectKernel
 
 
 @runtime_checkable

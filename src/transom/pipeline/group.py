@@ -17,6 +17,8 @@ from transom.core.delta import Delta
 from transom.core.errors import CheckpointError
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator
+from transom.kernels.shared_join.node import CountedWindow
 from transom.pipeline import registry
 from transom.pipeline.branch import Branch, BranchState, picked
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer, Member
@@ -28,9 +30,7 @@ from transom.pipeline.part import PartState, owned
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.pipeline.stage import Stage
 from transom.plan.catalogue import Catalogue
-from transom.plan.sharing import CountedWindow
 from transom.planner.fingerprint import of_another_plan
-from transom.planner.operator import Operator
 from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.state import codec
 

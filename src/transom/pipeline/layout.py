@@ -18,18 +18,18 @@ from typing import Final
 
 import pyarrow as pa
 
+from transom.kernels.operator import Operator, scanned
+from transom.kernels.shared_join.node import CountedWindow
+from transom.kernels.slide_join.node import SlideJoin
 from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer
 from transom.plan.algebra import StreamScan, TableScan, Window
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
-from transom.plan.sharing import CountedWindow
-from transom.plan.slide_join import SlideJoin
 from transom.planner.columns_read import columns_read
 from transom.planner.final import seen_at_the_end
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments, kept_together
-from transom.planner.operator import Operator, scanned
 from transom.planner.slide_join import check_share
 
 SINK: Final = 0

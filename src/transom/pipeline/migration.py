@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from transom.kernels.join.join import JoinState
+from transom.kernels.operator import Operator
 from transom.kernels.shared_join.carry import KeptSide, carried
+from transom.kernels.shared_join.node import SharedJoin
 from transom.pipeline.admission import Ledger
 from transom.pipeline.bucket import Bucket
 from transom.pipeline.bucket_state import BucketState
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.part import Part, PartState
 from transom.plan.algebra import Window
-from transom.plan.sharing import SharedJoin
-from transom.planner.operator import Operator
 from transom.planner.sharing import length_of
 
 Place = tuple[int, int]

@@ -21,10 +21,10 @@ from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta
 from transom.core.schema import Schema
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
-from transom.kernels.direct_stream import AliveRows, Mask, signs
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised
 from transom.kernels.row_store import RowStore
+from transom.kernels.to_stream.direct_stream import AliveRows, Mask, signs
 from transom.pipeline.answer import output_schema
 from transom.pipeline.merge import entering, value_numbers
 from transom.planner.answer_key import Key

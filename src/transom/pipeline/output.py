@@ -13,6 +13,7 @@ import pyarrow as pa
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.emit import (
@@ -26,7 +27,6 @@ from transom.pipeline.emit import (
 )
 from transom.pipeline.net import NetEmit
 from transom.planner.answer_key import answer_key
-from transom.planner.operator import Operator
 
 AnyEmit = Emit | NetEmit
 

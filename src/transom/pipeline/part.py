@@ -19,8 +19,10 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.crew import Crew
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.negative.departures import DeparturesKernel
+from transom.kernels.operator import Operator
+from transom.kernels.scan.table import ChangesTable
+from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
-from transom.kernels.table import ChangesTable
 from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.pipeline.agenda import Agenda, Brought
 from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
@@ -28,9 +30,7 @@ from transom.pipeline.folding import fold_projections
 from transom.pipeline.spilling import Spilling, store_of
 from transom.plan.algebra import StreamScan, TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
-from transom.plan.slide_join import SlideJoin, SlideMarks
 from transom.planner.describe import describe
-from transom.planner.operator import Operator
 from transom.state.allocator import keep_freed_memory
 from transom.state.checks import alike
 from transom.state.holders import HolderPool

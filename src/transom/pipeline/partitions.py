@@ -21,6 +21,7 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.crew import Crew, processors
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.exchange import FeedState, Rows, Sent, fed, spread_rows, static_rows
 from transom.pipeline.layout import Layout, Port
@@ -33,7 +34,6 @@ from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.planner.columns_read import columns_read
 from transom.planner.fragments import ANSWER
-from transom.planner.operator import Operator, scanned
 
 T = TypeVar("T")
 

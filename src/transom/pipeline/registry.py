@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from transom.kernels.aggregate.aggregate import AggregateState
-from transom.kernels.direct_stream import AliveRows
 from transom.kernels.join.join import JoinState
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import OpenPairs
@@ -39,16 +38,17 @@ from transom.kernels.negative.ring_side import NegativeRing
 from transom.kernels.negative.window import AliveBatch, NegativeWindowState
 from transom.kernels.record_ring import RecordRing
 from transom.kernels.row_store import FixedColumn, RowStore, TextColumn
-from transom.kernels.set_operation import SetOperationState
+from transom.kernels.scan.table import ChangesTableState
+from transom.kernels.set_operation.set_operation import SetOperationState
 from transom.kernels.shared_join.counted_window import CountedWindowState
 from transom.kernels.shared_join.narrow_rows import NarrowRowsState
 from transom.kernels.slide_join.estimates import Average, Estimates
 from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.piece import Piece
 from transom.kernels.slide_join.report import SlideReport
-from transom.kernels.table import ChangesTableState
 from transom.kernels.tally import Tally
-from transom.kernels.to_stream import ToStreamState
+from transom.kernels.to_stream.direct_stream import AliveRows
+from transom.kernels.to_stream.to_stream import ToStreamState
 from transom.kernels.window.partition_rows import PartitionRowsWindowState
 from transom.kernels.window.rows import RowsWindowState
 from transom.kernels.window.slide_range import SlideRangeWindowState, Waiting

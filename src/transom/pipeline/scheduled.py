@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
+from transom.kernels.operator import scanned
 from transom.kernels.shared_join.arrived import ArrivedRows
 from transom.kernels.shared_join.carry import KeptSide, carried_rows
 from transom.kernels.shared_join.join import SharedJoinKernel
@@ -28,7 +29,6 @@ from transom.pipeline.scheduled_work import Measurements, ScheduledWork
 from transom.pipeline.stage import Stage
 from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue
-from transom.planner.operator import scanned
 from transom.planner.scheduling import Schedule
 from transom.planner.sharing import length_of
 from transom.scheduling.backlog import Backlog

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.kernels.kernel import Step
+from transom.kernels.operator import Operator
 from transom.pipeline.agenda import Brought
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part, PartState
-from transom.planner.operator import Operator
 
 _NO_SLIDES: Final[Mapping[int, int]] = MappingProxyType({})
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s, StreamDelta
 from transom.kernels import scalar
+from transom.kernels.operator import Operator
 from transom.kernels.spread import spread
 from transom.plan.algebra import StreamFilter, StreamProject
 from transom.plan.expression import Expression
 from transom.planner.fragments import Exchange
-from transom.planner.operator import Operator
 
 Count = Callable[[Operator, int, int], None]
 """Is told of every operator on the way how many rows came to it, and how many went on."""

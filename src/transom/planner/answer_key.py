@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Distinct, Filter, Join, Project, SetOperation, TableScan, Window
 from transom.plan.expression import ColumnRef, Expression
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.key_path import without_widening
-from transom.planner.operator import Operator
 
 Key = tuple[int, ...]
 

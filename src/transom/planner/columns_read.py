@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from transom.kernels.operator import Operator
 from transom.plan.algebra import (
     Aggregate,
     Filter,
@@ -19,7 +20,6 @@ from transom.plan.algebra import (
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.expression import Expression, columns_of
-from transom.planner.operator import Operator
 
 
 def columns_read(root: Operator, stream: str) -> list[int]:

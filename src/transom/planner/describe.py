@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 from transom.core.schema import Schema
 from transom.core.time import format_instant
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator, column
+from transom.kernels.shared_join.node import CountedWindow, Narrow, SharedJoin
+from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
@@ -22,11 +27,6 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.expression import Expression
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
-from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
-from transom.plan.slide_join import SlideJoin, SlideMarks
-from transom.planner.operator import Operator, column
 from transom.planner.slide_join import windows
 
 

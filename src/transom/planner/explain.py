@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from transom.core.schema import sql_name
+from transom.kernels.operator import Operator
 from transom.planner.describe import describe
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
-from transom.planner.operator import Operator
 
 # Where the name of the tactic does not tell what the operator is.
 _TITLES: Final = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Filter, Project, SetOperation
-from transom.planner.operator import Operator
 
 FORMS: Final = ("net", "latest")
 """The forms of an answer that tell only how it is when a batch is over."""

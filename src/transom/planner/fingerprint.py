@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from transom.core.errors import CheckpointError
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Node
-from transom.planner.operator import Operator
 
 
 def fingerprint(operators: Sequence[Operator], *settings: object) -> str:

@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
+from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
+from transom.kernels.shared_join.node import SharedJoin
+from transom.kernels.slide_join.node import SlideJoin
 from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
-from transom.plan.sharing import SharedJoin
-from transom.plan.slide_join import SlideJoin
 from transom.planner.key_path import keys_below, same_key
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, column
 
 
 @dataclass(frozen=True)

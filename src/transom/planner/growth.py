@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator, told_directly
+from transom.kernels.shared_join.node import SharedJoin
 from transom.plan.algebra import Aggregate, Join, Relation, SetOperation, StreamScan, TableScan, Window
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
-from transom.plan.sharing import SharedJoin
 from transom.planner.explain import title
 from transom.planner.lasting import counts_once
-from transom.planner.operator import Operator, told_directly
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 from transom.core.errors import RefusedError
+from transom.kernels.operator import SINGLE, JoinKeys, Operator, Partitioning, Tactic
 from transom.plan.algebra import Join, Relation
 from transom.plan.expression import Call, Expression, columns_of, conjunction, conjuncts, remap
-from transom.planner.operator import SINGLE, JoinKeys, Operator, Partitioning, Tactic
 
 TACTICS = ("ring_hash", "lazy_hash", "nested_loop")
 

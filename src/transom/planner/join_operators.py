@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from transom.kernels.operator import ANY, Operator, Tactic, column
 from transom.plan.algebra import Join, Project, a_relation
 from transom.plan.expression import Expression, columns_of, conjuncts, remap
 from transom.planner import join as joins
 from transom.planner.join_tree import Tree
 from transom.planner.joinagg_shape import Member, Shape, equal
-from transom.planner.operator import ANY, Operator, Tactic, column
 
 
 @dataclass

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from transom.core.errors import RefusedError
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
 from transom.plan.algebra import Aggregate, Filter, Project, Relation, a_relation
 from transom.plan.expression import ColumnRef, Expression, columns_of, conjunction, substitute
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
 from transom.planner.joinagg_shape import Shape, may_fail
 from transom.planner.key_path import same_key
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
 
 TACTICS: Final = ("factorised", "ic", "tc", "pc")
 

@@ -7,6 +7,10 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator, column
+from transom.kernels.shared_join.node import Narrow, SharedJoin
 from transom.plan.algebra import (
     Aggregate,
     Filter,
@@ -18,10 +22,6 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, columns_of, remap, substitute, transform
-from transom.plan.joinagg import JoinAggregate, MergeAggregate
-from transom.plan.multiway import MultiwayJoin
-from transom.plan.sharing import Narrow, SharedJoin
-from transom.planner.operator import Operator, column
 
 
 def same_key(one: Expression, other: Expression) -> bool:

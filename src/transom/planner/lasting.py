@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Filter, Join, Project, SetOperation, TableScan, Window
-from transom.plan.multiway import MultiwayJoin
-from transom.planner.operator import Operator
 
 
 def runs_on(node: Aggregate, below: Operator) -> bool:

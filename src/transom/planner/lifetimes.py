@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from transom.kernels.operator import Operator
 from transom.plan.algebra import Distinct, SetOperation, ToStream, Window
-from transom.planner.operator import Operator
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import SINGLE, Operator, Partitioning, Tactic
 from transom.plan.algebra import Join, a_relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.joinagg_shape import Shape, equal, may_fail
 from transom.planner.multiway_choice import Choice
-from transom.planner.operator import SINGLE, Operator, Partitioning, Tactic
 
 
 def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: Choice) -> Operator:

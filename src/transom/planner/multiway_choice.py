@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError, RefusedError
-from transom.plan.multiway import MultiwayJoin
+from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.operator import Tactic
 from transom.planner.join_tree import Tree, best_tree, leaves
 from transom.planner.multiway_cost import TACTICS, Costs, costs
-from transom.planner.operator import Tactic
 from transom.planner.statistics import JoinStatistics, Machine, Statistics
 
 Told = tuple[tuple[str, str], ...]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
 
+from transom.kernels.multiway.node import MultiwayJoin
 from transom.plan.expression import Call, Expression, Literal
-from transom.plan.multiway import MultiwayJoin
 from transom.planner.join_tree import Tree, joins_of
 from transom.planner.statistics import JoinStatistics, Machine, bits, of
 

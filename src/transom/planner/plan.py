@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from transom.core.errors import RefusedError
+from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
 from transom.plan.algebra import (
     Aggregate,
     Change,
@@ -37,7 +38,6 @@ from transom.planner.joinagg_shape import Shape, shape_of
 from transom.planner.lasting import counts_once, runs_on
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
-from transom.planner.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
 from transom.planner.statistics import Declared, Statistics
 
 MAX_OPERATORS: Final = 2_000

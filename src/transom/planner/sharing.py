@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from transom.core.time import UNBOUNDED, format_duration
+from transom.kernels.operator import ANY, SINGLE, JoinKeys, Operator, Tactic, column
+from transom.kernels.shared_join.node import CountedWindow, Narrow, SharedJoin
 from transom.plan.algebra import Node, StreamProject, Window, WindowSpec, a_relation
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import columns_of, remap
 from transom.plan.options import time_settings
-from transom.plan.sharing import CountedWindow, Narrow, SharedJoin
 from transom.planner import join as joins
-from transom.planner.operator import ANY, SINGLE, JoinKeys, Operator, Tactic, column
 from transom.planner.plan import Planner
 from transom.planner.sharing_shape import Sharable
 

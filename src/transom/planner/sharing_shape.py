@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transom.core.schema import Schema
+from transom.kernels.operator import JoinKeys, column
+from transom.kernels.shared_join.node import Narrow
 from transom.plan.algebra import (
     Aggregate,
     Filter,
@@ -28,10 +30,8 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap, substitute
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
-from transom.plan.sharing import Narrow
 from transom.planner.join import reordered, split_keys
 from transom.planner.joinagg_shape import may_fail, shape_of
-from transom.planner.operator import JoinKeys, column
 
 _SCHEDULING: tuple[str, ...] = ("schedule", "overload", "buffer", "step_budget")
 

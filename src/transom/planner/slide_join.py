@@ -15,11 +15,11 @@ from typing import Final
 
 from transom.core.errors import RefusedError
 from transom.core.time import format_duration
+from transom.kernels.operator import SINGLE, Operator, Partitioning, Tactic, column
+from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
 from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
 from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
-from transom.plan.slide_join import SlideInput, SlideJoin, SlideMarks
 from transom.planner.joinagg_shape import Shape, may_fail
-from transom.planner.operator import SINGLE, Operator, Partitioning, Tactic, column
 
 TACTICS: Final = ("incremental", "full", "hybrid")
 LEAST_MEMORY: Final = 4 << 20

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.time import SECOND
+from transom.kernels.multiway.node import MultiwayJoin
 from transom.plan.algebra import Filter, Node, Project, Relation, StreamScan, TableScan, Window, WindowSpec
 from transom.plan.catalogue import Catalogue, StreamDefinition
 from transom.plan.expression import columns_of
-from transom.plan.multiway import MultiwayJoin
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from transom.core.schema import Schema
 from transom.core.time import format_duration
+from transom.kernels.operator import ANY, SINGLE, Partitioning, Tactic, column
 from transom.plan.algebra import WindowSpec
-from transom.planner.operator import ANY, SINGLE, Partitioning, Tactic, column
 
 
 @dataclass(frozen=True)

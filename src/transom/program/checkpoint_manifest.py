@@ -20,10 +20,10 @@ from transom.core.errors import CheckpointError
 from transom.core.location import local_path
 from transom.core.schema import sql_name
 from transom.core.time import format_duration, format_instant
+from transom.kernels.operator import scanned
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
-from transom.planner.operator import scanned
 from transom.program.run import Order
 
 FORMAT: Final = 4

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from transom.core.text import visible_lines
+from transom.kernels.operator import Operator
 from transom.pipeline.answer import output_form, output_key
 from transom.plan.options import partitions_of
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.fragments import kept_together
-from transom.planner.operator import Operator
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import consumer, shared_join
 from transom.program.notebook import plans_html, text_html

@@ -13,6 +13,7 @@ from transom.core.errors import QueryError, TransomError
 from transom.core.location import local_path
 from transom.core.values import Value
 from transom.cql.statements import parse_statements
+from transom.kernels.operator import Operator
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -29,7 +30,6 @@ from transom.plan.catalogue import (
 from transom.plan.options import check_spill
 from transom.planner.growth import Growth, growing
 from transom.planner.multiway_choice import Decision
-from transom.planner.operator import Operator
 from transom.planner.plan import plan_and_decisions
 from transom.planner.statistics import Declared, Statistics
 from transom.program.arguments import require_text

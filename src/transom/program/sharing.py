@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transom.kernels.joinagg.node import JoinAggregate
 from transom.plan.catalogue import ExplainStatement, InsertStatement, QueryStatement
-from transom.plan.joinagg import JoinAggregate
 from transom.plan.options import OPTIONS
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.program.planned import Planned

@@ -15,9 +15,9 @@ from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.crew import measured_handover, processors
+from transom.kernels.multiway.node import MultiwayJoin
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import Expression, columns_of, remap
-from transom.plan.multiway import MultiwayJoin
 from transom.plan.options import partitions_of, time_settings
 from transom.planner.statistics import (
     PASSING,

@@ -12,12 +12,12 @@ import pyarrow as pa
 from transom.core.delta import Delta, Ends
 from transom.kernels.joinagg.factorised import FactorisedKernel
 from transom.kernels.joinagg.merge import MergeAggregateKernel, MergeCall
+from transom.kernels.joinagg.node import partial_columns
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.spread import key_hashes
 from transom.plan.algebra import AggregateCall
 from transom.plan.expression import ColumnRef
-from transom.plan.joinagg import partial_columns
 
 
 @dataclass(frozen=True)

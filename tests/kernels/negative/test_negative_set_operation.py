@@ -13,7 +13,7 @@ from tests.kernels.relations import CUTS, LAST, SCHEMA, TYPES, relations
 from tests.kernels.stepping import Life, Relation, Stepped, bag, values_of
 from tests.kernels.test_set_operation import MEANING
 from transom.kernels.negative.set_operation import NegativeSetOperationKernel
-from transom.kernels.to_stream import ToStreamKernel
+from transom.kernels.to_stream.to_stream import ToStreamKernel
 
 
 @pytest.mark.parametrize(("kind", "all_"), MEANING)

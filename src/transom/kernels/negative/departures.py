@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from transom.core.delta import NO_HOLDER, Delta, SignedDelta
 from transom.core.time import FOREVER
-from transom.kernels.direct_stream import AliveRows
 from transom.kernels.kernel import Step
 from transom.kernels.row_store import RowStore
+from transom.kernels.to_stream.direct_stream import AliveRows
 
 
 @dataclass(frozen=True)

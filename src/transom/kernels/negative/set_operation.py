@@ -1,7 +1,7 @@
 """DISTINCT, INTERSECT and EXCEPT under negative tuples, with and without ALL.
 
-Meaning: as `kernels/set_operation.py` has it: a value that is l times in the left and r times in the right input is
-    there m(l, r) times.
+Meaning: as `kernels/set_operation/set_operation.py` has it: a value that is l times in the left and r times in the
+    right input is there m(l, r) times.
 Emits: arrivals when m grows, departures when it falls, both in the order of time; nothing when it stays.
 Keeps: each value alive once with its two counts; nothing per row.
 Needs: nothing.
@@ -26,7 +26,7 @@ import pyarrow as pa
 from transom.core.delta import SignedDelta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.set_operation import times
+from transom.kernels.set_operation.set_operation import times
 from transom.kernels.tally import Tally
 
 

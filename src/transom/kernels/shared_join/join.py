@@ -33,7 +33,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.join.join import JoinKernel, JoinState
 from transom.kernels.join.side import TA
 from transom.kernels.kernel import Step
-from transom.plan.sharing import AGE
+from transom.kernels.shared_join.node import AGE
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import pyarrow as pa
 from transom.connectors.connector import Source
 from transom.connectors.source import START, Growing, Position, SourceBatch
 from transom.core.time import FOREVER
+from transom.kernels.operator import Operator
 from transom.pipeline.admission import Refused
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.plan.catalogue import Catalogue
 from transom.planner.columns_read import columns_wanted
-from transom.planner.operator import Operator
 from transom.program.alignment import holding_back
 from transom.program.clock import Clock
 from transom.program.inputs import Definition

@@ -21,6 +21,7 @@ from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.core.schema import Schema
+from transom.kernels.operator import scanned
 from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import SHARED, Layout
@@ -29,7 +30,6 @@ from transom.pipeline.side import SIDE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
-from transom.planner.operator import scanned
 from transom.program.batch_size import FIRST_ROWS, BatchSize
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
+from transom.kernels.operator import scanned
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
-from transom.planner.operator import scanned
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder

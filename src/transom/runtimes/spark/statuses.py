@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.cargo import CargoPart
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.layout import Layout
 from transom.pipeline.leap import Leap
-from transom.planner.operator import Operator, scanned
 from transom.program.alignment import Pace
 from transom.program.batch_size import BatchSize
 from transom.program.slides import slides_in

@@ -1,0 +1,1 @@
+"""Scans: where rows come in, of streams and of tables."""

@@ -1,0 +1,1 @@
+"""Selections, projections and unions: what passes rows on and keeps nothing."""

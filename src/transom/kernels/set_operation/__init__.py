@@ -1,0 +1,1 @@
+"""DISTINCT, EXCEPT and INTERSECT: rows by how often they are there."""

@@ -1,0 +1,1 @@
+"""ISTREAM, DSTREAM and RSTREAM: a relation becomes a stream."""
