@@ -7,7 +7,6 @@ import pytest
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
-from transom.planner.describe import describe
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import fragments
 from transom.planner.join_tree import Tree, best_tree, joins_of, leaves, left_deep
@@ -42,7 +41,7 @@ def planned(where: str, known: Catalogue, machine: Machine | None = None, names:
 
 
 def joins(root: Operator) -> list[str]:
-    return [describe(each) for each in root.walk() if each.kind == "Join"]
+    return [each.tactic.describe(each) for each in root.walk() if each.kind == "Join"]
 
 
 def name(root: Operator) -> str:

@@ -8,9 +8,8 @@ import pytest
 from transom.core.errors import RefusedError, TransomError
 from transom.core.structural import Structural
 from transom.cql.statements import parse_statements
-from transom.kernels.operator import Operator
+from transom.kernels.operator import Operator, Site
 from transom.kernels.scalar import keep
-from transom.pipeline.build import operator_kernel
 from transom.plan.algebra import Aggregate
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.plan.expression import Call, ColumnRef, Literal
@@ -72,7 +71,7 @@ def test_arguments_of_aggregates_are_found_by_look_up(monkeypatch: pytest.Monkey
 
     for kind in (Call, ColumnRef, Literal):
         monkeypatch.setattr(kind, "__eq__", counted)
-    operator_kernel(aggregate, tick=1)
+    aggregate.tactic.kernels(aggregate, Site(Catalogue(), tick=1))
     assert compared < 100_000
 
 

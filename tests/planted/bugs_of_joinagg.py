@@ -58,14 +58,14 @@ JOINAGG: Final = (
     ),
     Bug(
         "credit_where_ends_are_open",
-        "planner/joinagg.py",
+        "kernels/joinagg/tactic.py",
         "if operator.open_ends:",
         "if operator.open_ends and i > 9:",
         "tc counts on ends that nobody knows yet",
     ),
     Bug(
         "two_columns_of_one_key_not_compared",
-        "planner/joinagg_shape.py",
+        "kernels/joinagg/shape.py",
         "found += [equal(first, other) for other in others]",
         "found += [equal(first, first) for other in others]",
         "a join on a.k = b.k AND a.x = b.k forgets the second condition",

@@ -208,7 +208,7 @@ JOIN: Final = (
     ),
     Bug(
         "ring_for_ends_in_any_order",
-        "planner/join.py",
+        "kernels/join/tactic.py",
         "growing = left.ends_grow and right.ends_grow",
         "growing = left.ends_grow or right.ends_grow",
         "a ring waits for its oldest row while younger ones have long ended",
@@ -396,9 +396,9 @@ AGGREGATE: Final = (
     ),
     Bug(
         "running_over_rows_that_leave",
-        "planner/lasting.py",
-        "return node.spec.unbounded",
-        "return node.spec.range is None and not node.spec.now",
+        "kernels/window/tactic.py",
+        "return _spec(operator).unbounded",
+        "return _spec(operator).range is None and not _spec(operator).now",
         "an aggregate over the last rows never forgets one",
     ),
     Bug(

@@ -114,8 +114,8 @@ PLAN: Final = (
     Bug(
         "growth_of_a_join_unnamed",
         "planner/growth.py",
-        "_kept_of(operator) if forever else None",
-        "_kept_of(operator) if forever and len(below) < 2 else None",
+        "grows_by(operator) if forever else None",
+        "grows_by(operator) if forever and len(below) < 2 else None",
         "a join of streams without windows grows, and nobody says so",
     ),
     Bug(
@@ -141,7 +141,7 @@ PLAN: Final = (
     ),
     Bug(
         "rows_window_spread_over_buckets",
-        "planner/window.py",
+        "kernels/window/tactic.py",
         'rows{more}"), SINGLE, True, True)',
         'rows{more}"), ANY, True, True)',
         "a fragment with a ROWS window would count the rows of each bucket by themselves",

@@ -16,8 +16,8 @@ WINDOWS: Final = (
     ),
     Bug(
         "rows_range_ignores_range",
-        "pipeline/build.py",
-        "return RowsWindow(spec.rows, length)",
+        "kernels/window/tactic.py",
+        "return RowsWindow(spec.rows, _length(spec))",
         "return RowsWindow(spec.rows)",
         "ROWS N RANGE T ends by count alone",
     ),
@@ -65,7 +65,7 @@ WINDOWS: Final = (
     ),
     Bug(
         "now_lasts_a_microsecond",
-        "pipeline/build.py",
+        "kernels/window/tactic.py",
         "return RangeWindow(tick)",
         "return RangeWindow(1)",
         "NOW ends within the tick, between two instants",

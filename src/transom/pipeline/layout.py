@@ -19,11 +19,10 @@ from typing import Final
 import pyarrow as pa
 
 from transom.kernels.operator import Operator, scanned
-from transom.kernels.shared_join.node import CountedWindow
 from transom.kernels.slide_join.node import SlideJoin
 from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer
-from transom.plan.algebra import StreamScan, TableScan, Window
+from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
 from transom.planner.columns_read import columns_read
@@ -248,8 +247,7 @@ class Layout:
 
     @cached_property
     def _rows_are_counted(self) -> bool:
-        counted = (isinstance(o.node, Window) and o.node.spec.rows is not None for o in self.operators)
-        return any(counted) or any(isinstance(o.node, CountedWindow) for o in self.operators)
+        return any(operator.tactic.counts_rows(operator) for operator in self.operators)
 
     def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
         """In the columns of the relation: a table may have one beside them that tells the change."""

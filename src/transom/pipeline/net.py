@@ -23,11 +23,11 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised
+from transom.kernels.operator import Key
 from transom.kernels.row_store import RowStore
 from transom.kernels.to_stream.direct_stream import AliveRows, Mask, signs
 from transom.pipeline.answer import output_schema
 from transom.pipeline.merge import entering, value_numbers
-from transom.planner.answer_key import Key
 from transom.state.checks import need
 
 MOST_NOTED: Final = 1 << 17

@@ -18,19 +18,17 @@ from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.crew import Crew
 from transom.kernels.kernel import Kernel, Step
-from transom.kernels.negative.departures import DeparturesKernel
-from transom.kernels.operator import Operator
+from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
+from transom.kernels.to_stream.tactic import slide_windows_below
 from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.pipeline.agenda import Agenda, Brought
-from transom.pipeline.build import operator_kernel, slide_windows_below, table_kernel
 from transom.pipeline.folding import fold_projections
 from transom.pipeline.spilling import Spilling, store_of
-from transom.plan.algebra import StreamScan, TableScan, ToStream
+from transom.plan.algebra import TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
-from transom.planner.describe import describe
 from transom.state.allocator import keep_freed_memory
 from transom.state.checks import alike
 from transom.state.holders import HolderPool
@@ -158,7 +156,7 @@ class Part:
             try:
                 delta = self._run(i, state.operators[i], inputs, at, refused)
             except TransomError as error:
-                error.operator = f"{operator.tactic.name}: {describe(operator)}"
+                error.operator = f"{operator.tactic.name}: {operator.tactic.describe(operator)}"
                 raise
             if i in self._changing:
                 last_used = max(last_used, self._last_matched(i, inputs[0], refused))
@@ -240,16 +238,11 @@ class Part:
     def _kernel(
         self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int, final: bool
     ) -> tuple[Kernel, ...]:
-        node = operator.node
-        if isinstance(node, StreamScan):
-            return ()
-        if not isinstance(node, TableScan):
-            return operator_kernel(operator, tick, places, final)
-        definition = catalogue.relations[node.name.lower()]
-        assert isinstance(definition, TableDefinition)
-        self._tables[i] = definition
-        departures = (DeparturesKernel(operator.schema.arrow()),) if operator.negative else ()
-        return (table_kernel(definition), *departures)
+        if isinstance(operator.node, TableScan):
+            definition = catalogue.relations[operator.node.name.lower()]
+            assert isinstance(definition, TableDefinition)
+            self._tables[i] = definition
+        return operator.tactic.kernels(operator, Site(catalogue, tick, places, final))
 
     def _source(self, operator: Operator, place: int) -> tuple[str | None, int]:
         """What comes to an input: by a port, or from another operator, by its number."""

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.operator import scanned
+from transom.kernels.operator import Site, scanned
 from transom.kernels.shared_join.arrived import ArrivedRows
 from transom.kernels.shared_join.carry import KeptSide, carried_rows
 from transom.kernels.shared_join.join import SharedJoinKernel
 from transom.pipeline.branch import picked
-from transom.pipeline.build import operator_kernel
 from transom.pipeline.consumer import Member
 from transom.pipeline.doors import DoorsState
 from transom.pipeline.engine import Tell
@@ -147,7 +146,7 @@ class ScheduledGroup(GroupPipeline):
     def _arrange(self) -> None:
         super()._arrange()
         root = self.trunk.root
-        (kernel,) = operator_kernel(root, self.trunk.tick)
+        (kernel,) = root.tactic.kernels(root, Site(self._catalogue, self.trunk.tick))
         assert isinstance(kernel, SharedJoinKernel)
         self._kernel = kernel
         operators = list(root.walk())[:-1]

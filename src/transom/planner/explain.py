@@ -12,24 +12,9 @@ from typing import Any, Final
 
 from transom.core.schema import sql_name
 from transom.kernels.operator import Operator
-from transom.planner.describe import describe
+from transom.kernels.tactics import TACTICS
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
-
-# Where the name of the tactic does not tell what the operator is.
-_TITLES: Final = {
-    "Window": "window ",
-    "Join": "join ",
-    "SharedJoin": "shared join ",
-    "CountedWindow": "window ",
-    "MultiwayJoin": "join ",
-    "Aggregate": "aggregate ",
-    "JoinAggregate": "join-aggregate ",
-    "MergeAggregate": "join-aggregate ",
-    "Distinct": "distinct ",
-    "SlideJoin": "slide join ",
-    "SlideMarks": "slide ",
-}
 
 
 @dataclass(frozen=True)
@@ -55,6 +40,9 @@ def explain_text(root: Operator, measured: Sequence[Measured] | None = None) -> 
 def explain_json(root: Operator, measured: Sequence[Measured] | None = None) -> dict[str, Any]:
     """The plan as JSON can hold it: operators and fragments, by number."""
     return _Plan(root, measured).json()
+
+
+_TITLES: Final = {node.__name__: tactic.title for tactic in TACTICS for node in tactic.nodes}
 
 
 def title(kind: str, tactic: str) -> str:
@@ -96,7 +84,7 @@ class _Plan:
             lines.append(f"{head}: shared, see above")
             return
         seen.add(id(operator))
-        lines.append(f"{head}: {describe(operator)}{' (shared)' * (id(operator) in self.shared)}")
+        lines.append(f"{head}: {operator.tactic.describe(operator)}{' (shared)' * (id(operator) in self.shared)}")
         below = rest + ("│  " if operator.inputs else "   ")
         lines += [below + line for line in self._details(operator)]
         for i, child in enumerate(operator.inputs):
@@ -147,7 +135,7 @@ class _Plan:
             "number": self.number[id(operator)],
             "operator": operator.kind,
             "tactic": tactic.name,
-            "description": describe(operator),
+            "description": tactic.describe(operator),
             "keeps": tactic.keeps,
             "costs": tactic.costs,
             "refused": [{"tactic": name, "reason": reason} for name, reason in tactic.refused],

@@ -25,11 +25,10 @@ from itertools import combinations
 from typing import Final
 
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
-from transom.kernels.shared_join.node import SharedJoin
-from transom.kernels.slide_join.node import SlideJoin
 from transom.plan.algebra import StreamFilter, StreamProject, StreamScan, TableScan
 from transom.plan.expression import Expression
-from transom.planner.key_path import keys_below, same_key
+from transom.plan.same_key import same_key
+from transom.planner.key_path import keys_below
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,9 @@ def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: boo
 
 def kept_together(root: Operator) -> str | None:
     """Why a plan runs in one partition of a process, however many are there; None where it can be spread."""
-    if any(isinstance(operator.node, SlideJoin) for operator in root.walk()):
-        return "a join of windows that slide may put off its work, and does it in one place"
+    for operator in root.walk():
+        if operator.tactic.in_one_partition is not None:
+            return operator.tactic.in_one_partition
     if all(fragment.partitioning.kind == "single" for fragment in fragments(root)):
         return "all of its rows have to meet"
     return None
@@ -296,7 +296,7 @@ class _Cut:
 
 def _as_before(part: _Part, slots: list[_Slot]) -> list[_Slot]:
     """Those of the slots that leave a shared join in a fragment spread as it was; none where it would not be."""
-    if not any(isinstance(operator.node, SharedJoin) for operator in part.operators):
+    if not any(operator.tactic.stays_spread for operator in part.operators):
         return slots
     found: list[_Slot] = []
     for known in part.slots:

@@ -11,16 +11,11 @@ partitions (`PARTITION BY k ROWS n`) as many as their keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
-from transom.kernels.multiway.node import MultiwayJoin
-from transom.kernels.operator import Operator, told_directly
-from transom.kernels.shared_join.node import SharedJoin
-from transom.plan.algebra import Aggregate, Join, Relation, SetOperation, StreamScan, TableScan, Window
+from transom.kernels.operator import Alive, Operator
+from transom.plan.algebra import Relation
 from transom.planner.explain import title
-from transom.planner.lasting import counts_once
 
 
 @dataclass(frozen=True)
@@ -42,38 +37,20 @@ class Growth:
         return f"state grows while input comes: {self.what} {kept}, which never end; write {windows}"
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a relation: the streams of which they are alive forever, and whether all of them end by a window."""
-
-    forever: tuple[str, ...] = ()
-    end: bool = False
-
-
 def growing(root: Operator, emit: str) -> list[Growth]:
     """All that grows in a plan whose answer is written in this form, in the order of the plan."""
-    known: dict[int, _Rows] = {}
+    known: dict[int, Alive] = {}
     found: dict[Growth, None] = {}
     for operator in root.walk():
         below = [known[id(child)] for child in operator.inputs]
-        forever = _streams(below)
-        kept = _kept_of(operator) if forever else None
+        forever = Alive.streams(below)
+        kept = operator.tactic.grows_by(operator) if forever else None
         if kept is not None:
             found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever, kept))
-        known[id(operator)] = _rows(operator, below)
+        known[id(operator)] = operator.tactic.alive(operator, below)
     if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
         found.setdefault(Growth("the answer", known[id(root)].forever))
     return list(found)
-
-
-def _kept_of(operator: Operator) -> str | None:
-    """What an operator keeps of rows that never end; None if it does not grow with them."""
-    node = operator.node
-    if operator.tactic.keeps == "nothing" or told_directly(node, operator.inputs):
-        return None
-    if not isinstance(node, Aggregate) or operator.tactic.name != "running":
-        return "rows"
-    return "distinct values" if counts_once(node) else "groups" if node.grouped else None
 
 
 def _written_from_memory(root: Operator, emit: str) -> bool:
@@ -83,33 +60,3 @@ def _written_from_memory(root: Operator, emit: str) -> bool:
     need none.
     """
     return emit == "latest" or (emit == "changes" and not root.ends_known) or (emit == "net" and root.open_ends)
-
-
-def _rows(operator: Operator, below: Sequence[_Rows]) -> _Rows:
-    node = operator.node
-    if isinstance(node, Window):
-        return _Rows(_scanned(operator)) if node.spec.unbounded else _Rows(end=True)
-    if isinstance(node, TableScan) or not isinstance(node, Relation):
-        return _Rows()  # streams have no rows alive
-    if isinstance(node, Aggregate | JoinAggregate | MergeAggregate) and not _grouped(node):
-        return _Rows()  # the one row
-    if isinstance(node, SetOperation) and node.kind == "except":
-        return below[0]
-    together = isinstance(node, Join | MultiwayJoin | SharedJoin | JoinAggregate)
-    together = together or (isinstance(node, SetOperation) and node.kind == "intersect")
-    if together and any(rows.end for rows in below):
-        return _Rows(end=True)
-    return _Rows(_streams(below), bool(below) and all(rows.end for rows in below))
-
-
-def _grouped(node: Aggregate | JoinAggregate | MergeAggregate) -> bool:
-    return node.key_count > 0 if isinstance(node, MergeAggregate) else bool(node.keys)
-
-
-def _streams(below: Sequence[_Rows]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for rows in below for name in rows.forever))
-
-
-def _scanned(operator: Operator) -> tuple[str, ...]:
-    """The streams that a window is over; for one made by ISTREAM, those that it is made of."""
-    return tuple(dict.fromkeys(o.node.name for o in operator.walk() if isinstance(o.node, StreamScan)))

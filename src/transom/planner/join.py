@@ -1,20 +1,17 @@
-"""Joins: the order of the inputs, the keys of each pair, and the tactic.
-
-| tactic | takes | keeps |
-| --- | --- | --- |
-| ring_hash | an equality, and ends that grow with arrival on both sides | the rows alive, in rings |
-| lazy_hash | an equality | the rows alive, ends in a lazily sorted set |
-| nested_loop | anything | the rows alive |
-"""
+"""Joins: the order of the inputs, the keys of each pair, and the tactic."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from transom.core.errors import RefusedError
-from transom.kernels.operator import SINGLE, JoinKeys, Operator, Partitioning, Tactic
-from transom.plan.algebra import Join, Relation
+from transom.kernels.join.tactic import JoinTactic
+from transom.kernels.operator import JoinKeys, Operator
+from transom.kernels.tactics import tactics_of
+from transom.plan.algebra import Join, Node, Relation
 from transom.plan.expression import Call, Expression, columns_of, conjunction, conjuncts, remap
 
-TACTICS = ("ring_hash", "lazy_hash", "nested_loop")
+TACTICS: Final = tuple(tactic.name for tactic in tactics_of(Join))
 
 
 def join_order(join: Join) -> list[int]:
@@ -49,49 +46,24 @@ def split_keys(parts: tuple[Expression, ...], left_width: int) -> JoinKeys:
     return JoinKeys(tuple(left), tuple(right), conjunction(tuple(residual)))
 
 
-def choose(left: Operator, right: Operator, keys: JoinKeys, forced: str) -> Tactic:
-    """The first tactic that says yes; a forced one that says no is refused with its reason."""
-    growing = left.ends_grow and right.ends_grow
-    side = "right" if left.ends_grow else "left"
-    reasons = {
-        "ring_hash": (
-            "there is no equality between the sides"
-            if not keys.left
-            else None
-            if growing
-            else f"rows of the {side} input do not end in the order in which they came"
-        ),
-        "lazy_hash": None if keys.left else "there is no equality between the sides",
-        "nested_loop": None,
-    }
-    if forced != "auto":
-        reason = reasons[forced]
-        if reason is not None:
-            possible = [name for name in TACTICS if reasons[name] is None]
-            raise RefusedError(
-                f"the join tactic '{forced}' cannot run this join: {reason}",
-                remedy=f"SET join = 'auto', or one of: {', '.join(possible)}",
-            )
-        keys_of = forced
-    else:
-        keys_of = next(name for name in TACTICS if reasons[name] is None)
-    refused = [(name, reason) for name, reason in reasons.items() if reason is not None and name != keys_of]
-    for name in TACTICS[TACTICS.index(keys_of) + 1 :]:
-        if reasons[name] is None:
-            refused.append((name, f"{keys_of} does it with less work" if forced == "auto" else "not asked for"))
-    pairs = ", and a list node per open pair" if left.open_ends or right.open_ends else ""
-    costs = {
-        "ring_hash": "O(1 + matches) a row",
-        "lazy_hash": "O(1 + matches) a row, O(log n) to expire",
-        "nested_loop": "O(rows alive on the other side) a row",
-    }
-    return Tactic(keys_of, f"the rows alive of both sides{pairs}", costs[keys_of], tuple(refused))
-
-
-def partitioning(keys: JoinKeys, tactic: str) -> tuple[Partitioning, Partitioning]:
-    if tactic == "nested_loop" or not keys.left:
-        return SINGLE, SINGLE
-    return Partitioning("keys", keys.left), Partitioning("keys", keys.right)
+def choose(left: Operator, right: Operator, keys: JoinKeys, forced: str, node: type[Node] = Join) -> JoinTactic:
+    """The first tactic of the node that says yes; a forced one that says no is refused with its reason."""
+    tactics = {tactic.name: tactic for tactic in tactics_of(node) if issubclass(tactic, JoinTactic)}
+    reasons = {name: tactic.unsupported(left, right, keys) for name, tactic in tactics.items()}
+    possible = [name for name, reason in reasons.items() if reason is None]
+    name = possible[0] if forced == "auto" else forced
+    reason = reasons[name]
+    if reason is not None:
+        raise RefusedError(
+            f"the join tactic '{forced}' cannot run this join: {reason}",
+            remedy=f"SET join = 'auto', or one of: {', '.join(possible)}",
+        )
+    refused = [(other, reason) for other, reason in reasons.items() if reason is not None]
+    names = list(tactics)
+    for other in names[names.index(name) + 1 :]:
+        if other in possible:
+            refused.append((other, f"{name} does it with less work" if forced == "auto" else "not asked for"))
+    return tactics[name].chosen(left, right, tuple(refused))
 
 
 def reordered(join: Join, order: list[int]) -> tuple[Join, list[int]]:

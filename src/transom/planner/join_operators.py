@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from transom.kernels.joinagg.shape import Member, Shape, equal
 from transom.kernels.operator import ANY, Operator, Tactic, column
+from transom.kernels.select.tactic import ProjectTactic
 from transom.plan.algebra import Join, Project, a_relation
 from transom.plan.expression import Expression, columns_of, conjuncts, remap
 from transom.planner import join as joins
 from transom.planner.join_tree import Tree
-from transom.planner.joinagg_shape import Member, Shape, equal
 
 
 @dataclass
@@ -35,7 +36,7 @@ class JoinOperators:
             return root
         columns = tuple(column(root.schema, i) for i in back)
         project = Project(a_relation(root.node), columns, tuple(root.schema[i].name for i in back))
-        return Operator(project, Tactic("project", "nothing"), (root,), None, (ANY,), open_ends=root.open_ends)
+        return Operator(project, ProjectTactic("nothing"), (root,), None, (ANY,), open_ends=root.open_ends)
 
     def _side(self, tree: Tree, shape: Shape) -> _Side:
         if isinstance(tree, int):
@@ -50,7 +51,8 @@ class JoinOperators:
         self.waiting = [part for part in self.waiting if part not in now]
         ready, leading = _enough(shape, ready, left, right)
         keys = joins.split_keys(tuple(remap(part, at) for part in ready), len(left.places))
-        tactic = joins.choose(left.operator, right.operator, keys, self.forced)
+        chosen = joins.choose(left.operator, right.operator, keys, self.forced)
+        tactic: Tactic = chosen
         if len(places) == shape.bounds[-1]:
             tactic = self.told(tactic)
         below = left.operator, right.operator
@@ -59,7 +61,7 @@ class JoinOperators:
             tactic,
             below,
             keys,
-            joins.partitioning(keys, tactic.name),
+            chosen.needs(keys),
             open_ends=any(each.open_ends for each in below),
         )
         return _Side(self.once(made), places, leading)

@@ -1,30 +1,32 @@
 """Aggregates over joins: the tactic, and the operators that run it.
 
-| tactic | takes | keeps |
-| --- | --- | --- |
-| factorised | inputs that are all on one set of keys, no other predicate | the rows alive, totals per key |
-| ic | two inputs, any predicate; COUNT, SUM, AVG | the rows alive |
-| tc | two inputs, or more on one key; any predicate; ends that are known at the match | the rows alive, their credits |
-| pc | anything: the join, and the aggregate of its rows | the rows of the join that are alive |
+Those that do without the join are in `kernels/joinagg/tactic.py`; pc takes anything: it is the join, and the aggregate
+of its rows.
 
 Unless one is asked for, the first that can is taken; but where a row is known to have few matches, the join is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from transom.core.errors import RefusedError
 from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
-from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column
+from transom.kernels.joinagg.shape import Shape, may_fail
+from transom.kernels.joinagg.tactic import JoinAggregateTactic, MergeTactic
+from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
+from transom.kernels.select.tactic import FilterTactic, ProjectTactic
+from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Aggregate, Filter, Project, Relation, a_relation
 from transom.plan.expression import ColumnRef, Expression, columns_of, conjunction, substitute
-from transom.planner.joinagg_shape import Shape, may_fail
-from transom.planner.key_path import same_key
+from transom.plan.same_key import same_key
 
-TACTICS: Final = ("factorised", "ic", "tc", "pc")
+PIPELINE: Final = "pc"
+"""The tactic that is none of its own: the join, and the aggregate of its rows."""
+
+TACTICS: Final = (*(tactic.name for tactic in tactics_of(JoinAggregate)), PIPELINE)
 
 FEW_MATCHES: Final = 8.0
 """Up to so many join rows a row, pc takes no longer than factorised, which takes as long whatever the matches."""
@@ -55,13 +57,12 @@ def choose(
     `decided` already is done so, whatever it says now.
     """
     everywhere = _reason_for_pc(shape, negative)
-    reasons = {
-        "factorised": everywhere or _not_factorised(shape),
-        "ic": everywhere or _not_ic(shape),
-        "tc": everywhere or _not_tc(shape, inputs),
-        "pc": None,
+    reasons: dict[str, str | None] = {
+        tactic.name: everywhere or tactic.unsupported(shape, inputs) for tactic in _tactics()
     }
-    name = next(tactic for tactic in TACTICS if reasons[tactic] is None) if forced == "auto" else forced
+    reasons[PIPELINE] = None
+    possible = [tactic for tactic, why in reasons.items() if why is None]
+    name = possible[0] if forced == "auto" else forced
     less = f"{name} does it with less"
     if forced == "auto" and name == "factorised":
         if decided in ("factorised", "pc"):
@@ -71,18 +72,18 @@ def choose(
             less = f"{name} does it with less: {found:.2g} matches a row estimated, pc is faster up to {FEW_MATCHES:g}"
     reason = reasons[name]
     if reason is not None:
-        possible = [tactic for tactic in TACTICS if reasons[tactic] is None]
         raise RefusedError(
             f"the join-aggregate tactic '{forced}' cannot run this query: {reason}",
             remedy=f"SET joinagg = 'auto', or one of: {', '.join(possible)}",
         )
     refused = [(tactic, why) for tactic, why in reasons.items() if why is not None]
-    refused += [
-        (tactic, less if forced == "auto" else "not asked for")
-        for tactic in TACTICS
-        if reasons[tactic] is None and tactic != name
-    ]
+    refused += [(tactic, less if forced == "auto" else "not asked for") for tactic in possible if tactic != name]
     return Choice(name, tuple(refused))
+
+
+def _tactics() -> Iterator[type[JoinAggregateTactic]]:
+    """Those that do without the join."""
+    return (tactic for tactic in tactics_of(JoinAggregate) if issubclass(tactic, JoinAggregateTactic))
 
 
 def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
@@ -101,37 +102,9 @@ def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     return None
 
 
-def _not_factorised(shape: Shape) -> str | None:
-    if not shape.classes:
-        return "there is no equality between the inputs"
-    if not shape.join_keys:
-        return "the inputs are not all joined on one key"
-    if shape.residual:
-        return f"{shape.residual[0]} is a predicate between inputs that is not an equality of all of them"
-    return None
-
-
-def _not_tc(shape: Shape, inputs: tuple[Operator, ...]) -> str | None:
-    if len(shape.relations) > 2 and not shape.join_keys:
-        return "the inputs are not all joined on one key"
-    for i, operator in enumerate(inputs):
-        if operator.open_ends:
-            return f"rows of input {i + 1} may match before it is known when they end"
-    return None
-
-
-def _not_ic(shape: Shape) -> str | None:
-    if len(shape.relations) > 2:
-        return f"there are {len(shape.relations)} inputs"
-    for call in shape.calls:
-        if call.function in ("min", "max"):
-            return f"{call} cannot be told from what it was and what leaves"
-    return None
-
-
 def operators(node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choice: Choice, kept: Kept) -> Operator:
     """The join-aggregate over the inputs, and a merge of its partial results where groups are spread."""
-    layout = _Layout(shape, choice.name)
+    layout = _Layout(shape)
     below = tuple(kept(layout.narrowed(i, operator, kept)) for i, operator in enumerate(inputs))
     keys = tuple(layout.place(key) for key in shape.keys)
     calls = tuple(
@@ -158,21 +131,22 @@ def operators(node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choic
         else SINGLE
         for i, operator in enumerate(below)
     )
-    tactic = Tactic(choice.name, _keeps(choice.name, shape), _costs(choice.name, shape), choice.refused)
-    made = Operator(joined, tactic, below, None, needs, open_ends=True)
+    (kind,) = (each for each in _tactics() if each.name == choice.name)
+    made = Operator(joined, kind.chosen(shape, choice.refused), below, None, needs, open_ends=True)
     if not partial:
         return made
     made = kept(made)
     merged = MergeAggregate(joined, len(keys), calls, node.names)
     by = tuple(column(made.schema, n) for n in range(len(keys)))
-    merge = Tactic("merge", "the partial results alive, totals per group", "O(1) a partial result")
-    return Operator(merged, merge, (made,), None, (Partitioning("keys", by) if by else SINGLE,), open_ends=True)
+    return Operator(
+        merged, MergeTactic.chosen(), (made,), None, (Partitioning("keys", by) if by else SINGLE,), open_ends=True
+    )
 
 
 class _Layout:
     """Where keys, arguments and what the residual reads are among the columns of the narrowed inputs."""
 
-    def __init__(self, shape: Shape, tactic: str) -> None:
+    def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.join_keys = shape.join_keys
         self.columns: list[list[Expression]] = [[] for _ in shape.relations]
@@ -235,41 +209,18 @@ class _Layout:
         same = conjunction(tuple(self.shape.same_on_one_input(i)))
         if same is not None:
             node = Filter(a_relation(operator.node), same)
-            operator = kept(_passing(node, "filter", operator))
+            operator = kept(_passing(node, FilterTactic, operator))
         schema = operator.schema
         wanted = self.columns[i]
         if wanted == [column(schema, at) for at in range(len(schema))]:
             return operator
         names = tuple(e.name if isinstance(e, ColumnRef) else str(e) for e in wanted)
-        return _passing(Project(a_relation(operator.node), tuple(wanted), names), "project", operator)
+        return _passing(Project(a_relation(operator.node), tuple(wanted), names), ProjectTactic, operator)
 
 
-def _passing(node: Relation, name: str, below: Operator) -> Operator:
-    tactic = Tactic(name, "nothing")
-    return Operator(node, tactic, (below,), None, (ANY,), below.ends_grow, open_ends=below.open_ends)
+def _passing(node: Relation, tactic: type[FilterTactic | ProjectTactic], below: Operator) -> Operator:
+    return Operator(node, tactic("nothing"), (below,), None, (ANY,), below.ends_grow, open_ends=below.open_ends)
 
 
 def _refs(relation: Relation, first: int) -> list[ColumnRef]:
     return [ColumnRef(first + i, known.type, known.name) for i, known in enumerate(relation.schema)]
-
-
-def _keeps(tactic: str, shape: Shape) -> str:
-    rows = "of the rows alive of all inputs the keys and 16 bytes per argument"
-    heaps = any(call.function in ("min", "max") for call in shape.calls)
-    return {
-        "factorised": f"{rows}; totals per key, input and group{', a heap entry per key and group' * heaps}",
-        "tc": f"{rows}, and their credits; totals per group",
-        "ic": f"{rows}; totals per group",
-    }[tactic]
-
-
-def _costs(tactic: str, shape: Shape) -> str:
-    heaps = any(call.function in ("min", "max") for call in shape.calls)
-    once = "O(log rows alive)" if heaps else "O(1)"
-    joined = [member for known in shape.join_keys for member in known]
-    times = " for each group under its key" if any(shape.own(key) not in joined for key in shape.keys) else ""
-    return {
-        "factorised": f"{once} a row{times}, whatever its matches",
-        "tc": f"{'O(matches log rows alive)' if heaps else 'O(1 + matches)'} a row when it comes, O(1) when it ends",
-        "ic": "O(1 + matches) a row when it comes and when it ends",
-    }[tactic]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from transom.kernels.operator import Operator
-from transom.plan.algebra import Distinct, SetOperation, ToStream, Window
 
 
 @dataclass(frozen=True)
@@ -41,31 +40,6 @@ def with_negative_tuples(root: Operator) -> Operator:
     made: dict[int, Operator] = {}
     for operator in root.walk():
         inputs = tuple(made[id(child)] for child in operator.inputs)
-        tactic = replace(operator.tactic, keeps=_kept(operator))
-        if isinstance(operator.node, ToStream):
-            tactic = replace(tactic, costs="a hash look-up a row")
+        tactic = operator.tactic.with_negative_tuples(operator)
         made[id(operator)] = replace(operator, inputs=inputs, tactic=tactic, negative=True, open_ends=False)
     return made[id(root)]
-
-
-def _kept(operator: Operator) -> str:
-    tactic = operator.tactic
-    if isinstance(operator.node, Window):
-        spec = operator.node.spec
-        if spec.rows is None and (spec.range is None and not spec.now):
-            return "nothing"
-        whole = "the rows of the window, whole"
-        return whole if tactic.name in ("range", "rows") else f"{tactic.keeps}; {whole}"
-    if tactic.name in ("changes_table", "upsert_table"):
-        return f"{tactic.keeps}, whole"
-    if tactic.name == "sliding":
-        return "totals per group; for MIN and MAX the arguments of each row alive"
-    if isinstance(operator.node, Distinct | SetOperation) and tactic.name == "counting":
-        return "each distinct row alive once, with its counts"
-    if tactic.name in ("lazy_hash", "nested_loop"):
-        return "each distinct row alive of both sides once, with its count"
-    if tactic.name == "ring_hash":
-        return "the rows alive of both sides"
-    if tactic.name in ("istream", "dstream", "rstream"):
-        return "each distinct row alive once, with its count"
-    return tactic.keeps

@@ -1,24 +1,18 @@
 """Joins of many inputs: the tactic, and the operator that runs it.
 
-| tactic | takes | keeps |
-| --- | --- | --- |
-| tree | anything: joins of two, one upon the other | the rows alive of all inputs, and those of the joins between |
-| parallel_tree | anything, if lifetimes are told directly | the rows alive of all inputs, and tuples of most of them |
-| mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
-| parallel_mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
-
+They are in `kernels/multiway/tactic.py`, and there is the tree: joins of two, one upon the other.
 Unless one is asked for, the one that costs the least is taken (`multiway_choice.py`).
 """
 
 from __future__ import annotations
 
-from typing import Final
-
+from transom.kernels.joinagg.shape import Shape, equal, may_fail
 from transom.kernels.multiway.node import MultiwayJoin
-from transom.kernels.operator import SINGLE, Operator, Partitioning, Tactic
+from transom.kernels.multiway.tactic import MultiwayTactic
+from transom.kernels.operator import SINGLE, Operator, Partitioning
+from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Join, a_relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
-from transom.planner.joinagg_shape import Shape, equal, may_fail
 from transom.planner.multiway_choice import Choice
 
 
@@ -26,24 +20,10 @@ def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: Choice) -
     """The join of all inputs as one, spread by the keys that all of them are joined on."""
     common = node.common_keys
     needs = tuple(Partitioning("keys", tuple(_key(own[c]) for c in common)) if common else SINGLE for own in node.keys)
-    open_ends = any(below.open_ends for below in inputs)
-    tuples = ", and a list node per open tuple and input" if open_ends else ""
-    tables = max(len({key for other in node.keys if (key := _shared(own, other))}) for own in node.keys)
-    hashed = "a hash table each" if tables < 2 else f"up to {tables} hash tables each"
-    kept = ", and tuples of positions of most of them" if choice.name == "parallel_tree" else ""
-    keeps = f"the rows alive of all {len(inputs)} inputs once, in {hashed}{kept}{tuples}"
-    expire = "O(1)" if all(below.ends_grow for below in inputs) else "O(log n)"
-    work = f"{_WORK[choice.name].format(len(inputs) - 1)}; {expire} to expire"
-    if not common:
-        work += "; all in one bucket, as there is no key of all inputs"
-    return Operator(node, choice.onto(Tactic(choice.name, keeps, work)), inputs, None, needs, open_ends=open_ends)
-
-
-_WORK: Final = {
-    "mjoin": "{} probes a row, one more per partial match",
-    "parallel_mjoin": "{} probes a row at once, in threads",
-    "parallel_tree": "a probe a row to its answer, in threads a tuple kept per partial match",
-}
+    (kind,) = (each for each in tactics_of(MultiwayJoin) if each.name == choice.name)
+    assert issubclass(kind, MultiwayTactic)
+    tactic = choice.onto(kind.chosen(node, inputs))
+    return Operator(node, tactic, inputs, None, needs, open_ends=any(below.open_ends for below in inputs))
 
 
 def multiway_join(join: Join, inputs: tuple[Operator, ...]) -> MultiwayJoin:
@@ -67,12 +47,6 @@ def multiway_join(join: Join, inputs: tuple[Operator, ...]) -> MultiwayJoin:
 def _placed(shape: Shape, i: int, key: Expression) -> Expression:
     """Over the columns of all inputs side by side."""
     return remap(key, {at: at + shape.bounds[i] for at in columns_of(key)})
-
-
-def _shared(one: tuple[Expression | None, ...], other: tuple[Expression | None, ...]) -> tuple[int, ...]:
-    if one is other:
-        return ()
-    return tuple(c for c, (a, b) in enumerate(zip(one, other, strict=True)) if a is not None and b is not None)
 
 
 def _key(key: Expression | None) -> Expression:

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from transom.core.errors import RefusedError
-from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, column, scanned, told_directly
+from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
+from transom.kernels.joinagg.shape import Shape, shape_of
+from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, all_columns, column, scanned
+from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
+from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
+from transom.kernels.set_operation.tactic import COSTS, KEEPS, DistinctTactic, SetOperationTactic
+from transom.kernels.to_stream import tactic as to_streams
+from transom.kernels.window import tactic as windows
 from transom.plan.algebra import (
     Aggregate,
-    Change,
     Distinct,
     Filter,
     Join,
@@ -31,11 +37,9 @@ from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
 from transom.planner import joinagg, multiway, slide_join
-from transom.planner import window as windows
 from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
-from transom.planner.joinagg_shape import Shape, shape_of
-from transom.planner.lasting import counts_once, runs_on
+from transom.planner.lasting import lasting
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Choice, Chooser, Decision
 from transom.planner.statistics import Declared, Statistics
@@ -105,7 +109,7 @@ class Planner:
 
     def _plan(self, node: Node) -> Operator:
         if isinstance(node, StreamScan):
-            return Operator(node, Tactic("scan", "rows waiting for progress"), needs=(ANY,))
+            return Operator(node, ScanTactic("rows waiting for progress"), needs=(ANY,))
         if isinstance(node, TableScan):
             return self._table(node)
         if isinstance(node, OuterJoin):
@@ -135,36 +139,25 @@ class Planner:
             )
         first = inputs[0]
         if isinstance(node, Filter | Project | StreamFilter | StreamProject):
-            name = "filter" if isinstance(node, Filter | StreamFilter) else "project"
-            tactic = Tactic(name, "nothing")
-            return Operator(node, tactic, inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
+            passing = FilterTactic if isinstance(node, Filter | StreamFilter) else ProjectTactic
+            return Operator(node, passing("nothing"), inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
         if isinstance(node, ToStream):
-            # RSTREAM tells the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
-            needs = SINGLE if node.change is Change.RSTREAM else _all(first)
-            kept, costs = "each distinct row alive once, two numbers per row alive", "a hash look-up a row"
-            if told_directly(node, inputs):
-                kept, costs = "the rows alive that will end", "rows are compared where some begin as others end"
-            return Operator(node, Tactic(node.change.value, kept, costs), inputs, None, (needs,))
+            to_stream, spread = to_streams.choose(node, inputs)
+            return Operator(node, to_stream, inputs, None, (spread,))
         if isinstance(node, Aggregate):
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
-            heaps = any(call.function in ("min", "max") for call in node.calls)
-            costs = "O(log rows alive) a row" if heaps else "O(1) a row"
             refused = () if choice is None else choice.refused
-            kept = f"16 bytes per argument and {'row of the join' if choice else 'row'} alive, totals per group"
-            tactic = Tactic("sliding", kept, costs, refused)
-            if not self.negative and runs_on(node, first):
-                kept = f"totals per group{', and each value that is counted once' if counts_once(node) else ''}"
-                tactic = Tactic("running", kept, refused=refused)
+            tactic: Tactic = SlidingTactic.chosen(node, refused, over_join=choice is not None)
+            if not self.negative and RunningTactic.runs(node, lasting(first)):
+                tactic = RunningTactic.chosen(node, refused)
             return Operator(node, tactic, inputs, None, (needs,), open_ends=True)
-        kept = "each distinct row alive once, two numbers per row alive"
-        tactic = Tactic("counting", kept, "a hash look-up a row")
         if isinstance(node, Distinct):
-            return Operator(node, tactic, inputs, None, (_all(first),), open_ends=True)
+            return _distinct(node, first)
         assert isinstance(node, SetOperation)
         if node.kind == "union":
             both = Operator(
                 SetOperation("union", True, node.left, node.right),
-                Tactic("concatenation", "nothing"),
+                ConcatenationTactic("nothing"),
                 inputs,
                 None,
                 (ANY, ANY),
@@ -173,28 +166,22 @@ class Planner:
             if node.all:
                 return both
             both = self.made.setdefault(both, both)
-            return Operator(
-                Distinct(a_relation(both.node)),
-                tactic,
-                (both,),
-                None,
-                (_all(both),),
-                open_ends=True,
-            )
-        return Operator(node, tactic, inputs, None, tuple(_all(i) for i in inputs), open_ends=True)
+            return _distinct(Distinct(a_relation(both.node)), both)
+        counting = SetOperationTactic(KEEPS, COSTS)
+        return Operator(node, counting, inputs, None, tuple(map(all_columns, inputs)), open_ends=True)
 
     def _table(self, node: TableScan) -> Operator:
         definition = self.catalogue.relations[node.name.lower()]
         assert isinstance(definition, TableDefinition)
         if definition.time is None:
-            return Operator(node, Tactic("static_table", "nothing"), needs=(ANY,), ends_grow=True)
-        name = "upsert_table" if definition.primary_key else "changes_table"
+            return Operator(node, StaticTableTactic("nothing"), needs=(ANY,), ends_grow=True)
+        table = UpsertTableTactic if definition.primary_key else ChangesTableTactic
         identity = {key.lower() for key in definition.primary_key}
         if not identity:
             identity = {n.lower() for n in node.schema.names} - {definition.time.column.lower()}
         places = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
         keys = Partitioning("keys", tuple(column(node.schema, i) for i in places)) if places else SINGLE
-        tactic = Tactic(name, "each row alive once", "a hash look-up a row")
+        tactic = table("each row alive once", "a hash look-up a row")
         return Operator(node, tactic, needs=(keys,), open_ends=True)
 
     def _join(self, node: Join) -> Operator:
@@ -250,9 +237,8 @@ def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
             )
 
 
-def _all(operator: Operator) -> Partitioning:
-    schema = operator.schema
-    return Partitioning("keys", tuple(column(schema, i) for i in range(len(schema))))
+def _distinct(node: Distinct, below: Operator) -> Operator:
+    return Operator(node, DistinctTactic(KEEPS, COSTS), (below,), None, (all_columns(below),), open_ends=True)
 
 
 def _expressions(node: Node) -> Iterator[Expression]:

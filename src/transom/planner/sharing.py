@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from transom.core.time import UNBOUNDED, format_duration
-from transom.kernels.operator import ANY, SINGLE, JoinKeys, Operator, Tactic, column
+from transom.core.time import UNBOUNDED
+from transom.kernels.operator import ANY, SINGLE, JoinKeys, Operator, column
 from transom.kernels.shared_join.node import CountedWindow, Narrow, SharedJoin
+from transom.kernels.shared_join.tactic import CountedTactic, NarrowRowsTactic, NarrowTactic
 from transom.plan.algebra import Node, StreamProject, Window, WindowSpec, a_relation
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import columns_of, remap
@@ -93,10 +94,8 @@ def _window(planner: Planner, asked: Sharable, side: int, columns: tuple[int, ..
         spec = WindowSpec() if widest.length == UNBOUNDED else WindowSpec(range=widest.length)
         return apart.plan(Window(stream, spec))
     node = CountedWindow(stream, widest.length, widest.rows)
-    time = "" if widest.length == UNBOUNDED else f", for {format_duration(widest.length)} at least"
-    tactic = Tactic("counted", f"time and holder of each of {widest.rows} rows{time}")
     below = apart.plan(stream)
-    return Operator(node, tactic, (below,), None, (SINGLE,), ends_grow=True, open_ends=True)
+    return Operator(node, CountedTactic.chosen(node), (below,), None, (SINGLE,), ends_grow=True, open_ends=True)
 
 
 def _trunk(
@@ -116,12 +115,12 @@ def _trunk(
         both = {**at[0], **{place + width: len(below[0].schema) + i for place, i in at[1].items()}}
         residual = remap(residual, both)
     keys = JoinKeys(left, right, residual)
-    tactic = joins.choose(below[0], below[1], keys, planner.option("join"))
+    tactic = joins.choose(below[0], below[1], keys, planner.option("join"), SharedJoin)
     many = f"{queries} queries" if queries > 1 else "1 query"
     told = f"the rows alive of both sides in the widest windows, once for {many}"
     places = (*kept[0], *(place + width for place in kept[1]))
     node = SharedJoin(a_relation(below[0].node), a_relation(below[1].node), places)
-    return Operator(node, replace(tactic, keeps=told), below, keys, joins.partitioning(keys, tactic.name))
+    return Operator(node, replace(tactic, keeps=told), below, keys, tactic.needs(keys))
 
 
 class _Consumer(Planner):
@@ -135,10 +134,9 @@ class _Consumer(Planner):
         if not isinstance(node, Narrow):
             return super()._plan(node)
         if not node.counts:
-            tactic = Tactic("narrow", "nothing", "two comparisons a pair of the shared join")
-            return Operator(node, tactic, (self._trunk,), None, (ANY,))
+            return Operator(node, NarrowTactic.chosen(), (self._trunk,), None, (ANY,))
         # Of the streams whose rows it counts it has to see all of them, in their order.
         sides = zip(self._trunk.inputs, node.windows, strict=True)
         inputs = (self._trunk, *(child for child, window in sides if window.rows is not None))
-        tactic = Tactic("narrow_rows", "four numbers for each of its open pairs", "O(1) a pair, O(log n) for its end")
-        return Operator(node, tactic, inputs, None, (SINGLE,) * len(inputs), open_ends=True)
+        needs = (SINGLE,) * len(inputs)
+        return Operator(node, NarrowRowsTactic.chosen(), inputs, None, needs, open_ends=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transom.core.schema import Schema
+from transom.kernels.joinagg.shape import may_fail, shape_of
 from transom.kernels.operator import JoinKeys, column
 from transom.kernels.shared_join.node import Narrow
 from transom.plan.algebra import (
@@ -31,7 +32,6 @@ from transom.plan.expression import Expression, columns_of, conjunction, conjunc
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner.join import reordered, split_keys
-from transom.planner.joinagg_shape import may_fail, shape_of
 
 _SCHEDULING: tuple[str, ...] = ("schedule", "overload", "buffer", "step_budget")
 

@@ -1,11 +1,6 @@
 """Joins of windows that slide, told slide by slide (paper 4): whether they run as one operator, and by which tactic.
 
-| tactic | takes | keeps |
-| --- | --- | --- |
-| off | anything: windows, joins and RSTREAM by themselves | as these do |
-| incremental | RSTREAM over a join of RANGE .. SLIDE windows on a key of all inputs | the windows and earlier results |
-| full | the same | the windows |
-| hybrid | the same | the windows, and earlier results while they are worth it |
+They are in `kernels/slide_join/tactic.py`; off takes anything: windows, joins and RSTREAM by themselves.
 """
 
 from __future__ import annotations
@@ -14,14 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from transom.core.errors import RefusedError
-from transom.core.time import format_duration
-from transom.kernels.operator import SINGLE, Operator, Partitioning, Tactic, column
+from transom.kernels.joinagg.shape import Shape, may_fail
+from transom.kernels.operator import SINGLE, Operator, Partitioning, column
 from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
+from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
+from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
 from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
-from transom.planner.joinagg_shape import Shape, may_fail
 
-TACTICS: Final = ("incremental", "full", "hybrid")
+TACTICS: Final = tuple(tactic.name for tactic in tactics_of(SlideJoin))
 LEAST_MEMORY: Final = 4 << 20
 """Bytes; a smaller budget is refused."""
 
@@ -91,26 +87,15 @@ def operator(node: SlideJoin, inputs: tuple[Operator, ...], asked: str) -> Opera
     # A key that could fail must not be computed before the selection of the input.
     alone = any(may_fail(key) for need in keys for key in need.keys)
     needs = (SINGLE,) * len(inputs) if alone else tuple(keys)
-    windows = "the rows of the windows once, sorted by hash"
-    kept = {"full": windows, "incremental": f"{windows}, and the results of earlier slides that live on"}
-    keeps = kept.get(name, f"{windows}; the results of earlier slides while reading them costs less than joining again")
-    budget = "in memory" if node.memory is None else f"within {node.memory:,} bytes, the rest on disk"
-    costs = {
-        "full": "all rows of the windows a slide",
-        "incremental": "the new rows a slide, and reading the results that live on",
-    }
-    both = "the cheaper of joining the new rows and joining all, a slide"
-    reasons = {name: "not asked for" if asked != "auto" else _WHY_HYBRID[name] for name in _WHY_HYBRID}
-    refused = tuple((other, reason) for other, reason in reasons.items() if other != name)
-    made = Operator(node, Tactic(name, f"{keeps}, {budget}", costs.get(name, both), refused), inputs, None, needs)
-    return Operator(SlideMarks(node), Tactic("markers", "nothing"), (made,), None, (SINGLE,)) if node.marked else made
-
-
-_WHY_HYBRID: Final = {
-    "incremental": "results that do not fit into memory may cost more to read than to join again",
-    "full": "joins what it has joined before",
-    "hybrid": "not asked for",
-}
+    tactics = [tactic for tactic in tactics_of(SlideJoin) if issubclass(tactic, SlideJoinTactic)]
+    (kind,) = (tactic for tactic in tactics if tactic.name == name)
+    refused = tuple(
+        (tactic.name, tactic.drawback if asked == "auto" else "not asked for")
+        for tactic in tactics
+        if tactic is not kind
+    )
+    made = Operator(node, kind.chosen(node, refused), inputs, None, needs)
+    return Operator(SlideMarks(node), MarkersTactic("nothing"), (made,), None, (SINGLE,)) if node.marked else made
 
 
 def _over_stream(source: SlideInput, key: Expression) -> Expression:
@@ -175,9 +160,3 @@ def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
     if spec.range is None or spec.slide is None or spec.rows is not None:
         return f"an input has the window {spec}, which does not slide by time"
     return SlideInput(below.input, spec.range, spec.slide, conjunction(parts), outer, keys, same)
-
-
-def windows(node: SlideJoin) -> str:
-    """As they are written; one where all are equal."""
-    told = [f"[RANGE {format_duration(s.length)} SLIDE {format_duration(s.slide)}]" for s in node.sources]
-    return told[0] if len(set(told)) == 1 else ", ".join(told)

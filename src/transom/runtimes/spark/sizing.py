@@ -11,15 +11,7 @@ from transom.core.time import SECOND
 from transom.pipeline.layout import Definition, Layout
 from transom.plan.algebra import (
     Aggregate,
-    Distinct,
-    Filter,
     Join,
-    Project,
-    StreamFilter,
-    StreamProject,
-    StreamScan,
-    ToStream,
-    Window,
 )
 from transom.program.batch_size import (
     BACKLOG_ROWS,
@@ -34,9 +26,6 @@ from transom.program.run import Ending
 
 MUCH: Final = 1 << 19
 """So many rows of a batch are worth that several tasks share them."""
-
-_ONE_BY_ONE: Final = (StreamScan, StreamFilter, StreamProject, Window, Filter, Project, Aggregate, Distinct, ToStream)
-"""Operators that take a microsecond or so for a row. What a row of a join costs nobody knows beforehand."""
 
 
 def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
@@ -69,6 +58,6 @@ def first_size(layout: Layout, read: Iterable[Schema], ending: Ending, by_tasks:
     most = min(MOST_ROWS if by_tasks else TOLD_ROWS, *map(most_rows, read))
     first = FIRST_ROWS
     if ending != "stopped" and latency is None:
-        quick = by_tasks and all(isinstance(operator.node, _ONE_BY_ONE) for operator in layout.operators)
+        quick = by_tasks and all(operator.tactic.cheap for operator in layout.operators)
         first = MOST_ROWS if quick else BACKLOG_ROWS
     return BatchSize(WANTED_SECONDS if latency is None else latency / SECOND, min(first, most), most)

@@ -26,7 +26,7 @@ from transom.plan.expression import (
     transform,
     walk,
 )
-from transom.planner.key_path import without_widening
+from transom.plan.same_key import without_widening
 
 Member = tuple[int, Expression]
 """An expression over the columns of one input."""

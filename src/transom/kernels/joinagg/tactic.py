@@ -1,0 +1,217 @@
+"""Tactics of aggregates over joins, which never make the join, and of the merge of their partial results.
+
+| tactic | takes | keeps |
+| --- | --- | --- |
+| factorised | inputs that are all on one set of keys, no other predicate | the rows alive, totals per key |
+| ic | two inputs, any predicate; COUNT, SUM, AVG | the rows alive |
+| tc | two inputs, or more on one key; any predicate; ends that are known at the match | the rows alive, their credits |
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from transom.kernels import description
+from transom.kernels.joinagg.credit import CreditKernel, CreditState
+from transom.kernels.joinagg.factorised import FactorisedKernel, FactorisedState
+from transom.kernels.joinagg.incremental import IncrementalKernel, IncrementalState
+from transom.kernels.joinagg.merge import MergeAggregateKernel, MergeAggregateState, MergeCall
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
+from transom.kernels.joinagg.shape import Shape
+from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
+from transom.kernels.kernel import Kernel
+from transom.kernels.operator import Alive, Key, Operator, Site, Tactic, column
+from transom.plan.expression import ColumnRef, Expression
+from transom.plan.same_key import plain
+
+_ROWS: Final = "of the rows alive of all inputs the keys and 16 bytes per argument"
+
+
+class JoinAggregateTactic(Tactic):
+    nodes = (JoinAggregate,)
+    title = "join-aggregate "
+
+    @abstractmethod
+    def kernel(self, spec: JoinAggregateSpec) -> Kernel: ...
+
+    @classmethod
+    @abstractmethod
+    def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:
+        """Why it cannot run an aggregate over a join; None where it can."""
+
+    @classmethod
+    @abstractmethod
+    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+        """For an aggregate over a join that it can run."""
+
+    def describe(self, operator: Operator) -> str:
+        """The calls, and what they are over: `partial` where other buckets have more of the same group."""
+        node = _node(operator)
+        calls = description.calls_by(node.calls, node.names, [str(key) for key in node.keys])
+        sides = []
+        for child, columns in zip(operator.inputs, node.join_keys, strict=True):
+            source = description.origin(child)
+            sides.append([description.of_origin(column(child.schema, at), source) for at in columns])
+        parts = [" = ".join(equal) for equal in zip(*sides, strict=True)]
+        if node.residual is not None:
+            parts.append(str(node.residual))
+        return f"{'partial ' * node.partial}{calls} over {' AND '.join(parts) or 'all combinations'}"
+
+    def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
+        return (self.kernel(_spec(_node(operator), operator.schema.arrow())),)
+
+    def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
+        """A column to group by that is a join key of one input is that of all of them."""
+        node, found = _node(operator), plain(key)
+        if not isinstance(found, ColumnRef) or found.index >= len(node.keys):
+            return None
+        n = node.same_keys[found.index]
+        if n is None:
+            return None
+        return tuple(column(child.schema, at[n]) for child, at in zip(operator.inputs, node.join_keys, strict=True))
+
+    def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
+        node = _node(operator)
+        return None if node.partial else tuple(range(len(node.keys)))
+
+    def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
+        return Alive.joined(below) if _node(operator).keys else Alive()  # the one row
+
+
+class FactorisedTactic(JoinAggregateTactic):
+    name = "factorised"
+    states = (FactorisedState,)
+
+    def kernel(self, spec: JoinAggregateSpec) -> Kernel:
+        return FactorisedKernel(spec)
+
+    @classmethod
+    def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:
+        if not shape.classes:
+            return "there is no equality between the inputs"
+        if not shape.join_keys:
+            return "the inputs are not all joined on one key"
+        if shape.residual:
+            return f"{shape.residual[0]} is a predicate between inputs that is not an equality of all of them"
+        return None
+
+    @classmethod
+    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+        heaps = _heaps(shape)
+        joined = [member for known in shape.join_keys for member in known]
+        times = " for each group under its key" if any(shape.own(key) not in joined for key in shape.keys) else ""
+        keeps = f"{_ROWS}; totals per key, input and group{', a heap entry per key and group' * heaps}"
+        once = "O(log rows alive)" if heaps else "O(1)"
+        return cls(keeps, f"{once} a row{times}, whatever its matches", refused)
+
+
+class IncrementalTactic(JoinAggregateTactic):
+    name = "ic"
+    states = (IncrementalState,)
+
+    def kernel(self, spec: JoinAggregateSpec) -> Kernel:
+        return IncrementalKernel(spec)
+
+    @classmethod
+    def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:
+        if len(shape.relations) > 2:
+            return f"there are {len(shape.relations)} inputs"
+        for call in shape.calls:
+            if call.function in ("min", "max"):
+                return f"{call} cannot be told from what it was and what leaves"
+        return None
+
+    @classmethod
+    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+        costs = "O(1 + matches) a row when it comes and when it ends"
+        return cls(f"{_ROWS}; totals per group", costs, refused)
+
+
+class CreditTactic(JoinAggregateTactic):
+    name = "tc"
+    states = (CreditState,)
+
+    def kernel(self, spec: JoinAggregateSpec) -> Kernel:
+        return CreditKernel(spec)
+
+    @classmethod
+    def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:
+        if len(shape.relations) > 2 and not shape.join_keys:
+            return "the inputs are not all joined on one key"
+        for i, operator in enumerate(inputs):
+            if operator.open_ends:
+                return f"rows of input {i + 1} may match before it is known when they end"
+        return None
+
+    @classmethod
+    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+        matched = "O(matches log rows alive)" if _heaps(shape) else "O(1 + matches)"
+        costs = f"{matched} a row when it comes, O(1) when it ends"
+        return cls(f"{_ROWS}, and their credits; totals per group", costs, refused)
+
+
+class MergeTactic(Tactic):
+    name = "merge"
+    nodes = (MergeAggregate,)
+    title = "join-aggregate "
+    states = (MergeAggregateState,)
+
+    @classmethod
+    def chosen(cls) -> MergeTactic:
+        return cls("the partial results alive, totals per group", "O(1) a partial result")
+
+    def describe(self, operator: Operator) -> str:
+        node = _merge(operator)
+        return description.calls_by(node.calls, node.names, node.names[: node.key_count])
+
+    def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
+        node, schema = _merge(operator), operator.schema.arrow()
+        calls = tuple(
+            MergeCall(call.function, None if call.argument is None else call.argument.type) for call in node.calls
+        )
+        return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
+
+    def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
+        found = plain(key)
+        return (key,) if isinstance(found, ColumnRef) and found.index < _merge(operator).key_count else None
+
+    def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
+        return tuple(range(_merge(operator).key_count))
+
+    def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
+        return super().alive(operator, below) if _merge(operator).key_count else Alive()  # the one row
+
+
+def _node(operator: Operator) -> JoinAggregate:
+    assert isinstance(operator.node, JoinAggregate)
+    return operator.node
+
+
+def _merge(operator: Operator) -> MergeAggregate:
+    assert isinstance(operator.node, MergeAggregate)
+    return operator.node
+
+
+def _heaps(shape: Shape) -> bool:
+    return any(call.function in ("min", "max") for call in shape.calls)
+
+
+def _spec(node: JoinAggregate, schema: pa.Schema) -> JoinAggregateSpec:
+    """Columns of all relations side by side become columns of one input."""
+    owners = [(i, at) for i, relation in enumerate(node.relations) for at in range(len(relation.schema))]
+
+    def owner(expression: Expression) -> tuple[int, int]:
+        assert isinstance(expression, ColumnRef)
+        return owners[expression.index]
+
+    calls = tuple(
+        JoinCall(call.function, *((None, None) if call.argument is None else owner(call.argument)))
+        for call in node.calls
+    )
+    types = tuple(tuple(relation.schema.types) for relation in node.relations)
+    group = tuple(owner(key) for key in node.keys)
+    return JoinAggregateSpec(types, node.join_keys, node.residual, group, calls, schema, node.partial)

@@ -1,0 +1,98 @@
+"""The list of all tactics. Whoever plans, builds, explains or saves operators knows them from here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
+from transom.kernels.join.tactic import LazyHashTactic, NestedLoopTactic, RingHashTactic
+from transom.kernels.joinagg.tactic import CreditTactic, FactorisedTactic, IncrementalTactic, MergeTactic
+from transom.kernels.multiway.tactic import MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
+from transom.kernels.operator import Tactic
+from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
+from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
+from transom.kernels.set_operation.tactic import DistinctTactic, SetOperationTactic
+from transom.kernels.shared_join.tactic import (
+    CountedTactic,
+    NarrowRowsTactic,
+    NarrowTactic,
+    SharedLazyHashTactic,
+    SharedNestedLoopTactic,
+    SharedRingHashTactic,
+)
+from transom.kernels.slide_join.tactic import (
+    FullSlideTactic,
+    HybridSlideTactic,
+    IncrementalSlideTactic,
+    MarkersTactic,
+)
+from transom.kernels.to_stream.tactic import (
+    DirectDStreamTactic,
+    DirectIStreamTactic,
+    DStreamTactic,
+    IStreamTactic,
+    RStreamTactic,
+)
+from transom.kernels.window.tactic import (
+    PartitionRowsTactic,
+    RangeTactic,
+    RowsTactic,
+    SlideRangeTactic,
+    SlideRowsTactic,
+)
+from transom.plan.algebra import Node
+
+TACTICS: Final[tuple[type[Tactic], ...]] = (
+    ScanTactic,
+    StaticTableTactic,
+    ChangesTableTactic,
+    UpsertTableTactic,
+    FilterTactic,
+    ProjectTactic,
+    ConcatenationTactic,
+    RangeTactic,
+    SlideRangeTactic,
+    RowsTactic,
+    SlideRowsTactic,
+    PartitionRowsTactic,
+    RingHashTactic,
+    LazyHashTactic,
+    NestedLoopTactic,
+    ParallelTreeTactic,
+    MJoinTactic,
+    ParallelMJoinTactic,
+    SlidingTactic,
+    RunningTactic,
+    FactorisedTactic,
+    IncrementalTactic,
+    CreditTactic,
+    MergeTactic,
+    DistinctTactic,
+    SetOperationTactic,
+    IStreamTactic,
+    DStreamTactic,
+    RStreamTactic,
+    DirectIStreamTactic,
+    DirectDStreamTactic,
+    CountedTactic,
+    SharedRingHashTactic,
+    SharedLazyHashTactic,
+    SharedNestedLoopTactic,
+    NarrowTactic,
+    NarrowRowsTactic,
+    IncrementalSlideTactic,
+    FullSlideTactic,
+    HybridSlideTactic,
+    MarkersTactic,
+)
+"""Of the tactics of one node, the first that can is taken where the planner does not estimate what they cost."""
+
+
+def tactics_of(node: type[Node]) -> tuple[type[Tactic], ...]:
+    """The tactics that run a node, in their order.
+
+    >>> from transom.plan.algebra import Join
+    >>> [tactic.name for tactic in tactics_of(Join)]
+    ['ring_hash', 'lazy_hash', 'nested_loop']
+    """
+    return tuple(tactic for tactic in TACTICS if node in tactic.nodes)
