@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from transom.kernels.negative.beginnings import Beginnings
+from transom.kernels.operator import Tactic
 from transom.kernels.tactics import TACTICS
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream.direct_stream import AliveRows
@@ -39,6 +40,10 @@ def _dataclasses(hint: object) -> Iterator[type]:
 OUTPUT_STATES: Final = (LifetimesState, Beginnings, NetState, AliveRows, ToStreamState, Tally)
 """What the forms of an answer remember."""
 
-STATE_CLASSES: Final = with_parts(
-    (PipelineState, *OUTPUT_STATES, *(state for tactic in TACTICS for state in tactic.states))
-)
+
+def saved_classes(tactics: Iterable[type[Tactic]]) -> tuple[type, ...]:
+    """What a query may hold that is run by these tactics."""
+    return with_parts((PipelineState, *OUTPUT_STATES, *(state for tactic in tactics for state in tactic.states)))
+
+
+STATE_CLASSES: Final = saved_classes(TACTICS)

@@ -1,7 +1,7 @@
 """The results of a step as a delta: final columns, or partial ones for a merge to add up.
 
 Partial columns are the keys, the number of join rows (it tells that there are some, and how many where a call counts
-them; otherwise it may be that of an instant before), and per call what plan/joinagg.py `partial_columns` says: the
+them; otherwise it may be that of an instant before), and per call what `partial_columns` of node.py says: the
 count; for a sum of whole numbers also its three words, for a floating one the digits of the exact sum; for MIN and MAX
 the value alone.
 """

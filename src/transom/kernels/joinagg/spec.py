@@ -38,7 +38,7 @@ class JoinAggregateSpec:
     """`key_columns[i]` are the columns of input i that must equal those of the others; () where there is no key.
 
     The residual is over the columns of all inputs side by side. `group` are (input, column). The schema is that of the
-    result: keys, then calls; or, when `partial`, what `partial_columns` of plan/joinagg.py says.
+    result: keys, then calls; or, when `partial`, what `partial_columns` of kernels/joinagg/node.py says.
     """
 
     input_types: tuple[tuple[pa.DataType, ...], ...]
