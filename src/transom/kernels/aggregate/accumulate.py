@@ -5,8 +5,11 @@ Rows come and go in the order of time, and each group that changed is looked at 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from transom.core.delta import Int64s
 from transom.kernels.aggregate import exact_sum, ordered
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
@@ -39,24 +42,18 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
     return high, low, np.int64(0)
 
 
+class GroupEvents(NamedTuple):
+    """Rows, by their slot, that come to groups or leave them (`sign`), ascending in time."""
+
+    t: Int64s
+    slot: Int64s
+    group: Int64s
+    sign: Int64s
+
+
 @jit
 def accumulate(  # type: ignore[no-untyped-def]
-    t,
-    slot,
-    group,
-    sign,
-    everything,
-    most,
-    words,
-    calls,
-    cells,
-    row_pair,
-    pair_count,
-    groups,
-    heaps,
-    floats,
-    width,
-    texts,
+    events, everything, most, words, calls, cells, pairs, groups, heaps, floats, width, texts
 ):
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
@@ -66,7 +63,9 @@ def accumulate(  # type: ignore[no-untyped-def]
     `words` in a row of `out`.
     Sums of whole numbers have three words, so that they may leave 128 bits on the way from one instant to the next.
     """
+    t, slot, group, sign = events
     hi, lo, valid = cells
+    row_pair, pair_count = pairs
     rows, shown, mark, totals, last = groups
     roots, links = heaps
     start, length, arena, text_width = texts

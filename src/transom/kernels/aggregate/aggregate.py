@@ -251,7 +251,7 @@ class AggregateKernel:
             there = validity(values.column(column))
             if there is not None:
                 valid[a] = there
-        events = t, slot, group, np.ones(len(t), dtype=np.int64)
+        events = loop.GroupEvents(t, slot, group, np.ones(len(t), dtype=np.int64))
         return self._shown(state, events, (hi, lo, valid), row_pair, step)
 
     def _advance(
@@ -260,18 +260,18 @@ class AggregateKernel:
         t = np.concatenate([part[0] for part in parts])
         slot = np.concatenate([part[1] for part in parts])
         sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
-        events = in_order(np.argsort(t, kind="stable"), t, slot, sign, state.row_group)
+        events = loop.GroupEvents(*in_order(np.argsort(t, kind="stable"), t, slot, sign, state.row_group))
         rows = (state.cell_hi, state.cell_lo, state.valid)
         out = self._shown(state, events, rows, state.row_pair, step)
         self._release(state, ended)
         return out
 
     def _shown(
-        self, state: AggregateState, events: tuple[Int64s, ...], rows: tuple[Any, ...], row_pair: Int64s, step: Step
+        self, state: AggregateState, events: loop.GroupEvents, rows: tuple[Any, ...], row_pair: Int64s, step: Step
     ) -> Delta:
         """What groups show in place of what they have shown until now."""
         if self.final:
-            events = _folded(events[0], step), *events[1:]
+            events = events._replace(t=_folded(events.t, step))
         (out_group, ta, te, words), closed = self.accumulate(state, events, self.table, rows, row_pair)
         ends = step.holders.close(*closed)
         values = pa.RecordBatch.from_arrays(self.results(state, out_group, words), schema=self.schema)
@@ -281,15 +281,15 @@ class AggregateKernel:
         return out
 
     def accumulate(
-        self, state: AggregateState, events: tuple[Int64s, ...], table: Int64s, rows: tuple[Any, ...], row_pair: Int64s
+        self, state: AggregateState, events: loop.GroupEvents, table: Int64s, rows: tuple[Any, ...], row_pair: Int64s
     ) -> tuple[tuple[Any, ...], tuple[Int64s, Int64s]]:
-        """Apply events (t, slot, group, sign); `rows` are the cells by slot. See the loop for what it gives."""
+        """Apply events; `rows` are the cells by slot. See the loop for what it gives."""
         text = state.texts.columns[0]
         assert isinstance(text, TextColumn)
         groups = state.rows, state.shown, state.mark, state.totals, state.last
-        most, words = self._most(state, events[0]), self._widths[1]
+        most, words = self._most(state, events.t), self._widths[1]
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
-            *events, not self.keys, most, words, table, rows, row_pair, state.pair_count, groups,
+            events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
             (state.roots, state.links), state.floats, self.float_width,
             (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip

@@ -22,10 +22,9 @@ def add_up(  # type: ignore[no-untyped-def]
     at[h, slot], which is its own, or -1.
     """
     p_rows, p_n, p_top, p_hi, p_lo, p_floats, p_at = brought
-    cell_hi, cell_lo, _, start, length, arena, text_width = cells
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
-    sum_top, last_top, out_top = groups[13], groups[14], out[13]
+    rows, mark, counts, floats = groups.rows, groups.mark, groups.counts, groups.floats
+    sum_top, sum_hi, sum_lo = groups.sum_top, groups.sum_hi, groups.sum_lo
+    touched, fill = out.touched, out.fill
     i = 0
     while i < len(t):
         now = t[i]
@@ -57,9 +56,4 @@ def add_up(  # type: ignore[no-untyped-def]
                 elif kind == SUM_FLOAT:
                     place = table[c, PLACE]
                     exact_times.add_total(floats[g * width + place], p_floats[s * width + place], way)
-        tell(
-            now, everything, False, table, width, cell_hi, cell_lo, start, length, arena, text_width,
-            rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
-            out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched,
-            fill,
-        )  # fmt: skip
+        tell(now, everything, False, table, width, cells, groups, out)

@@ -7,7 +7,7 @@ The bundles of a key and an input are a list. `slot` of lists is key * inputs + 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,22 @@ def widths(spec: JoinAggregateSpec) -> tuple[int, int]:
         inputs = spec.table[wanted, 1]
         found.append(int(np.bincount(inputs).max()) if len(inputs) else 0)
     return found[0], found[1]
+
+
+class BundleArrays(NamedTuple):
+    """What compiled loops read and write of the bundles."""
+
+    words: Int64s
+    rows: Int64s
+    n: Int64s
+    top: Int64s
+    hi: Int64s
+    lo: Words
+    roots: Int64s
+    floats: Int64s
+    first: Int64s
+    length: Int64s
+    following: Int64s
 
 
 @dataclass
@@ -122,8 +138,8 @@ class Bundles:
     def lists(self) -> tuple[Any, ...]:
         return self.first, self.length, self.next, self.before
 
-    def arrays(self) -> tuple[Any, ...]:
-        return (
+    def arrays(self) -> BundleArrays:
+        return BundleArrays(
             self.index.words, self.rows, self.n, self.top, self.hi, self.lo, self.roots, self.floats,
             self.first, self.length, self.next,
         )  # fmt: skip

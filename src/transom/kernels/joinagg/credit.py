@@ -134,11 +134,6 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
     t, slot, sign, _ = events
     entries, head, part = rows
     _, _, table, width, grouping = rules
-    fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best, sum_top, _ = groups
-    touched, fill = out[11], out[12]
-    new, new_floats, book_cursor, (book_words, book_head, book_chain), credit_cells, float_at, own_floats = book
-    hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
     of = np.empty(RUN, dtype=np.int64)
     pair_key = np.empty(2, dtype=np.int64)
@@ -161,9 +156,7 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
             if going:
                 turn_to(t[event], rules, cells, room)
         while going:
-            most = min(
-                groups_for(grouping, fresh, cursor, touched, fill), room_for(new, new_floats, book_cursor, float_at)
-            )
+            most = min(groups_for(grouping, room), room_for(book))
             if most < LEAST_RUN:
                 return event, True
             count = 0
@@ -174,21 +167,10 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
                 place[fastest] = entries[place[fastest], NEXT]
                 if place[fastest] < 0:
                     going = next_round(s, fastest, place, entries, head)
-            enter_run(
-                members, 0, count, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
-            )
-            add_run(
-                s, mine, 1, members, 0, count, of, table, width, hi, lo, valid, total_rows, counts, sum_top, sum_hi,
-                sum_lo, floats, fill,
-            )  # fmt: skip
-            find_credits(
-                s, members, 0, count, of, owners, credits, pair_key, entries, new, book_cursor, book_words,
-                book_head, book_chain, credit_cells,
-            )  # fmt: skip
-            credit_run(
-                members, 0, count, of, owners, credits, True, table, hi, lo, valid, credit_cells, float_at,
-                own_floats, new_floats, book_cursor, best, cells, groups,
-            )  # fmt: skip
+            enter_run(members, 0, count, of, key, grouping, part, room)
+            add_run(s, mine, 1, members, 0, count, of, table, width, cells, room)
+            find_credits(s, members, 0, count, of, owners, credits, pair_key, entries, book)
+            credit_run(members, 0, count, of, owners, credits, True, table, cells, book, room.groups)
         link(s, entries, head)
         event += 1
     return event, False
@@ -202,11 +184,6 @@ def apply(  # type: ignore[no-untyped-def]
     t, slot, sign, _ = events
     entries, part = rows
     _, _, table, width, grouping = rules
-    fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, best, sum_top, _ = groups
-    touched, fill = out[11], out[12]
-    new, new_floats, book_cursor, (book_words, book_head, book_chain), credit_cells, float_at, own_floats = book
-    hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
     of = np.empty(RUN, dtype=np.int64)
     pair_key = np.empty(2, dtype=np.int64)
@@ -220,29 +197,16 @@ def apply(  # type: ignore[no-untyped-def]
         if pair < len(of_event) and of_event[pair] == event:
             turn_to(t[event], rules, cells, room)
         while pair < len(of_event) and of_event[pair] == event:
-            most = min(
-                groups_for(grouping, fresh, cursor, touched, fill), room_for(new, new_floats, book_cursor, float_at)
-            )
+            most = min(groups_for(grouping, room), room_for(book))
             if most < LEAST_RUN:
                 return event, pair, True
             first = pair
             while pair < len(of_event) and of_event[pair] == event and pair - first < min(RUN, most):
                 pair += 1
-            enter_run(
-                members, first, pair, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
-            )
-            add_run(
-                s, mine, 1, members, first, pair, of, table, width, hi, lo, valid, total_rows, counts, sum_top, sum_hi,
-                sum_lo, floats, fill,
-            )  # fmt: skip
-            find_credits(
-                s, members, first, pair, of, owners, credits, pair_key, entries, new, book_cursor, book_words,
-                book_head, book_chain, credit_cells,
-            )  # fmt: skip
-            credit_run(
-                members, first, pair, of, owners, credits, True, table, hi, lo, valid, credit_cells, float_at,
-                own_floats, new_floats, book_cursor, best, cells, groups,
-            )  # fmt: skip
+            enter_run(members, first, pair, of, key, grouping, part, room)
+            add_run(s, mine, 1, members, first, pair, of, table, width, cells, room)
+            find_credits(s, members, first, pair, of, owners, credits, pair_key, entries, book)
+            credit_run(members, first, pair, of, owners, credits, True, table, cells, book, room.groups)
         if event == last:
             break
         event += 1

@@ -104,10 +104,11 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
     """
     entries, _ = rows
     _, _, table, width, _ = rules
-    _, _, _, groups, out = room
-    _, _, _, (words, _, _), credit_cells, float_at, own_floats = book
-    total_rows, _, _, counts, sum_hi, sum_lo, _, _, _, floats, roots, _, at, sum_top, _ = groups
-    cell_hi, cell_lo, fill = cells[0], cells[1], out[12]
+    groups, fill = room.groups, room.out.fill
+    words, credit_cells, float_at, own_floats = book.numbering.words, book.cells, book.float_at, book.floats
+    total_rows, counts, floats, roots, at = groups.rows, groups.counts, groups.floats, groups.roots, groups.at
+    sum_top, sum_hi, sum_lo = groups.sum_top, groups.sum_hi, groups.sum_lo
+    cell_hi, cell_lo = cells.hi, cells.lo
     matches = np.int64(0)
     beyond = False
     for e in range(high):
@@ -135,7 +136,7 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
             if n == 0:
                 continue
             if kind >= LEAST:
-                if best < 0 or better(c, at[place, e], at[place, best], table, cell_hi, cell_lo, cells):
+                if best < 0 or better(c, at[place, e], at[place, best], table, cells):
                     best = e
                 continue
             count += n  # no more than the matches
@@ -166,10 +167,7 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
     t, slot, sign, _ = events
     entries, head = rows
     _, _, table, _, _ = rules
-    _, cursor, _, groups, out = room
-    new, new_floats, book_cursor, (words, buckets, chain), credit_cells, float_at, own_floats = book
-    at = groups[12]
-    hi, lo, valid = cells[0], cells[1], cells[2]
+    cursor, groups, out, credit_cells = room.cursor, room.groups, room.out, book.cells
     members = np.empty((len(place), RUN), dtype=np.int64)
     of = np.zeros(RUN, dtype=np.int64)  # there is one group
     pair = np.empty(2, dtype=np.int64)
@@ -193,7 +191,7 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
                 continue
             going = first_tuple(s, place, entries, head)
         while going:
-            most = min(RUN, room_for(new, new_floats, book_cursor, float_at))
+            most = min(RUN, room_for(book))
             if most == 0:
                 return event, True
             count = 0
@@ -201,27 +199,8 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
                 members[:, count] = place
                 count += 1
                 going = next_tuple(s, place, entries, head)
-            find_credits(
-                s,
-                members,
-                0,
-                count,
-                of,
-                owners,
-                credits,
-                pair,
-                entries,
-                new,
-                book_cursor,
-                words,
-                buckets,
-                chain,
-                credit_cells,
-            )
-            credit_run(
-                members, 0, count, of, owners, credits, False, table, hi, lo, valid, credit_cells, float_at, own_floats,
-                new_floats, book_cursor, at, cells, groups,
-            )  # fmt: skip
+            find_credits(s, members, 0, count, of, owners, credits, pair, entries, book)
+            credit_run(members, 0, count, of, owners, credits, False, table, cells, book, groups)
         link(s, entries, head)
         add_up(len(place), high, rows, rules, cells, book, room)
         changed = False

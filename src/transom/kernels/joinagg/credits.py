@@ -13,14 +13,14 @@ it is not the first of the list.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.aggregate import exact_sum, ordered
 from transom.kernels.aggregate.accumulate import add_wide
-from transom.kernels.jit import jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.live_rows import CREDIT, TE
 from transom.kernels.joinagg.matches import NEEDED, turn_to
@@ -42,7 +42,7 @@ from transom.kernels.joinagg.totals import (
     room_left,
     set_entry,
 )
-from transom.kernels.joinagg.tuple_index import TupleIndex, hash_tuple
+from transom.kernels.joinagg.tuple_index import IndexArrays, TupleIndex, hash_tuple
 from transom.kernels.sound import belong, listed_in_use, numbered
 from transom.state.checks import need, within
 from transom.state.slots import SlotPool
@@ -52,6 +52,18 @@ NEXT_CREDIT, MATCHES, CALLS = range(3)  # columns of `cells`; then PER_CALL for 
 PER_CALL = 4
 USED_CREDITS, USED_FLOATS = range(2)  # of `cursor`
 ROOM = 256
+
+
+class BookArrays(NamedTuple):
+    """Where compiled loops find credits, and make them."""
+
+    fresh: Int64s
+    fresh_floats: Int64s
+    cursor: Int64s
+    numbering: IndexArrays
+    cells: Int64s
+    float_at: Int64s
+    floats: Int64s
 
 
 @dataclass
@@ -132,10 +144,9 @@ class CreditRoom:
         self.fresh = self.fresh_floats = no_int64s()
         self.cursor[:] = 0
 
-    def arrays(self) -> tuple[Any, ...]:
-        """What loops take as `book`."""
+    def arrays(self) -> BookArrays:
         credits = self.credits
-        return (
+        return BookArrays(
             self.fresh, self.fresh_floats, self.cursor, credits.index.arrays(), credits.cells, credits.float_at,
             credits.floats,
         )  # fmt: skip
@@ -168,27 +179,27 @@ def listed(owners, entries, credit_cells):  # type: ignore[no-untyped-def]
     return found
 
 
-# What follows is called for every run or credit, and takes arrays one by one: see matches.py.
+# What follows is called for every run or credit, and borrows its arrays: see matches.py.
 
 
-@jit
-def room_for(fresh, fresh_floats, cursor, float_at):  # type: ignore[no-untyped-def]
+@borrowing
+def room_for(book):  # type: ignore[no-untyped-def]
     """How many matches more there is surely room for: each may make a credit, with all its floating sums."""
-    room = len(fresh) - cursor[USED_CREDITS]
-    if len(float_at):
-        room = min(room, (len(fresh_floats) - cursor[USED_FLOATS]) // len(float_at))
+    room = len(book.fresh) - book.cursor[USED_CREDITS]
+    if len(book.float_at):
+        room = min(room, (len(book.fresh_floats) - book.cursor[USED_FLOATS]) // len(book.float_at))
     return room
 
 
-@jit
-def find_credits(  # type: ignore[no-untyped-def]
-    slot, members, first, last, of, owners, credits, pair, entries, fresh, cursor, words, head, chain, credit_cells
-):
+@borrowing
+def find_credits(slot, members, first, last, of, owners, credits, pair, entries, book):  # type: ignore[no-untyped-def]
     """Who gets the matches of a run, and in which credits; these are made where they are not there yet.
 
     It is the member that ends first; of equal ends, one that was there before the row in `slot`, which found them.
     `pair` is room for two words.
     """
+    fresh, cursor, credit_cells = book.fresh, book.cursor, book.cells
+    words, head, chain = book.numbering
     for k in range(first, last):
         g = of[k - first]
         owner = slot
@@ -218,15 +229,17 @@ def find_credits(  # type: ignore[no-untyped-def]
         credits[k - first] = e
 
 
-@jit
+@borrowing
 def credit_run(  # type: ignore[no-untyped-def]
-    members, first, last, of, owners, credits, heaped, table, hi, lo, valid,
-    credit_cells, float_at, floats, fresh_floats, cursor, at, cells, groups,
-):  # fmt: skip
+    members, first, last, of, owners, credits, heaped, table, cells, book, groups
+):
     """The matches of a run go into their credits: counts, sums of what rows other than the owner bring, best values.
 
     Best values are put in the heaps of the groups, too, or, where not `heaped`, only written down.
     """
+    hi, lo, valid, at = cells.hi, cells.lo, cells.valid, groups.at
+    credit_cells, float_at, floats = book.cells, book.float_at, book.floats
+    fresh_floats, cursor = book.fresh_floats, book.cursor
     for c in range(len(table)):
         i = table[c, INPUT]
         if i < 0:
@@ -243,7 +256,7 @@ def credit_run(  # type: ignore[no-untyped-def]
             credit_cells[e, cell] += 1
             if kind >= LEAST:
                 best = at[place, e]
-                if best < 0 or (best != s and better(c, s, best, table, hi, lo, cells)):
+                if best < 0 or (best != s and better(c, s, best, table, cells)):
                     if heaped:
                         set_entry(c, of[k - first], e, s, table, cells, groups)
                     else:
@@ -265,9 +278,10 @@ def credit_run(  # type: ignore[no-untyped-def]
                 exact_sum.add(floats[float_at[place, e]], np.uint64(lo[a, s]).view(np.float64), 1)
 
 
-@jit
-def better(c, s, than, table, hi, lo, cells):  # type: ignore[no-untyped-def]
+@borrowing
+def better(c, s, than, table, cells):  # type: ignore[no-untyped-def]
     """Whether the row in a slot has a better value for a MIN or MAX than another one."""
+    hi, lo = cells.hi, cells.lo
     a = table[c, ARGUMENT]
     if hi[a, s] != hi[a, than]:
         return (hi[a, s] < hi[a, than]) == (table[c, KIND] == LEAST)
@@ -275,17 +289,17 @@ def better(c, s, than, table, hi, lo, cells):  # type: ignore[no-untyped-def]
         return (lo[a, s] < lo[a, than]) == (table[c, KIND] == LEAST)
     if table[c, TEXT] < 0:
         return False
-    text = (cells[3], cells[4], cells[5], cells[6], table[c, TEXT])
+    text = (cells.start, cells.length, cells.arena, cells.text_width, table[c, TEXT])
     order = ordered.compare(s, than, (hi[a], lo[a]), text)
     return order < 0 if table[c, KIND] == LEAST else order > 0
 
 
-@jit
-def count_credit(  # type: ignore[no-untyped-def]
-    e, g, owner, mine, sign, table, width, hi, lo, credit_cells, float_at, credit_floats,
-    rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
-):  # fmt: skip
+@borrowing
+def count_credit(e, g, owner, mine, sign, table, width, cells, book, room):  # type: ignore[no-untyped-def]
     """The sums of a credit come to its group, or, with sign -1, are taken away."""
+    hi, lo, credit_cells, float_at, credit_floats = cells.hi, cells.lo, book.cells, book.float_at, book.floats
+    rows, counts, floats, fill = room.groups.rows, room.groups.counts, room.groups.floats, room.out.fill
+    sum_top, sum_hi, sum_lo = room.groups.sum_top, room.groups.sum_hi, room.groups.sum_lo
     rows[g], beyond = wide.add_count(rows[g], sign * credit_cells[e, MATCHES])
     for c in range(len(table)):
         kind = table[c, KIND]
@@ -317,11 +331,9 @@ def count_credit(  # type: ignore[no-untyped-def]
 @jit
 def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ignore[no-untyped-def]
     """An owner ends, and its credits with it; no other row is touched. False: there must be more room first."""
-    _, _, table, width, _ = rules
-    _, cursor, _, groups, out = room
-    _, _, _, (words, _, _), credit_cells, float_at, credit_floats = book
-    rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
-    hi, lo, touched, fill = cells[0], cells[1], out[11], out[12]
+    table, groups, mark = rules.table, room.groups, room.groups.mark
+    words, credit_cells = book.numbering.words, book.cells
+    touched, fill = room.out.touched, room.out.fill
     count = 0
     e = entries[owner, CREDIT]
     while e >= 0:
@@ -330,8 +342,8 @@ def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ign
     if count == 0:
         return True
     turn_to(now, rules, cells, room)
-    if room_left(out) < count:
-        cursor[NEEDED] = count
+    if room_left(room.out) < count:
+        room.cursor[NEEDED] = count
         return False
     e = entries[owner, CREDIT]
     while e >= 0:
@@ -340,12 +352,9 @@ def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ign
             mark[g] = 1
             touched[fill[TOUCHED]] = g
             fill[TOUCHED] += 1
-        count_credit(
-            e, g, owner, mine, -1, table, width, hi, lo, credit_cells, float_at, credit_floats,
-            rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
-        )  # fmt: skip
+        count_credit(e, g, owner, mine, -1, table, rules.width, cells, book, room)
         for c in range(len(table)):
-            if table[c, KIND] >= LEAST and groups[12][table[c, PLACE], e] >= 0:
+            if table[c, KIND] >= LEAST and groups.at[table[c, PLACE], e] >= 0:
                 set_entry(c, g, e, -1, table, cells, groups)
         e = credit_cells[e, NEXT_CREDIT]
     return True

@@ -3,16 +3,19 @@
 Rows come and go in the order of time. What a row changes in the answer follows from the partial aggregates of the other
 inputs' bundles under its key: n rows of a bundle stand for n join rows, so nothing is multiplied out.
 
-What happens to every row takes its arrays one by one: to take them out of tuples costs more than what is done.
+What happens to every row borrows its arrays: to count references to them costs more than what is done.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from transom.core.delta import Int64s
 from transom.kernels.aggregate import exact_sum, ordered
 from transom.kernels.aggregate.accumulate import add_wide
-from transom.kernels.jit import inlined, jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.spec import (
     ARGUMENT,
@@ -27,28 +30,61 @@ from transom.kernels.joinagg.spec import (
     TEXT,
 )
 from transom.kernels.joinagg.totals import CLOSED, COUNT_LEFT, GONE, MADE, TOUCHED, set_entry, tell
-from transom.kernels.joinagg.tuple_index import find_or_make, hash_tuple
+from transom.kernels.joinagg.tuple_index import IndexArrays, find_or_make, hash_tuple
 
 CLOCK, GROUPS, ENTRIES, LEFT = range(4)  # the instant, how many of the fresh groups and entries are used, entries left
 
 
+class Happening(NamedTuple):
+    """Rows that come and go, ascending in time."""
+
+    t: Int64s
+    slot: Int64s
+    sign: Int64s
+
+
+class Layout(NamedTuple):
+    """The query: how many inputs there are, those that are grouped by, the calls, and how many floating sums each
+    group and each bundle has. Then the bundle of each row, and the links of the heaps that rows are in."""
+
+    inputs: int
+    group_inputs: Int64s
+    partial: bool
+    table: Int64s
+    width: int
+    bundle_width: int
+    row_bundle: Int64s
+    links: Int64s
+
+
+class Entries(NamedTuple):
+    """The entries by (key, group), which of them have rows, and those that some instant left without."""
+
+    pairs: IndexArrays
+    alive: Int64s
+    left: Int64s
+
+
+class Fresh(NamedTuple):
+    """Numbers for groups and for entries."""
+
+    groups: Int64s
+    entries: Int64s
+
+
 @jit
-def factorise(  # type: ignore[no-untyped-def]
-    i, t, slot, sign, row_bundle, links, inputs, group_inputs, bundles, pairs, alive, left, fresh, used,
-    partial, table, widths, cells, index, groups, out,
-):  # fmt: skip
+def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, groups, out):  # type: ignore[no-untyped-def]
     """Go on from event i as far as there is room: the next event, and how many groups it may touch.
 
-    `pairs` and `alive` are the entries by (key, group), `left` those that some instant left without rows; `fresh` are
-    numbers for groups and entries. `widths` are those of the floats of groups and of bundles.
+    `used` says how many of the fresh numbers are, and where the loop stands.
     """
-    words, b_rows, b_n, b_top, b_hi, b_lo, b_roots, b_floats, first, length, following = bundles
-    cell_hi, cell_lo, valid, text_start, text_length, arena, text_width = cells
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
-    sum_top, last_top, out_top = groups[13], groups[14], out[13]
-    group_words, head, chain = index
+    t, slot, sign = events
+    inputs, group_inputs, partial, table, width, _, row_bundle, links = layout
+    pairs, alive, left = entries
     fresh_groups, fresh_entries = fresh
+    words, b_rows, b_roots = bundles.words, bundles.rows, bundles.roots
+    first, length, following = bundles.first, bundles.length, bundles.following
+    rows, mark, touched, fill = groups.rows, groups.mark, out.touched, out.fill
     heaps = len(b_roots) > 0
     plain = True  # COUNT(*) alone
     for c in range(len(table)):
@@ -60,12 +96,7 @@ def factorise(  # type: ignore[no-untyped-def]
     while i < len(t):
         if t[i] != used[CLOCK]:
             if fill[TOUCHED]:
-                tell(
-                    used[CLOCK], False, partial, table, widths[0],
-                    cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_top,
-                    sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te,
-                    out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
-                )  # fmt: skip
+                tell(used[CLOCK], False, partial, table, width, cells, groups, out)
             used[CLOCK] = t[i]
         s = slot[i]
         way = sign[i]
@@ -90,9 +121,7 @@ def factorise(  # type: ignore[no-untyped-def]
         went = b_rows[mine] == 0
         other = False  # whether the bundle has another MIN or MAX
         if not plain:
-            other = _update(
-                s, way, mine, me, table, widths[1], changed, cell_hi, cell_lo, valid, b_n, b_top, b_hi, b_lo, b_floats
-            )
+            other = _update(s, way, mine, me, layout, changed, cells, bundles)
             if heaps:
                 other = _reorder(s, way, mine, me, table, changed, cells, b_roots, links)
         while met > 0:
@@ -106,15 +135,12 @@ def factorise(  # type: ignore[no-untyped-def]
             if weight > 0:
                 for p in range(len(group_inputs)):
                     group_key[p] = words[1, current[group_inputs[p]]]
-                g = _enter(group_key, group_words, head, chain, fresh_groups, used, mark, touched, fill)
+                g = _enter(group_key, index, fresh_groups, used, mark, touched, fill)
                 rows[g], beyond = wide.add_count(rows[g], way * weight)
                 if beyond:
                     fill[COUNT_LEFT] = 1
                 if not plain:
-                    _contribute(
-                        g, s, way, me, weight, current, table, widths[0], widths[1], cell_hi, cell_lo, valid,
-                        b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_top, sum_hi, sum_lo, floats,
-                    )  # fmt: skip
+                    _contribute(g, s, way, me, weight, current, layout, cells, bundles, groups)
                 if heaps and (came or went or other):
                     entry_key[0] = key
                     entry_key[1] = g
@@ -133,18 +159,14 @@ def factorise(  # type: ignore[no-untyped-def]
                     if current[j] >= 0:
                         break
                     current[j] = first[key * inputs + j]
-    tell(
-        used[CLOCK], False, partial, table, widths[0],
-        cell_hi, cell_lo, text_start, text_length, arena, text_width, rows, shown, mark, counts, sum_top,
-        sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at, out_group, out_ta, out_te,
-        out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
-    )  # fmt: skip
+    tell(used[CLOCK], False, partial, table, width, cells, groups, out)
     return i, 0
 
 
-@inlined
-def _enter(key, words, head, chain, fresh, used, mark, touched, fill):  # type: ignore[no-untyped-def]
+@borrowing
+def _enter(key, index, fresh, used, mark, touched, fill):  # type: ignore[no-untyped-def]
     """The group of these parts, to which something happens now."""
+    words, head, chain = index
     bucket = hash_tuple(key, len(words)) & np.uint64(len(head) - 1)
     g = head[bucket]
     while g >= 0:
@@ -168,11 +190,12 @@ def _enter(key, words, head, chain, fresh, used, mark, touched, fill):  # type: 
     return g
 
 
-@inlined
-def _update(  # type: ignore[no-untyped-def]
-    s, way, mine, me, table, width, changed, cell_hi, cell_lo, valid, b_n, b_top, b_hi, b_lo, b_floats
-):
+@borrowing
+def _update(s, way, mine, me, layout, changed, cells, bundles):  # type: ignore[no-untyped-def]
     """The row joins the counts and sums of its bundle, or leaves them."""
+    table, width = layout.table, layout.bundle_width
+    cell_hi, cell_lo, valid = cells.hi, cells.lo, cells.valid
+    b_n, b_top, b_hi, b_lo, b_floats = bundles.n, bundles.top, bundles.hi, bundles.lo, bundles.floats
     for c in range(len(table)):
         changed[c] = 0
         kind = table[c, KIND]
@@ -194,7 +217,7 @@ def _update(  # type: ignore[no-untyped-def]
     return False
 
 
-@inlined
+@borrowing
 def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: ignore[no-untyped-def]
     """The row joins the heaps of its bundle, or leaves them. `changed` tells the calls that have another value now."""
     cell_hi, cell_lo, valid, start, length, arena, text_width = cells
@@ -218,12 +241,15 @@ def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: 
     return other
 
 
-@inlined
-def _contribute(  # type: ignore[no-untyped-def]
-    g, s, way, me, weight, current, table, width, bundle_width, cell_hi, cell_lo, valid,
-    b_rows, b_n, b_top, b_hi, b_lo, b_floats, counts, sum_top, sum_hi, sum_lo, floats,
-):  # fmt: skip
+@borrowing
+def _contribute(g, s, way, me, weight, current, layout, cells, bundles, groups):  # type: ignore[no-untyped-def]
     """`weight` join rows of the row in slot s and the current bundles of the other inputs come to a group, or go."""
+    table, width, bundle_width = layout.table, layout.width, layout.bundle_width
+    cell_hi, cell_lo, valid = cells.hi, cells.lo, cells.valid
+    b_rows, b_n, b_floats = bundles.rows, bundles.n, bundles.floats
+    b_top, b_hi, b_lo = bundles.top, bundles.hi, bundles.lo
+    counts, floats = groups.counts, groups.floats
+    sum_top, sum_hi, sum_lo = groups.sum_top, groups.sum_hi, groups.sum_lo
     for c in range(len(table)):
         kind = table[c, KIND]
         if kind == COUNT_ROWS or kind >= LEAST:

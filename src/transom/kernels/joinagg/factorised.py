@@ -32,7 +32,17 @@ from transom.core.time import BEGINNING
 from transom.kernels.aggregate.ordered import heap_members
 from transom.kernels.columns import empty_batch
 from transom.kernels.joinagg.bundles import Bundles, widths
-from transom.kernels.joinagg.factorise import CLOCK, ENTRIES, GROUPS, LEFT, factorise
+from transom.kernels.joinagg.factorise import (
+    CLOCK,
+    ENTRIES,
+    GROUPS,
+    LEFT,
+    Entries,
+    Fresh,
+    Happening,
+    Layout,
+    factorise,
+)
 from transom.kernels.joinagg.results import show
 from transom.kernels.joinagg.rows import Rows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
@@ -146,24 +156,28 @@ class FactorisedKernel:
         out = Results.of(spec, min(len(t), AT_ONCE) + 1)
         clock, done, met, room = BEGINNING, 0, 0, FEW
         group_inputs = np.array(spec.group_inputs, dtype=np.int64)
-        float_widths = np.array([spec.float_width, widths(spec)[0]], dtype=np.int64)
+        bundle_width, _ = widths(spec)
         while done < len(t):
             room = max(2 * room, met)
             out.room(met)
-            fresh = totals.group_room(spec, room), state.entries.room(room if spec.heap_width else 0)
+            fresh = Fresh(totals.group_room(spec, room), state.entries.room(room if spec.heap_width else 0))
             totals.reserve_entries(state.entries.slots.high)
             if state.entries.slots.high > len(state.alive):
                 state.alive = grown(state.alive, state.entries.slots.high)
             used = np.array([clock, 0, 0, 0], dtype=np.int64)
             empty = np.empty(max(room, 1) if spec.heap_width else 0, dtype=np.int64)
+            layout = Layout(
+                len(spec.input_types), group_inputs, spec.partial, spec.table, spec.float_width, bundle_width,
+                state.row_bundle, state.links,
+            )  # fmt: skip
+            entries = Entries(state.entries.arrays(), state.alive, empty)
             done, met = factorise(
-                done, t, slot, sign, state.row_bundle, state.links, len(spec.input_types), group_inputs,
-                state.bundles.arrays(), state.entries.arrays(), state.alive, empty, fresh, used, spec.partial,
-                spec.table, float_widths, state.rows.cells(spec), totals.groups.arrays(), totals.arrays(), out.arrays(),
+                done, Happening(t, slot, sign), layout, state.bundles.arrays(), entries, fresh, used,
+                state.rows.cells(spec), totals.groups.arrays(), totals.arrays(), out.arrays(),
             )  # fmt: skip
             clock = int(used[CLOCK])
-            totals.groups.give_back(fresh[0][used[GROUPS] :])
-            state.entries.give_back(fresh[1][used[ENTRIES] :])
-            entries = np.unique(empty[: used[LEFT]])
-            state.entries.forget(entries[state.alive[entries] == 0])
+            totals.groups.give_back(fresh.groups[used[GROUPS] :])
+            state.entries.give_back(fresh.entries[used[ENTRIES] :])
+            emptied = np.unique(empty[: used[LEFT]])
+            state.entries.forget(emptied[state.alive[emptied] == 0])
         return out

@@ -115,10 +115,6 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
     t, slot, sign, _ = events
     entries, head, part = rows
     _, _, table, width, grouping = rules
-    fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
-    touched, fill = out[11], out[12]
-    hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
     of = np.empty(RUN, dtype=np.int64)
     members = np.empty((2, RUN), dtype=np.int64)
@@ -134,7 +130,7 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
                 turn_to(t[event], rules, cells, room)
         while at >= 0:
             # A run: f, or a row of SetA or SetB, with what is in the other window.
-            most = min(RUN, groups_for(grouping, fresh, cursor, touched, fill))
+            most = min(RUN, groups_for(grouping, room))
             if most < LEAST_RUN:
                 return event, at
             count = 0
@@ -143,13 +139,8 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
                 members[theirs, count] = at
                 count += 1
                 at = entries[at, NEXT]
-            enter_run(
-                members, 0, count, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
-            )
-            add_run(
-                s, mine, sign[event], members, 0, count, of, table, width, hi, lo, valid, total_rows, counts,
-                sum_top, sum_hi, sum_lo, floats, fill,
-            )  # fmt: skip
+            enter_run(members, 0, count, of, key, grouping, part, room)
+            add_run(s, mine, sign[event], members, 0, count, of, table, width, cells, room)
         if sign[event] > 0:
             link(s, entries, head)
         event += 1
@@ -162,10 +153,6 @@ def apply(pair, of_event, members, events, part, rules, cells, room):  # type: i
     """The same for pairs that were found before, from number `pair` on."""
     t, slot, sign, _ = events
     _, _, table, width, grouping = rules
-    fresh, cursor, (words, buckets, chain), groups, out = room
-    total_rows, _, mark, counts, sum_hi, sum_lo, _, _, _, floats, _, _, _, sum_top, _ = groups
-    touched, fill = out[11], out[12]
-    hi, lo, valid = cells[0], cells[1], cells[2]
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)
     of = np.empty(RUN, dtype=np.int64)
     while pair < len(of_event):
@@ -173,17 +160,12 @@ def apply(pair, of_event, members, events, part, rules, cells, room):  # type: i
         s = slot[event]
         mine = 0 if members[0, pair] == s else 1
         turn_to(t[event], rules, cells, room)
-        most = min(RUN, groups_for(grouping, fresh, cursor, touched, fill))
+        most = min(RUN, groups_for(grouping, room))
         if most < LEAST_RUN:
             return pair
         first = pair
         while pair < len(of_event) and of_event[pair] == event and pair - first < most:
             pair += 1
-        enter_run(
-            members, first, pair, of, key, grouping, part, fresh, cursor, words, buckets, chain, mark, touched, fill
-        )
-        add_run(
-            s, mine, sign[event], members, first, pair, of, table, width, hi, lo, valid, total_rows, counts,
-            sum_top, sum_hi, sum_lo, floats, fill,
-        )  # fmt: skip
+        enter_run(members, first, pair, of, key, grouping, part, room)
+        add_run(s, mine, sign[event], members, first, pair, of, table, width, cells, room)
     return pair

@@ -8,15 +8,16 @@ they are many, and what the other rows bring is added up, call by call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.aggregate import exact_sum
 from transom.kernels.aggregate.accumulate import add_wide
-from transom.kernels.jit import jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.joinagg import exact_times, wide
+from transom.kernels.joinagg.rows import CellArrays
 from transom.kernels.joinagg.spec import (
     ARGUMENT,
     COUNT,
@@ -34,17 +35,39 @@ from transom.kernels.joinagg.totals import (
     GONE,
     MADE,
     TOUCHED,
+    GroupArrays,
+    ResultArrays,
     Results,
     Totals,
     settle,
     touch,
 )
-from transom.kernels.joinagg.tuple_index import hash_tuple
+from transom.kernels.joinagg.tuple_index import IndexArrays, hash_tuple
 
 USED, NOW, NEEDED = range(3)  # of `cursor`
 RUN = 256  # matches taken together, at most; and at least, if there are as many
 LEAST_RUN = 64
 ROOM = 256  # groups that may be new or touched before a loop comes back for more room
+
+
+class Rules(NamedTuple):
+    """What compiled loops have to know of the query."""
+
+    everything: bool
+    partial: bool
+    table: Int64s
+    width: int
+    grouping: Int64s
+
+
+class RoomArrays(NamedTuple):
+    """Where compiled loops find groups, make them, and write what they show."""
+
+    fresh: Int64s
+    cursor: Int64s
+    numbering: IndexArrays
+    groups: GroupArrays
+    out: ResultArrays
 
 
 @dataclass
@@ -87,23 +110,23 @@ class GroupRoom:
         self.fresh = no_int64s()
         self.cursor[USED] = 0
 
-    def finish(self, cells: tuple[Any, ...]) -> None:
+    def finish(self, cells: CellArrays) -> None:
         """Everything has happened: settle the last instant."""
         self.close()
         if self.results.fill[TOUCHED]:
-            everything, partial, table, width, _ = self.rules()
-            now = int(self.cursor[NOW])
-            settle(now, everything, partial, table, width, cells, self.totals.arrays(), self.results.arrays())
+            rules = self.rules()
+            settle(
+                int(self.cursor[NOW]), rules.everything, rules.partial, rules.table, rules.width, cells,
+                self.totals.arrays(), self.results.arrays(),
+            )  # fmt: skip
 
-    def rules(self) -> tuple[Any, ...]:
-        """What loops take as `rules`."""
+    def rules(self) -> Rules:
         spec = self.spec
         grouping = np.array(spec.group_inputs, dtype=np.int64)
-        return spec.everything, spec.partial, spec.table, spec.float_width, grouping
+        return Rules(spec.everything, spec.partial, spec.table, spec.float_width, grouping)
 
-    def arrays(self) -> tuple[Any, ...]:
-        """What loops take as `room`."""
-        return (
+    def arrays(self) -> RoomArrays:
+        return RoomArrays(
             self.fresh, self.cursor, self.totals.groups.arrays(), self.totals.arrays(), self.results.arrays(),
         )  # fmt: skip
 
@@ -111,21 +134,21 @@ class GroupRoom:
 @jit
 def turn_to(now, rules, cells, room):  # type: ignore[no-untyped-def]
     """Something is about to happen at this instant: the one before it is over."""
-    everything, partial, table, width, _ = rules
-    _, cursor, _, groups, out = room
+    cursor = room.cursor
     if cursor[NOW] != now:
-        if out[12][TOUCHED] > 0:
-            settle(cursor[NOW], everything, partial, table, width, cells, groups, out)
+        if room.out.fill[TOUCHED] > 0:
+            settle(cursor[NOW], rules.everything, rules.partial, rules.table, rules.width, cells, room.groups, room.out)
         cursor[NOW] = now
 
 
-# What follows is called for every run. It takes arrays one by one: taking them out of tuples costs far more than what
-# is done with them.
+# What follows is called for every run, and borrows its arrays: to count references to them costs far more than what is
+# done with them.
 
 
-@jit
-def groups_for(grouping, fresh, cursor, touched, fill):  # type: ignore[no-untyped-def]
+@borrowing
+def groups_for(grouping, room):  # type: ignore[no-untyped-def]
     """How many matches more there is surely room for: each may make a group and touch it."""
+    fresh, cursor, touched, fill = room.fresh, room.cursor, room.out.touched, room.out.fill
     results = len(touched) - max(fill[MADE], fill[CLOSED], fill[GONE]) - fill[TOUCHED]
     made = len(fresh) - cursor[USED]
     cursor[NEEDED] = LEAST_RUN
@@ -134,11 +157,12 @@ def groups_for(grouping, fresh, cursor, touched, fill):  # type: ignore[no-untyp
     return min(results, made)
 
 
-@jit
-def enter_run(  # type: ignore[no-untyped-def]
-    members, first, last, of, key, grouping, part, fresh, cursor, words, head, chain, mark, touched, fill
-):
+@borrowing
+def enter_run(members, first, last, of, key, grouping, part, room):  # type: ignore[no-untyped-def]
     """The groups of the matches of a run, to which something happens now. There is room for them."""
+    fresh, cursor, mark = room.fresh, room.cursor, room.groups.mark
+    words, head, chain = room.numbering
+    touched, fill = room.out.touched, room.out.fill
     width = len(words)
     g = np.int64(-1)
     for k in range(first, last):
@@ -171,12 +195,12 @@ def enter_run(  # type: ignore[no-untyped-def]
         of[k - first] = g
 
 
-@jit
-def add_run(  # type: ignore[no-untyped-def]
-    slot, mine, sign, members, first, last, of, table, width, hi, lo, valid,
-    rows, counts, sum_top, sum_hi, sum_lo, floats, fill,
-):  # fmt: skip
+@borrowing
+def add_run(slot, mine, sign, members, first, last, of, table, width, cells, room):  # type: ignore[no-untyped-def]
     """The groups of a run of the row in `slot` get (or, with sign -1, lose) its matches."""
+    hi, lo, valid = cells.hi, cells.lo, cells.valid
+    rows, counts, floats, fill = room.groups.rows, room.groups.counts, room.groups.floats, room.out.fill
+    sum_top, sum_hi, sum_lo = room.groups.sum_top, room.groups.sum_hi, room.groups.sum_lo
     count = last - first
     beyond = False
     for c in range(-1, len(table)):  # -1: the join rows

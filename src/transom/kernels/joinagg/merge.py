@@ -3,7 +3,7 @@
 Meaning: at every instant, per group the sum of the partial results that are alive; without GROUP BY one row always.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: the partial rows alive (one per bucket and group), and the totals of the groups. Freed with the last row.
-Needs: partial rows as `plan.joinagg.partial_columns` describes them.
+Needs: partial rows as `partial_columns` of node.py describes them.
 Costs: O(1) a partial row, O(log buckets) for MIN and MAX.
 
 >>> from transom.core.delta import NO_HOLDER

@@ -7,14 +7,14 @@ reads), and the number of its values in the columns to group by among those of i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.aggregate import cells
-from transom.kernels.columns import is_text, validity
+from transom.kernels.columns import Bytes, is_text, validity
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
@@ -60,6 +60,18 @@ class Parts:
         gone = unique[self.held[unique] == 0]
         self.keys.forget(gone)
         self.values.free(gone)
+
+
+class CellArrays(NamedTuple):
+    """The arguments of rows, by argument and slot, and the texts among them."""
+
+    hi: Int64s
+    lo: cells.Words
+    valid: Bytes
+    start: Int64s
+    length: Int64s
+    arena: Bytes
+    text_width: int
 
 
 @dataclass
@@ -141,8 +153,8 @@ class Rows:
     def compacted_bytes(self) -> int:
         return trimmed_bytes(self.compacted())
 
-    def cells(self, spec: JoinAggregateSpec) -> tuple[Any, ...]:
-        """What compiled loops read: cell_hi, cell_lo, valid, and start, length, arena and width of the texts."""
+    def cells(self, spec: JoinAggregateSpec) -> CellArrays:
+        """What compiled loops read."""
         text = self.texts.columns[0]
         assert isinstance(text, TextColumn)
-        return self.cell_hi, self.cell_lo, self.valid, text.start, text.length, text.arena, spec.text_width
+        return CellArrays(self.cell_hi, self.cell_lo, self.valid, text.start, text.length, text.arena, spec.text_width)

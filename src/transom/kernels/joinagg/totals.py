@@ -14,7 +14,7 @@ the results for every group that may be touched (`Results.room`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,45 @@ from transom.state.slots import SlotPool, grown
 
 MADE, CLOSED, GONE, TOUCHED, COUNT_LEFT = range(5)  # what `Results.fill` counts, and a flag
 _WORDS: Final = ("sum_top", "sum_hi", "sum_lo", "last_top", "last_hi", "last_lo", "last_n")
+
+
+class GroupArrays(NamedTuple):
+    """What compiled loops read and write of the totals; as they are called there."""
+
+    rows: Int64s
+    shown: Int64s
+    mark: Int64s
+    counts: Int64s
+    sum_top: Int64s
+    sum_hi: Int64s
+    sum_lo: Words
+    last_top: Int64s
+    last_hi: Int64s
+    last_lo: Words
+    last_n: Int64s
+    floats: Int64s
+    roots: Int64s
+    links: Int64s
+    at: Int64s
+
+
+class ResultArrays(NamedTuple):
+    """What compiled loops write of the results."""
+
+    group: Int64s
+    ta: Int64s
+    te: Int64s
+    rows: Int64s
+    top: Int64s
+    hi: Int64s
+    lo: Words
+    n: Int64s
+    floats: Int64s
+    holder: Int64s
+    end: Int64s
+    gone: Int64s
+    touched: Int64s
+    fill: Int64s
 
 
 @dataclass
@@ -157,12 +196,11 @@ class Totals:
             self.entry_at = grown(self.entry_at, high, -1)
             self.entry_links = grown(self.entry_links, self.entry_at.shape[1], -1)
 
-    def arrays(self) -> tuple[Any, ...]:
-        """What the functions below take as `groups`."""
-        return (
-            self.rows, self.shown, self.mark, self.counts, self.sum_hi, self.sum_lo,
-            self.last_hi, self.last_lo, self.last_n, self.floats, self.roots, self.entry_links, self.entry_at,
-            self.sum_top, self.last_top,
+    def arrays(self) -> GroupArrays:
+        return GroupArrays(
+            self.rows, self.shown, self.mark, self.counts, self.sum_top, self.sum_hi, self.sum_lo,
+            self.last_top, self.last_hi, self.last_lo, self.last_n, self.floats, self.roots, self.entry_links,
+            self.entry_at,
         )  # fmt: skip
 
     def compacted(self) -> Totals:
@@ -237,11 +275,10 @@ class Results:
             self.floats = bigger
         self.capacity = size
 
-    def arrays(self) -> tuple[Any, ...]:
-        """What the functions below take as `out`."""
-        return (
-            self.group, self.ta, self.te, self.rows, self.hi, self.lo, self.n, self.floats,
-            self.holder, self.end, self.gone, self.touched, self.fill, self.top,
+    def arrays(self) -> ResultArrays:
+        return ResultArrays(
+            self.group, self.ta, self.te, self.rows, self.top, self.hi, self.lo, self.n, self.floats,
+            self.holder, self.end, self.gone, self.touched, self.fill,
         )  # fmt: skip
 
     def check(self) -> None:
@@ -255,10 +292,9 @@ class Results:
 @jit
 def touch(g, groups, out):  # type: ignore[no-untyped-def]
     """Remember that something happens to a group at this instant."""
-    mark = groups[2]
-    if mark[g] == 0:
-        mark[g] = 1
-        touched, fill = out[11], out[12]
+    if groups.mark[g] == 0:
+        groups.mark[g] = 1
+        touched, fill = out.touched, out.fill
         touched[fill[TOUCHED]] = g
         fill[TOUCHED] += 1
 
@@ -266,9 +302,9 @@ def touch(g, groups, out):  # type: ignore[no-untyped-def]
 @jit
 def room_left(out):  # type: ignore[no-untyped-def]
     """How many more groups may be touched before the results need more room."""
-    fill = out[12]
+    fill = out.fill
     used = max(max(fill[MADE], fill[CLOSED]), fill[GONE])
-    return len(out[0]) - used - fill[TOUCHED]
+    return len(out.group) - used - fill[TOUCHED]
 
 
 @jit
@@ -277,9 +313,9 @@ def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyp
     h = table[c, PLACE]
     a = table[c, ARGUMENT]
     turn = 1 if table[c, KIND] == LEAST else -1
-    roots, links, at = groups[10], groups[11], groups[12]
-    values = (cells[0][a], cells[1][a], at[h])
-    text = (cells[3], cells[4], cells[5], cells[6], table[c, TEXT])
+    roots, links, at = groups.roots, groups.links, groups.at
+    values = (cells.hi[a], cells.lo[a], at[h])
+    text = (cells.start, cells.length, cells.arena, cells.text_width, table[c, TEXT])
     if at[h, entry] == slot:
         return
     if at[h, entry] >= 0:
@@ -292,24 +328,31 @@ def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyp
 @jit
 def settle(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
     """The instant is over: tell the results of the touched groups that changed. `width` is that of the floats."""
-    rows, shown, mark, counts, sum_hi, sum_lo, last_hi, last_lo, last_n, floats, roots, _, at = groups[:13]
-    out_group, out_ta, out_te, out_rows, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill = out[:13]
-    sum_top, last_top, out_top = groups[13], groups[14], out[13]
-    tell(
-        now, everything, partial, table, width, cells[0], cells[1], cells[3], cells[4], cells[5], cells[6],
-        rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
-        out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched,
-        fill,
-    )  # fmt: skip
+    tell(now, everything, partial, table, width, cells, groups, out)
 
 
 @inlined
-def tell(  # type: ignore[no-untyped-def]
-    now, everything, partial, table, width, cell_hi, cell_lo, start, length, arena, text_width,
-    rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, at,
-    out_group, out_ta, out_te, out_rows, out_top, out_hi, out_lo, out_n, out_floats, holder, end, gone, touched, fill,
-):  # fmt: skip
-    """As `settle`, for loops that have the arrays at hand: to take them out of tuples costs more than what is done."""
+def tell(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
+    """As `settle`, for loops."""
+    rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, _, at = (
+        groups
+    )
+    (
+        out_group,
+        out_ta,
+        out_te,
+        out_rows,
+        out_top,
+        out_hi,
+        out_lo,
+        out_n,
+        out_floats,
+        holder,
+        end,
+        gone,
+        touched,
+        fill,
+    ) = out
     made = fill[MADE]
     closed = fill[CLOSED]
     for k in range(fill[TOUCHED]):
@@ -343,8 +386,8 @@ def tell(  # type: ignore[no-untyped-def]
                     same = same and now_hi == last_hi[c, g] and now_lo == last_lo[c, g] and now_top == last_top[c, g]
                 elif same and now_n and now_hi != last_hi[c, g]:
                     a = table[c, ARGUMENT]
-                    text = (start, length, arena, text_width, table[c, TEXT])
-                    same = ordered.compare(now_hi, last_hi[c, g], (cell_hi[a], cell_lo[a]), text) == 0
+                    text = (cells.start, cells.length, cells.arena, cells.text_width, table[c, TEXT])
+                    same = ordered.compare(now_hi, last_hi[c, g], (cells.hi[a], cells.lo[a]), text) == 0
                 last_top[c, g] = now_top
                 last_hi[c, g] = now_hi
                 last_lo[c, g] = now_lo

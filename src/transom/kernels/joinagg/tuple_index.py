@@ -11,7 +11,7 @@ A chained hash table over flat arrays: `head[hash & mask]` starts a chain of num
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,14 @@ from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
 FEW = 64  # new numbers that there is room for at first; what is indexed by them should not be much longer than needed
+
+
+class IndexArrays(NamedTuple):
+    """What compiled loops read and write of an index."""
+
+    words: Int64s
+    head: Int64s
+    chain: Int64s
 
 
 @dataclass
@@ -80,8 +88,8 @@ class TupleIndex:
             unlink_tuples(numbers, self.arrays())
             self.slots.give_back(numbers)
 
-    def arrays(self) -> tuple[Any, Any, Any]:
-        return self.words, self.head, self.next
+    def arrays(self) -> IndexArrays:
+        return IndexArrays(self.words, self.head, self.next)
 
     def compacted(self) -> TupleIndex:
         return trimmed(self, self.slots.high, ("words", "next"))

@@ -106,8 +106,8 @@ class MatchSets:
         targets = np.array(self._targets, dtype=np.int64)
         while cursors[0] < len(self._tuples):
             found, places = pruned_walk(
-                *self._sets, self._tuples, targets, limit, cursors, life, bound,
-                asked.program, asked.constants, asked.begins, asked.depth, columns,
+                self._sets, self._tuples, targets, limit, (cursors, life, bound),
+                (asked.program, asked.constants, asked.begins, asked.depth), columns,
             )  # fmt: skip
             if len(found):
                 yield found, places

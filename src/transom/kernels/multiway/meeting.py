@@ -145,7 +145,7 @@ class Meeting:
         if formula is not None:  # nearly all of a task is this call, in which nobody needs the interpreter
             offsets, members, entries = semi_join_passing(
                 member, ta, te, mine, other, wanted, limit,
-                formula.program, formula.constants, formula.depth, self.places.places, tuples, hop.target,
+                (formula.program, formula.constants, formula.depth), self.places.places, tuples, hop.target,
             )  # fmt: skip
             return Found(Matches(offsets, members), entries, time.perf_counter_ns() - started)
         offsets, members, _ = semi_join(member, ta, te, mine, other, wanted, limit)

@@ -93,16 +93,16 @@ def is_true(program, first, last, constants, columns, bound, stack):  # type: ig
 
 
 @jit
-def pruned_walk(  # type: ignore[no-untyped-def]
-    ta, te, places, offsets, members, upto, tuples, targets, limit, cursors, life, bound, program, constants, begins,
-    depth, columns,
-):  # fmt: skip
+def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # type: ignore[no-untyped-def]
     """Tuples of the product, at most `limit`, and the places that they came from.
 
-    `cursors` (the tuple, the set and a member of each), `life` (what the members so far have in common: ta, te, and the
-    latest of their ends) and `bound` (their positions) tell where to go on.
+    `standing` tells where to go on: `cursors` (the tuple, the set and a member of each), `life` (what the members so
+    far have in common: ta, te, and the latest of their ends) and `bound` (their positions).
     """
-    sets = len(offsets)
+    ta, te, places, offsets, members, upto = sets
+    cursors, life, bound = standing
+    program, constants, begins, depth = formulas
+    count_of_sets = len(offsets)
     width = tuples.shape[1]
     size = min(limit, len(tuples) + 64)
     found = np.empty((size, width), dtype=np.int64)
@@ -116,7 +116,7 @@ def pruned_walk(  # type: ignore[no-untyped-def]
         place = places[t]
         if level < 0:
             level = 0
-            for other in range(sets):
+            for other in range(count_of_sets):
                 if offsets[other, place] == offsets[other, place + 1]:
                     level = -1
             bound[:] = tuples[t]
@@ -138,7 +138,7 @@ def pruned_walk(  # type: ignore[no-untyped-def]
                 own[level] += 1
                 continue
             latest = max(life[level, 2], members[at, 2])
-            if level + 1 < sets:
+            if level + 1 < count_of_sets:
                 level += 1
                 life[level, 0] = begin
                 life[level, 1] = end

@@ -106,18 +106,19 @@ class NegativeAggregateKernel:
         group = self._direct.group(groups, delta.values)
         find = self._find_combinations if self._heaps else self._lay_out
         slot, rows, row_pair = find(state, delta.values, group)
-        events: tuple[Int64s, ...] = (delta.t, slot, group, signs(delta))
+        events = loop.GroupEvents(delta.t, slot, group, signs(delta))
         if first:  # the origin is looked at even if nothing comes
-            events = tuple(np.append(part, one) for part, one in zip(events, (step.origin, -1, 0, 0), strict=True))
-        order = np.argsort(events[0], kind="stable")
-        out = self._advance(groups, tuple(part[order] for part in events), rows, row_pair, step)
+            at_origin = loop.GroupEvents(*(np.array([word]) for word in (step.origin, -1, 0, 0)))
+            events = loop.GroupEvents(*map(np.append, events, at_origin))
+        order = np.argsort(events.t, kind="stable")
+        out = self._advance(groups, loop.GroupEvents(*(part[order] for part in events)), rows, row_pair, step)
         self._release(state, group[: delta.departed], slot[: delta.departed], row_pair)
         return out
 
     def _advance(
-        self, state: AggregateState, events: tuple[Int64s, ...], rows: tuple[Any, ...], row_pair: Int64s, step: Step
+        self, state: AggregateState, events: loop.GroupEvents, rows: tuple[Any, ...], row_pair: Int64s, step: Step
     ) -> SignedDelta:
-        touched = each_once(events[2], state.mark)
+        touched = each_once(events.group, state.mark)
         # What a group showed before is made of the words that the loop is about to replace. It closes by `shown`.
         words = state.last[touched]
         showing = np.flatnonzero(state.shown[touched] >= 0)
