@@ -53,6 +53,10 @@ OWNERS: Final[dict[str, str]] = {
 EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "manager", "managers"}
 UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
 CONNECTOR_PROTOCOLS: Final = ("Source", "Sink", "TaskWriter", "Connector", "OpenSink")
+MOST_PARAMETERS: Final = 12
+STILL_CROWDED: Final = {"transom.runtimes.spark.query"}
+"""Modules that are not yet held to it."""
+
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
 
 
@@ -290,6 +294,22 @@ def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[s
             yield node.lineno, f"{called} of {what.value}"
     if isinstance(node, ast.MatchClass):
         yield from ((node.lineno, f"case {name}") for name in asked(node.cls))
+
+
+def crowded_functions(modules: Mapping[str, Module]) -> list[str]:
+    """Functions with more parameters than a reader can keep apart; compiled ones take named tuples of arrays."""
+    return [
+        f"{module.name}:{node.lineno}: {node.name} has more than {MOST_PARAMETERS} parameters"
+        for module in modules.values()
+        if module.name not in STILL_CROWDED
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and len([each for each in _parameters(node) if each not in ("self", "cls")]) > MOST_PARAMETERS
+    ]
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    return [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
 
 
 def unexplained_kernels(modules: Mapping[str, Module]) -> list[str]:

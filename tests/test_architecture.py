@@ -18,6 +18,7 @@ RULES: list[Callable[[Mapping[str, Module]], list[str]]] = [
     architecture.unsafe_code,
     architecture.questioned_connectors,
     architecture.unexplained_kernels,
+    architecture.crowded_functions,
 ]
 
 
@@ -249,3 +250,10 @@ def test_kernels_that_do_not_explain_themselves_are_caught(tmp_path: Path, docst
 def test_the_protocol_of_kernels_is_no_kernel(tmp_path: Path) -> None:
     files = {"kernels/kernel.py": KERNEL.replace("Ring", "Kernel(Protocol)"), "plan/other.py": KERNEL}
     assert architecture.unexplained_kernels(tree(tmp_path, files)) == []
+
+
+@pytest.mark.parametrize(("count", "wrong"), [(12, 0), (13, 1)])
+def test_functions_with_too_many_parameters_are_caught(tmp_path: Path, count: int, wrong: int) -> None:
+    names = [f"a{i}" for i in range(count)]
+    text = f"class C:\n    def f(self, {', '.join(names[:-1])}, *, {names[-1]}): ...\n"
+    assert len(architecture.crowded_functions(tree(tmp_path, {"kernels/join/ring.py": text}))) == wrong
