@@ -16,10 +16,11 @@ from transom.connectors.properties import FORMATS, TIME_UNITS, read_file_propert
 from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
 from transom.core.schema import SQL_NAMES
 from transom.core.time import UNITS
+from transom.kernels.tactics import tactics_of
+from transom.plan.algebra import Join, Window
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS
 from transom.plan.options import OPTIONS
-from transom.planner.join import TACTICS
 from transom.program.planned import read_program
 
 PAGES = {page.name: page for page in pages()}
@@ -168,10 +169,9 @@ def test_every_operator_has_its_page_and_every_tactic_its_place() -> None:
     assert listed == operators | {"table", "shared-join", "slide-join"}
     for name in listed:
         assert f"(operators/{name}.md)" in text_of("README")
-    for kernel in (SOURCES / "kernels" / "window").glob("[a-z]*.py"):
-        assert f"`{kernel.stem}`" in text_of("operators/window"), kernel
-    for tactic in TACTICS:
-        assert f"`{tactic}`" in text_of("operators/join"), tactic
+    for node, page in ((Window, "window"), (Join, "join")):
+        for tactic in tactics_of(node):
+            assert f"`{tactic.name}`" in text_of(f"operators/{page}"), tactic.name
 
 
 def test_every_room_is_on_the_plan_of_the_house() -> None:
