@@ -21,8 +21,8 @@ import pyarrow as pa
 from benchmarks.chart import Panel
 from benchmarks.harness import Benchmark, Experiment, Experiments, Options, Outcome, Outcomes, Table, lines_of
 from transom.cql.statements import parse_statements
-from transom.pipeline.bucket import Bucket
-from transom.pipeline.cargo import CARGO, STATUS, CargoPart, Parcel, pack
+from transom.pipeline.fragment_partition import FragmentPartition
+from transom.pipeline.frames import FRAMES, STATUS, Frame, Message, pack
 from transom.pipeline.layout import SINK, Layout
 from transom.pipeline.packer import Packer
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -49,8 +49,8 @@ class Traffic:
     """Bytes of a batch with as many tasks as partitions, and seconds.
 
     `seen_first`: what tasks saw in the batch in which time begins; `seen`: in each one after it; `passed_on`: what the
-    second level is told of it; `ends`: of a million open rows. `pack_s` is what a task takes to tell all that, `step_s`
-    what a partition takes to hear it, and `driver_s` what the driver does with the statuses of all partitions.
+    second level is notified of it; `ends`: of a million open rows. `pack_s` is what a task takes to report all that,
+    `step_s` what a partition takes to hear it, and `driver_s` what the driver does with the statuses of all partitions.
     """
 
     partitions: int
@@ -73,10 +73,10 @@ def layout_of(partitions: int) -> Layout:
 
 def packed(
     layout: Layout, sender: int, keys: np.ndarray[Any, Any], second: int, begun: bool
-) -> tuple[list[Parcel], float]:
+) -> tuple[list[Message], float]:
     """What a task packs of rows with these keys, within a few seconds from one on; and how long telling of it takes."""
     packer = Packer(layout, sender, begun=begun)
-    found: list[Parcel] = []
+    found: list[Message] = []
     random = np.random.default_rng(sender)
     for at in range(0, len(keys), ARROW_ROWS):
         some = keys[at : at + ARROW_ROWS]
@@ -87,12 +87,12 @@ def packed(
     return found, time.perf_counter() - began
 
 
-def control_bytes(parcels: Iterable[Parcel]) -> Counter[str]:
-    """By the kind of its parts, how much of the cargo is control."""
+def control_bytes(messages: Iterable[Message]) -> Counter[str]:
+    """By the kind of its parts, how much of the frames is control."""
     found: Counter[str] = Counter()
-    for parcel in parcels:
-        if parcel.kind == CARGO:
-            for part in parcel.opened():
+    for message in messages:
+        if message.kind == FRAMES:
+            for part in message.opened():
                 if part.kind in _CONTROL:
                     found[part.kind] += len(pack([part]))
     return found
@@ -103,22 +103,22 @@ def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
     one_key = np.zeros(task_rows, dtype=np.int64)
     first, _ = packed(layout, 0, one_key, 0, begun=False)
     later, pack_s = packed(layout, 0, one_key, 30, begun=True)
-    below, above = Bucket(layout, 1, 0), Bucket(layout, 2, 0)
+    below, above = FragmentPartition(layout, 1, 0), FragmentPartition(layout, 2, 0)
     keys = np.arange(open_rows, dtype=np.int64)
     step_s = 0.0
-    sent: list[Parcel] = []
+    sent: list[Message] = []
     for batch in range(4):  # rows are taken one batch later: the third ends what the second has opened
-        begun = below.state.doors.upto is not None
+        begun = below.state.gates.frontier is not None
         came = _for_one(layout, keys if batch < 2 else keys[:0], 30 * batch, partitions, begun)
         began = time.perf_counter()
         going = below.step(came)
         step_s = time.perf_counter() - began
         sent = going if batch == 2 else sent
-        above.step([parcel for parcel in going if (parcel.fragment, parcel.bucket) == (2, 0)])
+        above.step([message for message in going if (message.fragment, message.partition) == (2, 0)])
     quiet = control_bytes(going)
     driver_s, statuses = _driven(layout, [below.status(), above.status()])
-    for bucket in (below, above):
-        bucket.close()
+    for partition in (below, above):
+        partition.close()
     return Traffic(
         partitions,
         seen_first=partitions * control_bytes(first)["seen"],
@@ -132,33 +132,35 @@ def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
     )
 
 
-def _for_one(layout: Layout, keys: np.ndarray[Any, Any], second: int, tasks: int, begun: bool) -> list[Parcel]:
+def _for_one(layout: Layout, keys: np.ndarray[Any, Any], second: int, tasks: int, begun: bool) -> list[Message]:
     """What comes to the first partition: its rows from one task, and what all others saw, which is alike."""
     rows, _ = packed(layout, 0, keys, second, begun)
     some, _ = packed(layout, 1, np.zeros(100, dtype=np.int64), second, begun)
-    seen = [part for parcel in some if parcel.bucket == 0 for part in parcel.opened() if part.kind == "seen"]
+    seen = [part for message in some if message.partition == 0 for part in message.opened() if part.kind == "seen"]
     others = [
-        Parcel(1, 0, CARGO, pack([CargoPart({**part.about, "sender": sender}, part.rows) for part in seen]))
+        Message(1, 0, FRAMES, pack([Frame({**part.about, "sender": sender}, part.rows) for part in seen]))
         for sender in range(1, tasks)
     ]
-    return [*(parcel for parcel in rows if (parcel.fragment, parcel.bucket) == (1, 0)), *others]
+    return [*(message for message in rows if (message.fragment, message.partition) == (1, 0)), *others]
 
 
-def _driven(layout: Layout, statuses: Sequence[Parcel]) -> tuple[float, int]:
-    """What the driver does with what all partitions tell, and how much that is."""
+def _driven(layout: Layout, statuses: Sequence[Message]) -> tuple[float, int]:
+    """What the driver does with what all partitions report, and how much that is."""
     from transom.runtimes.spark.statuses import Statuses
 
-    told = []
-    for bucket in range(layout.buckets):
-        for parcel in statuses:
-            (part,) = parcel.opened()
-            known = json.loads(part.about["status"]) | {"bucket": bucket}
-            told.append(Parcel(SINK, bucket, STATUS, pack([CargoPart({**part.about, "status": json.dumps(known)})])))
+    reported = []
+    for partition in range(layout.partitions):
+        for message in statuses:
+            (part,) = message.opened()
+            known = json.loads(part.about["status"]) | {"partition": partition}
+            reported.append(
+                Message(SINK, partition, STATUS, pack([Frame({**part.about, "status": json.dumps(known)})]))
+            )
     board = Statuses(layout, "query")
     began = time.perf_counter()
-    board.take([part for parcel in told for part in parcel.opened()])
+    board.take([part for message in reported for part in message.opened()])
     json.dumps(asdict(board.feedback))
-    return time.perf_counter() - began, sum(len(parcel.blob) for parcel in told)
+    return time.perf_counter() - began, sum(len(message.blob) for message in reported)
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:

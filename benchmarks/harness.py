@@ -298,8 +298,8 @@ def run(benchmark: Benchmark, name: str, options: Options) -> int:
 
 def _machine_line(one: Figures) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-    handover = f"; a hand-over between threads takes {one['handover_us']:g} µs" if "handover_us" in one else ""
-    return f"{one['cores']} cores, {one['processor']}, {one['memory_gib']} GiB; {versions}{handover}."
+    savepoint_files = f"; a hand-over between threads takes {one['handover_us']:g} µs" if "handover_us" in one else ""
+    return f"{one['cores']} cores, {one['processor']}, {one['memory_gib']} GiB; {versions}{savepoint_files}."
 
 
 def _is_plain(value: Any) -> bool:

@@ -42,7 +42,7 @@ from benchmarks.harness import (
     take_turns,
 )
 from transom.cql.statements import parse_statements
-from transom.kernels.crew import processors
+from transom.kernels.worker_pool import processors
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
 from transom.planner.plan import plan

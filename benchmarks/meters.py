@@ -1,4 +1,4 @@
-"""What a process holds of the machine and takes of it, as Linux tells it; and which machine it is."""
+"""What a process holds of the machine and takes of it, as Linux reports it; and which machine it is."""
 
 from __future__ import annotations
 

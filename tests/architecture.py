@@ -280,7 +280,7 @@ def _imported_from(module: Module, package: str) -> set[str]:
 def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
     """`known` are the names that come from the room of the connectors: classes, or modules that have them."""
 
-    def asked(inside: ast.AST) -> Iterator[str]:
+    def requested(inside: ast.AST) -> Iterator[str]:
         for each in ast.walk(inside):
             words = ast.unparse(each).split(".") if isinstance(each, ast.Name | ast.Attribute) else []
             if words and words[0] in known and words[-1] in classes:
@@ -289,11 +289,11 @@ def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[s
     if isinstance(node, ast.Call) and len(node.args) > 1:
         called, what = ast.unparse(node.func), node.args[1]
         if called in ("isinstance", "issubclass"):
-            yield from ((node.lineno, f"{called} of {name}") for name in asked(what))
+            yield from ((node.lineno, f"{called} of {name}") for name in requested(what))
         if called in ("hasattr", "getattr") and isinstance(what, ast.Constant) and what.value in members:
             yield node.lineno, f"{called} of {what.value}"
     if isinstance(node, ast.MatchClass):
-        yield from ((node.lineno, f"case {name}") for name in asked(node.cls))
+        yield from ((node.lineno, f"case {name}") for name in requested(node.cls))
 
 
 def crowded_functions(modules: Mapping[str, Module]) -> list[str]:

@@ -82,9 +82,9 @@ def run(text: str, *, batch_rows: int = 1_000, emit: str = "changes") -> Ran:
                 read[name] += len(batch.rows) + len(batch.rejected)
                 pipeline.reject(name, len(batch.rejected))
                 ran.reasons.setdefault(name, []).extend(batch.rejected.column("reason").to_pylist())
-                refused = pipeline.push(name, batch.rows)
-                if refused is not None:
-                    ran.reasons[name] += refused.reasons
+                rejected = pipeline.push(name, batch.rows)
+                if rejected is not None:
+                    ran.reasons[name] += rejected.reasons
                 if batch.ended:
                     del positions[name]
                     pipeline.end(name)
@@ -93,7 +93,7 @@ def run(text: str, *, batch_rows: int = 1_000, emit: str = "changes") -> Ran:
         _advance(pipeline, answer, ran)
         for name in sources:
             ledger = pipeline.ledger(name)
-            parts = pipeline.state.doors.inputs[name].waiting if name in pipeline.inputs else []
+            parts = pipeline.state.gates.inputs[name].waiting if name in pipeline.inputs else []
             waiting = sum(len(part.t) for part in parts)
             assert ledger.rows_in == read[name] and ledger.waiting == waiting, (name, ledger)
             assert ledger.late + ledger.rejected == len(ran.reasons[name]), (name, ledger, ran.reasons[name])
@@ -105,8 +105,8 @@ def run(text: str, *, batch_rows: int = 1_000, emit: str = "changes") -> Ran:
 
 
 def _advance(pipeline: Pipeline, answer: Answer, ran: Ran) -> None:
-    output, refused = pipeline.advance()
-    for name, rows in refused.items():
+    output, rejected = pipeline.advance()
+    for name, rows in rejected.items():
         ran.reasons[name] += rows.reasons
     if output is not None:
         answer.add(output.rows)

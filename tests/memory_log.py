@@ -1,12 +1,12 @@
-"""A log and warm memory of a bucket that stay in the process."""
+"""A log and cached state of a partition that stay in the process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from transom.pipeline.bucket_state import BucketState
-from transom.pipeline.cargo import Piece
-from transom.pipeline.keeper import Written
+from transom.pipeline.frames import Buffer
+from transom.pipeline.partition_state import PartitionState
+from transom.pipeline.state_backend import WrittenEntry
 
 
 class MemoryLog:
@@ -31,25 +31,25 @@ class MemoryLog:
     def read(self, entry: int, part: int) -> bytes:
         return self.entries[entry, part]
 
-    def write(self, entry: int, pieces: Iterable[Piece]) -> Written:
-        data = b"".join(pieces)
+    def write(self, entry: int, buffers: Iterable[Buffer]) -> WrittenEntry:
+        data = b"".join(buffers)
         parts = [data[at : at + self.part_bytes] for at in range(0, len(data), self.part_bytes)]
         self.entries |= {(entry, part): blob for part, blob in enumerate(parts)}
-        return Written(len(parts), len(data))
+        return WrittenEntry(len(parts), len(data))
 
     def remove(self, entry: int, part: int) -> None:
         del self.entries[entry, part]
 
 
-class MemoryWarm:
-    """Warm memory in the process itself."""
+class MemoryCache:
+    """Cached state in the process itself."""
 
     def __init__(self) -> None:
-        self._kept: tuple[str, BucketState] | None = None
+        self._kept: tuple[str, PartitionState] | None = None
 
-    def take(self, token: str) -> BucketState | None:
+    def take(self, token: str) -> PartitionState | None:
         kept, self._kept = self._kept, None
         return kept[1] if kept is not None and kept[0] == token else None
 
-    def put(self, token: str, state: BucketState) -> None:
+    def put(self, token: str, state: PartitionState) -> None:
         self._kept = token, state

@@ -22,7 +22,7 @@ class NetTable:
         changes = [(sign, canonical(row)) for sign, *row in zip(signs, *columns, strict=True)]
         assert set(signs) <= {"+", "-"}
         left, came = (Counter(row for sign, row in changes if sign == one) for one in "-+")
-        assert not left & came, "what leaves and comes is told"
+        assert not left & came, "what leaves and comes is reported"
         assert left <= self.rows, "a row leaves that was not there"
         if self.key is not None:
             keys = [tuple(row[at] for at in self.key) for _, row in changes]
@@ -36,10 +36,10 @@ class NetTable:
         self.rows = self.rows - left + came
 
 
-def check_table(text: str, expected: History, upto: int | None, table: NetTable) -> None:
+def check_table(text: str, expected: History, frontier: int | None, table: NetTable) -> None:
     """The table of a query is what is alive just before the progress that has been reached; None: none yet."""
     assert isinstance(expected, RelationHistory)
-    alive: Counter[Row] = Counter() if upto is None else expected.grouped().snapshot(upto - 1)
+    alive: Counter[Row] = Counter() if frontier is None else expected.grouped().snapshot(frontier - 1)
     if table.rows != alive:
-        told = [" ".join(map(show, sorted(bag.elements(), key=value_order))) for bag in (alive, table.rows)]
-        raise AssertionError(f"{text}\nbefore {upto}\n  expected: {told[0]}\n  given:    {told[1]}")
+        reported = [" ".join(map(show, sorted(bag.elements(), key=value_order))) for bag in (alive, table.rows)]
+        raise AssertionError(f"{text}\nbefore {frontier}\n  expected: {reported[0]}\n  given:    {reported[1]}")

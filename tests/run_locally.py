@@ -70,7 +70,7 @@ class Answer:
         self.values += rows
 
     def _check(self, rows: list[tuple[Any, ...]]) -> None:
-        """What the law asks of the output beyond the history that it tells: its order, and no ghosts."""
+        """What the law asks of the output beyond the history that it reports: its order, and no ghosts."""
         if self.stream:
             assert all(a[0] <= b[0] for a, b in pairwise(rows)), "time goes back"
         elif self.emit == "changes":
@@ -139,7 +139,7 @@ def run_locally(
                 opened.close()
                 pipeline = opened.enter_context(closing(Pipeline(operator, catalogue, emit, partitions=partitions)))
                 pipeline.restore(saved)
-        pipeline.settle()
+        pipeline.drain()
         if not pipeline.inputs:
             output, _ = pipeline.advance()
             if output is not None:
@@ -149,7 +149,7 @@ def run_locally(
         for name in pipeline.inputs:
             ledger = pipeline.ledger(name)
             assert ledger.rows_in == len(inputs.get(name, [])), (name, ledger)
-            assert ledger.waiting == sum(len(part.t) for part in pipeline.state.doors.inputs[name].waiting), (
+            assert ledger.waiting == sum(len(part.t) for part in pipeline.state.gates.inputs[name].waiting), (
                 name,
                 ledger,
             )

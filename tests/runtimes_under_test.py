@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tests.profile import NIGHTLY
-from tests.run_in_buckets import one_by_one, run_in_buckets
+from tests.run_in_partitions import one_by_one, run_in_partitions
 from tests.run_locally import row_by_row, run_locally
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue
@@ -37,14 +37,14 @@ def in_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -
     return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=lambda i: True)
 
 
-def in_two_buckets_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+def in_two_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     """Row by row, every row in a task of its own, saved and restored after every batch."""
     batches = one_by_one(row_by_row(inputs))
-    return run_in_buckets(query, catalogue, inputs, batches, buckets=2, emit="lifetimes", restart=lambda i: True)
+    return run_in_partitions(query, catalogue, inputs, batches, partitions=2, emit="lifetimes", restart=lambda i: True)
 
 
 def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) -> Callable[..., History]:
-    """The same, with every row told twice; joins of many inputs are trees then, whatever the query asks for."""
+    """The same, with every row reported twice; joins of many inputs are trees then, whatever the query requests."""
 
     def run(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
         options = {**catalogue.options, "lifetimes": "negative", "multiway": "tree"}
@@ -59,7 +59,7 @@ RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "local_restarted": restarted_after_every_row,
     "partitions": in_partitions,
     "partitions_restarted": in_partitions_restarted,
-    "buckets_restarted": in_two_buckets_restarted,
+    "buckets_restarted": in_two_partitions_restarted,
     "negative": by_negative_tuples(in_one_batch),
     "negative_restarted": by_negative_tuples(restarted_after_every_row),
     "negative_partitions_restarted": by_negative_tuples(in_partitions_restarted),

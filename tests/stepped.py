@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transom import Session
-from transom.core.emits import Emit
+from transom.core.emit_modes import Emit
 from transom.runtimes.local.query import LocalQuery
 
 

@@ -215,10 +215,10 @@ def test_disorder_and_a_bound_longer_than_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "window", ["[RANGE 0 SECONDS]", "[ROWS 0]", "[RANGE 5 SECONDS SLIDE 0 SECONDS]", "[ROWS 5 SLIDE 0]"]
 )
-def test_windows_of_no_length_are_refused(tmp_path: Path, window: str) -> None:
+def test_windows_of_no_length_are_rejected(tmp_path: Path, window: str) -> None:
     with pytest.raises(QueryError) as caught:
         run(stream(tmp_path / "s.csv") + f"SELECT k FROM s {window}")
-    assert caught.value.remedy and caught.value.place is not None
+    assert caught.value.remedy and caught.value.span is not None
 
 
 HUGE = [
@@ -242,7 +242,7 @@ def test_windows_longer_than_time_and_any_stream(tmp_path: Path, window: str) ->
 @pytest.mark.parametrize(
     "window", ["[ROWS 9223372036854775808]", "[ROWS -1]", "[ROWS 1.5]", "[RANGE -1 SECONDS]", "[RANGE 1e400 DAYS]"]
 )
-def test_windows_that_are_no_numbers_are_refused(tmp_path: Path, window: str) -> None:
+def test_windows_that_are_no_numbers_are_rejected(tmp_path: Path, window: str) -> None:
     with pytest.raises(QueryError):
         run(stream(tmp_path / "s.csv") + f"SELECT k FROM s {window}")
 
@@ -311,7 +311,7 @@ def test_a_long_chain_of_views(tmp_path: Path) -> None:
     matches_the_reference(ran, {"s": ODD})
 
 
-def test_views_that_double_and_chains_without_end_are_refused() -> None:
+def test_views_that_double_and_chains_without_end_are_rejected() -> None:
     known = (
         "CREATE STREAM s (ts TIMESTAMP INVISIBLE, k DOUBLE, WATERMARK FOR ts AS ts); CREATE VIEW v0 AS SELECT k FROM s;"
     )

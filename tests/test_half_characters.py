@@ -1,4 +1,5 @@
-"""A lone surrogate, half a character, is in no text: it is told where it comes in, as an error of ours or a reason."""
+"""A lone surrogate, half a character, is in no text: it is reported where it comes in, as an error of ours or a
+reason."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_in_a_row_it_spoils_that_row(data: Any) -> None:
     session = Session()
     session.stream("s", data, time="ts", columns=COLUMNS)
     assert session.run("ISTREAM(SELECT v FROM s)").to_arrow()["v"].to_pylist() == ["a", "b"]
-    assert session.side_table["reason"].to_pylist() == [r"column 'v' is VARCHAR and cannot hold '\xed\xa0\x80'"]
+    assert session.dead_letters["reason"].to_pylist() == [r"column 'v' is VARCHAR and cannot hold '\xed\xa0\x80'"]
 
 
 def test_in_a_row_that_is_appended() -> None:
@@ -35,7 +36,7 @@ def test_in_a_row_that_is_appended() -> None:
     session.execute("CREATE TABLE t (v VARCHAR, n INTEGER) WITH (connector = 'memory')")
     session.append("t", [{"v": HALF, "n": 1}, {"v": "b", "n": 2}, {"v": "c", "n": HALF}])
     assert session.run("SELECT v FROM t", emit="latest").to_arrow()["v"].to_pylist() == ["b"]
-    assert len(session.side_table) == 2
+    assert len(session.dead_letters) == 2
 
 
 @pytest.mark.parametrize("data", [rows(HALF), made(HALF), [{HALF: 1}], iter([{HALF: 1}])])
@@ -65,5 +66,5 @@ def test_in_the_text_of_a_query(text: str) -> None:
     session.table("t", [{"v": "a"}])
     with pytest.raises(QueryError, match="half a character") as error:
         session.execute(text)
-    assert error.value.place is not None
+    assert error.value.span is not None
     str(error.value).encode("utf-8")

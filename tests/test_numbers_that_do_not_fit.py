@@ -58,12 +58,12 @@ def parquet(path: Path, number: str) -> str:
 @pytest.mark.parametrize("written", [csv, jsonl, quoted, parquet])
 @pytest.mark.parametrize("type_", TYPES)
 def test_in_files(tmp_path: Path, written: Callable[[Path, str], str], type_: str) -> None:
-    for place, number in enumerate(NUMBERS):
-        source = written(tmp_path / str(place), number)
+    for index, number in enumerate(NUMBERS):
+        source = written(tmp_path / str(index), number)
         session = Session()
         session.execute(f"CREATE STREAM s (ts TIMESTAMP, n {type_}, WATERMARK FOR ts AS ts) {source}")
         assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)], number
-        assert session.side_table["reason"].to_pylist()[0].startswith("column 'n' is DECIMAL("), number
+        assert session.dead_letters["reason"].to_pylist()[0].startswith("column 'n' is DECIMAL("), number
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -75,7 +75,7 @@ def test_in_rows_of_a_program(type_: str, make: Callable[[str], object]) -> None
     for number in numbers:
         session.append("s", [{"ts": "2024-05-01", "n": make(number)}, {"ts": "2024-05-01", "n": make("7")}])
     assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)] * len(numbers)
-    assert len(session.side_table) == len(numbers)
+    assert len(session.dead_letters) == len(numbers)
 
 
 def test_in_rows_that_are_made_as_they_are_read() -> None:
@@ -84,7 +84,7 @@ def test_in_rows_that_are_made_as_they_are_read() -> None:
     session = Session()
     session.stream("s", rows, time="ts", columns=columns)
     assert session.run("ISTREAM(SELECT n FROM s)").to_arrow()["n"].to_pylist() == [Decimal(7)]
-    assert len(session.side_table) == len(NUMBERS)
+    assert len(session.dead_letters) == len(NUMBERS)
 
 
 def test_whole_numbers_beyond_64_bits() -> None:
@@ -95,9 +95,9 @@ def test_whole_numbers_beyond_64_bits() -> None:
     session.append("s", [{"ts": "2024-05-01", "n": 2**70, "i": 1}, {"ts": "2024-05-01", "n": 1, "i": 2**70}])
     session.append("s", [{"ts": "2024-05-01", "n": 10**5000, "i": 10**5000}])
     assert session.run("ISTREAM(SELECT n, i FROM s)").to_pylist()[0]["n"] == 2**70
-    reasons = session.side_table["reason"].to_pylist()
+    reasons = session.dead_letters["reason"].to_pylist()
     assert len(reasons) == 2
     assert reasons[0] == "column 'i' is BIGINT and cannot hold '1180591620717411303424'"
-    told = Session()
-    told.table("t", [{"n": 2**70}])
-    assert told.run("SELECT n FROM t", emit="latest").to_arrow()["n"].to_pylist() == [2**70]
+    reported = Session()
+    reported.table("t", [{"n": 2**70}])
+    assert reported.run("SELECT n FROM t", emit="latest").to_arrow()["n"].to_pylist() == [2**70]

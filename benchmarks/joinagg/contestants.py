@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.harness import Outcome, agreed, digits, medians, take_turns
 from benchmarks.joinagg.data import DECLARATIONS, FALLING_SECONDS, WINDOW_SECONDS, Brought, Cell, falling, steady
 from transom.core.delta import Delta
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.kernels.joinagg.credit import CreditKernel
 from transom.kernels.joinagg.credit_scan import CreditScanKernel
@@ -38,7 +38,7 @@ PC, IC, TC, TC_PAPER, FACTORISED = CONTESTANTS = ("pc", "ic", "tc", "tc_paper", 
 # tc_paper has no groups, and with many inputs it is tc that is asked about.
 WITHOUT_PAPER: Final = (PC, IC, TC, FACTORISED)
 AUTO: Final = "auto"
-"""What is taken if none is asked for, by what a sample of the first rows shows."""
+"""What is taken if none is requested, by what a sample of the first rows shows."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class PaperPart(Part):
     """A part whose join-aggregate is run by the paper's scan over the rows alive."""
 
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int, final: bool
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, final: bool
     ) -> tuple[Kernel, ...]:
-        kernels = super()._kernel(i, operator, catalogue, tick, places, final)
+        kernels = super()._kernel(i, operator, catalogue, tick, indexes, final)
         return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
 
 
@@ -129,11 +129,11 @@ class Running:
 
     def take(self, brought: Brought) -> Delta:
         """The step with these rows, and what the query answers."""
-        step = Step(self._before, brought.upto, 0, self.state.holders)
-        self._before = brought.upto
+        step = Step(self._before, brought.frontier, 0, self.state.open_ids)
+        self._before = brought.frontier
         started = time.process_time()
         given, _ = self.bench.part.step(self.state, brought.batches, step, 0, {})
-        self.state.holders.finish_step()
+        self.state.open_ids.finish_step()
         self.seconds += time.process_time() - started
         self.rows += brought.rows
         out = given[self.bench.root]
@@ -153,12 +153,12 @@ class Running:
 
 
 def measure_steady(cell: Cell, effort: Effort) -> Outcome:
-    """What every contestant does once the windows are full, and why some refuse.
+    """What every contestant does once the windows are full, and why some reject.
 
     State is measured apart, after steps that bring a tenth of a window each: arrays have room for what comes and goes
     within a step, too.
     """
-    benches, refused = _benches(cell, effort)
+    benches, unsupported = _benches(cell, effort)
     filled = {name: bench.start() for name, bench in benches.items()}
     answers = {name: Answer(cell) for name in benches}
     for name, running in filled.items():
@@ -182,8 +182,8 @@ def measure_steady(cell: Cell, effort: Effort) -> Outcome:
 
     runs = take_turns(benches, range(effort.runs), run)
     found = {name: _figures(measured) | {"state_bytes": kept[name]} for name, measured in runs.items()}
-    about = {"unsupported": refused} if refused else {}
-    return Outcome(cell.as_json(), {name: found.get(name) for name in asked(cell)}, about)
+    about = {"unsupported": unsupported} if unsupported else {}
+    return Outcome(cell.as_json(), {name: found.get(name) for name in requested(cell)}, about)
 
 
 def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
@@ -207,7 +207,7 @@ def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
     return [
         Outcome(
             {**cell.as_json(), "x": second + 1},
-            {name: _figures([one[second] for one in runs[name]]) if name in runs else None for name in asked(cell)},
+            {name: _figures([one[second] for one in runs[name]]) if name in runs else None for name in requested(cell)},
         )
         for second in range(FALLING_SECONDS)
     ]
@@ -228,23 +228,23 @@ def contestants(cell: Cell, effort: Effort) -> tuple[str, ...]:
         left_out.add(TC_PAPER)
     if cell.matches > effort.most_matches:
         left_out |= {IC, TC, TC_PAPER}
-    return tuple(name for name in asked(cell) if name not in left_out)
+    return tuple(name for name in requested(cell) if name not in left_out)
 
 
-def asked(cell: Cell) -> tuple[str, ...]:
+def requested(cell: Cell) -> tuple[str, ...]:
     if cell.experiment == "matches":
         return (*WITHOUT_PAPER, AUTO)
     return CONTESTANTS if cell.experiment in ("window", "rate") else WITHOUT_PAPER
 
 
 def _benches(cell: Cell, effort: Effort) -> tuple[dict[str, Bench], dict[str, str]]:
-    benches, refused = {}, {}
+    benches, unsupported = {}, {}
     for name in contestants(cell, effort):
         try:
             benches[name] = Bench(cell, name)
-        except RefusedError as error:
-            refused[name] = str(error).splitlines()[0]
-    return benches, refused
+        except UnsupportedError as error:
+            unsupported[name] = str(error).splitlines()[0]
+    return benches, unsupported
 
 
 class Answer:

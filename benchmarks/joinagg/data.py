@@ -90,7 +90,7 @@ class Brought:
 
     batches: Mapping[str, StreamDelta]
     rows: int
-    upto: int
+    frontier: int
 
 
 def steady(cell: Cell) -> Iterator[Brought]:
@@ -100,15 +100,15 @@ def steady(cell: Cell) -> Iterator[Brought]:
     while True:
         rows = np.arange(first, first + cell.batch)
         first += cell.batch
-        upto = first * cell.inputs * _MILLISECOND
-        times = [(rows * cell.inputs + place) * _MILLISECOND for place in range(cell.inputs)]
-        yield _brought(cell, times, upto, random)
+        frontier = first * cell.inputs * _MILLISECOND
+        times = [(rows * cell.inputs + index) * _MILLISECOND for index in range(cell.inputs)]
+        yield _brought(cell, times, frontier, random)
 
 
 def falling(cell: Cell) -> Iterator[Brought]:
     """One second after the other: those that fill the window, then those of the falling rate.
 
-    In the paper the answer is asked for at arrivals; here it changes whenever something expires. To have both together
+    In the paper the answer is requested at arrivals; here it changes whenever something expires. To have both together
     there are as many instants in a second as rows in the last one; what shares an instant expires at once.
     """
     random = np.random.default_rng(5)
@@ -124,10 +124,10 @@ def falling_rates(cell: Cell) -> list[int]:
     return [cell.window // WINDOW_SECONDS // i**2 for i in range(1, FALLING_SECONDS + 1)]
 
 
-def _brought(cell: Cell, times: list[Int64s], upto: int, random: np.random.Generator) -> Brought:
+def _brought(cell: Cell, times: list[Int64s], frontier: int, random: np.random.Generator) -> Brought:
     batches = {}
     for name, t in zip(cell.streams, times, strict=True):
         columns = [pa.Array.from_buffers(pa.timestamp("us"), len(t), [None, pa.py_buffer(t)])]
         columns += [pa.array(random.integers(0, high, len(t))) for high in (cell.keys, GROUPS, 1_000)]
-        batches[name] = StreamDelta(pa.RecordBatch.from_arrays(columns, names=["ts", "k", "g", "v"]), t, upto)
-    return Brought(batches, sum(map(len, times)), upto)
+        batches[name] = StreamDelta(pa.RecordBatch.from_arrays(columns, names=["ts", "k", "g", "v"]), t, frontier)
+    return Brought(batches, sum(map(len, times)), frontier)

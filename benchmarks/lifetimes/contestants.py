@@ -1,8 +1,9 @@
 """A cell of the experiment, run by each method in turn.
 
 The operators of the query are stepped without doors and sinks around them: rows come as prepared batches and what comes
-out is dropped, so that the clock sees windows, operators and holders alone. The query is planned as it is written, the
-operator above its windows as in the paper; the rewrites of a normal plan would filter and project before the window.
+out is dropped, so that the clock sees windows, operators and open row ids alone. The query is planned as it is written,
+the operator above its windows as in the paper; the rewrites of a normal plan would filter and project before the
+window.
 
 Time is that of the processor: the work is done by one thread that waits for nobody, so on an idle machine it is the
 time on the wall, and on a busy one the others are not counted.
@@ -86,7 +87,7 @@ class Running:
         started = time.process_time()
         for batches, step in prepared:
             self.bench.part.step(self.state, batches, step, 0, {})
-            self.state.holders.finish_step()
+            self.state.open_ids.finish_step()
         self.seconds += time.process_time() - started
         self.rows += steps * self.bench.cell.batch * self.bench.cell.sides
 
@@ -120,8 +121,8 @@ class Running:
 
     def _prepared(self) -> tuple[dict[str, StreamDelta], Step]:
         batches = next(self.brought)
-        before, self._before = self._before, max(batch.upto for batch in batches.values())
-        return batches, Step(before, self._before, 0, self.state.holders)
+        before, self._before = self._before, max(batch.frontier for batch in batches.values())
+        return batches, Step(before, self._before, 0, self.state.open_ids)
 
 
 def measure_cell(cell: Cell, effort: Effort) -> Outcome:

@@ -79,13 +79,15 @@ def deltas(cell: Cell) -> Iterator[dict[str, StreamDelta]]:
         first = number * cell.batch
         rows = np.arange(first, first + cell.batch)
         t = rows * _MILLISECOND
-        upto = int(t[-1]) + _MILLISECOND
+        frontier = int(t[-1]) + _MILLISECOND
         brought = {}
         for name, pool in pools.items():
             columns = [_instants(t), *pool[number % len(pool)]]
             if cell.sides == 2:
                 columns[1] = pa.array(_keys(cell, name, rows, random).astype(np.int32))
-            brought[name] = StreamDelta(pa.RecordBatch.from_arrays(columns, names=["ts", "ca", "cb", "cc"]), t, upto)
+            brought[name] = StreamDelta(
+                pa.RecordBatch.from_arrays(columns, names=["ts", "ca", "cb", "cc"]), t, frontier
+            )
         yield brought
         number += 1
 

@@ -58,8 +58,8 @@ LIMITS: Final = {
 METERS: Final[dict[str, Callable[[Pipeline], float]]] = {
     "rss_mb": lambda _: resident_bytes() / 1e6,
     "anonymous_mb": lambda _: anonymous_bytes() / 1e6,
-    "holders_in_use": lambda pipeline: pipeline.state.part.holders.in_use,
-    "holder_slots": lambda pipeline: pipeline.state.part.holders.slots.high,
+    "holders_in_use": lambda pipeline: pipeline.state.part.open_ids.in_use,
+    "holder_slots": lambda pipeline: pipeline.state.part.open_ids.slots.high,
     "threads": lambda _: threads(),
     "open_files": lambda _: open_files(),
 }

@@ -28,14 +28,14 @@ def insert_sorted(te, slots, first, count, new_te, new_slots):  # type: ignore[n
     for i in range(len(new_te)):
         end = new_te[i]
         stop = first + count
-        place = first
-        while place < stop and te[place] <= end:
-            place += 1
-        for j in range(stop, place, -1):
+        index = first
+        while index < stop and te[index] <= end:
+            index += 1
+        for j in range(stop, index, -1):
             te[j] = te[j - 1]
             slots[j] = slots[j - 1]
-        te[place] = end
-        slots[place] = new_slots[i]
+        te[index] = end
+        slots[index] = new_slots[i]
         count += 1
 
 
@@ -56,9 +56,9 @@ class SortedEnds:
         insert_sorted(self.te, self.slots, self.first, self.count, te, slots)
         self.count += len(te)
 
-    def take(self, upto: int) -> tuple[Int64s, Int64s]:
-        """Slots and ends before `upto`; they are in here no more."""
-        due = int(np.searchsorted(self.te[self.first : self.first + self.count], upto))
+    def take(self, frontier: int) -> tuple[Int64s, Int64s]:
+        """Slots and ends before `frontier`; they are in here no more."""
+        due = int(np.searchsorted(self.te[self.first : self.first + self.count], frontier))
         taken = slice(self.first, self.first + due)
         self.first += due
         self.count -= due
@@ -69,7 +69,7 @@ class SortedEnds:
 class SortedInsertionSet(LifetimeSet):
     """>>> rows = SortedInsertionSet()
     >>> rows.add(np.array([0, 1, 2]), np.array([7, 9, 3]), np.full(3, -1))
-    >>> [part.tolist() for part in rows.leave(Ends(), upto=8)]
+    >>> [part.tolist() for part in rows.leave(Ends(), frontier=8)]
     [[2, 0], [3, 7]]
     """
 
@@ -87,8 +87,8 @@ class SortedInsertionSet(LifetimeSet):
         moved.insert(te, slots)
         return moved.take(int(te.max(initial=0)) + 1)
 
-    def leave(self, ends: Ends, upto: int) -> tuple[Int64s, Int64s]:
-        closed, due = self.closed(ends), self.determined.take(upto)
+    def leave(self, ends: Ends, frontier: int) -> tuple[Int64s, Int64s]:
+        closed, due = self.closed(ends), self.determined.take(frontier)
         return np.concatenate([closed[0], due[0]]), np.concatenate([closed[1], due[1]])
 
     def _add_determined(self, slots: Int64s, te: Int64s) -> None:

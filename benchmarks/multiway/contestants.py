@@ -23,14 +23,14 @@ from transom.kernels.operator import Operator, scanned
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.plan.algebra import Join, StreamScan
 from transom.planner.join_tree import left_deep
-from transom.planner.multiway_choice import Decision
+from transom.planner.multiway_choice import MultiwayDecision
 from transom.runtimes.local.query import LocalQuery
 from transom.session import Session
 
 TREE, PARALLEL_TREE, MJOIN, PARALLEL_MJOIN = TACTICS = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 AUTO: Final = "auto"
 CHAIN: Final = "chain"
-"""A tree in which every join has a stream on its right; no option asks for it."""
+"""A tree in which every join has a stream on its right; no option requests it."""
 
 LOOKED_AT: Final = 2_048
 """Rows of each stream that the planner may look at before it decides."""
@@ -48,12 +48,12 @@ class Contestant:
         tactic = TREE if name == CHAIN else name
         planned = session.prepare(f"SET multiway = '{tactic}'; {cell.query()}")[-1]
         if name == CHAIN:
-            planned = planned.decided((Decision(TREE, left_deep(list(range(cell.streams)))),))
+            planned = planned.decided((MultiwayDecision(TREE, left_deep(list(range(cell.streams)))),))
         query = session.assemble([planned], emit=cell.emit).queries[0]
         assert isinstance(query, LocalQuery)
         self.pipeline = query.pipeline
         self.chosen = tactic_of(self.pipeline.root)
-        assert tactic in (AUTO, self.chosen), f"{tactic} was asked for, and {self.chosen} is in the plan"
+        assert tactic in (AUTO, self.chosen), f"{tactic} was requested, and {self.chosen} is in the plan"
         operators = self.pipeline.operators
         self._joins = [i for i, one in enumerate(operators) if isinstance(one.node, Join | MultiwayJoin)]
 
@@ -62,14 +62,14 @@ class Contestant:
         for name, rows in batch:
             self.pipeline.push(name, rows, at)
         output, _ = self.pipeline.advance()
-        self.pipeline.settle()
+        self.pipeline.drain()
         return None if output is None else output.rows
 
-    def take(self, rows: Sequence[Row], paced: bool = False) -> Stretch:
+    def take(self, rows: Sequence[Row], paced: bool = False) -> Span:
         """A step for every row."""
-        pipeline, clock, found = self.pipeline, time.perf_counter_ns, Stretch()
-        pipeline.settle()
-        handed, joined = self.handed_over, self.join_seconds
+        pipeline, clock, found = self.pipeline, time.perf_counter_ns, Span()
+        pipeline.drain()
+        handed, joined = self.submitted, self.join_seconds
         begun = clock()
         for row in rows:
             if paced:
@@ -80,15 +80,15 @@ class Contestant:
             output, _ = pipeline.advance()
             done = clock()
             if not paced:
-                pipeline.settle()
+                pipeline.drain()
             found.background.append(clock() - done)
             found.nanos.append(done - started)
             found.outputs.append(None if output is None or not len(output.rows) else output.rows)
             found.join_nanos.append(1e9 * (self.join_seconds - joined))
             joined = self.join_seconds
-            found.handed_over.append(self.handed_over - handed)
-            handed = self.handed_over
-        pipeline.settle()
+            found.submitted.append(self.submitted - handed)
+            handed = self.submitted
+        pipeline.drain()
         return found
 
     @property
@@ -98,14 +98,14 @@ class Contestant:
         return sum([counters[i].seconds for i in self._joins])
 
     @property
-    def handed_over(self) -> int:
+    def submitted(self) -> int:
         """Tasks that were done by other threads so far."""
-        crew = self.pipeline.part.crew
-        return 0 if crew is None else crew.handed_over
+        worker_pool = self.pipeline.part.worker_pool
+        return 0 if worker_pool is None else worker_pool.submitted
 
     def state(self) -> tuple[int, int]:
         """Rows and bytes of all operators."""
-        self.pipeline.settle()
+        self.pipeline.drain()
         memory = self.pipeline.state.part.operators
         return state_rows(memory), state_bytes(memory)
 
@@ -128,13 +128,13 @@ class Contestant:
 
 
 @dataclass
-class Stretch:
+class Span:
     """What a contestant did with some rows: nanoseconds of each, and what came out."""
 
     nanos: list[int] = field(default_factory=list)
     background: list[int] = field(default_factory=list)
     join_nanos: list[float] = field(default_factory=list)
-    handed_over: list[int] = field(default_factory=list)
+    submitted: list[int] = field(default_factory=list)
     outputs: list[pa.RecordBatch | None] = field(default_factory=list)
 
     @property

@@ -153,9 +153,9 @@ class Feed:
         order = self._random.permuted(np.tile(np.arange(cell.streams), (rounds, 1)), axis=1)
         found = []
         for at in range(rounds):
-            for place, stream in enumerate(order[at].tolist()):
+            for index, stream in enumerate(order[at].tolist()):
                 values = [column[at : at + 1, stream] for column in drawn]
-                instant = (first + at) * cell.round_us + place * cell.round_us // cell.streams
+                instant = (first + at) * cell.round_us + index * cell.round_us // cell.streams
                 found.append(Row(cell.names[stream], self._batch(values, None), instant))
         return found
 

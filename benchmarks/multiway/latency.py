@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.harness import Outcome, agreed, digits, take_turns
-from benchmarks.multiway.contestants import Contestant, Stretch, results_of
+from benchmarks.multiway.contestants import Contestant, Span, results_of
 from benchmarks.multiway.data import Cell, Feed, Row
 
 FILL: Final = 50
@@ -73,15 +73,15 @@ def measure_latency(cell: Cell, names: Sequence[str], effort: Effort, cores: int
     fill(contestants.values(), feed, effort.warm)
     gc.collect()
 
-    def run(contestant: Contestant, rows: Sequence[Row]) -> Stretch:
-        stretch = contestant.take(rows, paced)
-        for output in stretch.outputs:
+    def run(contestant: Contestant, rows: Sequence[Row]) -> Span:
+        span = contestant.take(rows, paced)
+        for output in span.outputs:
             answers[contestant.name].follow(output)
-        return stretch
+        return span
 
-    stretches = take_turns(contestants, (feed.rows(effort.rounds) for _ in range(effort.runs)), run)
+    spans = take_turns(contestants, (feed.rows(effort.rounds) for _ in range(effort.runs)), run)
     gap = 1_000 * cell.round_us // cell.streams
-    found = {name: _figures(each, stretches[name], gap, cores) for name, each in contestants.items()}
+    found = {name: _figures(each, spans[name], gap, cores) for name, each in contestants.items()}
     for each in contestants.values():
         each.close()
     return Outcome({**cell.as_json(), "paced": paced}, found, {"results": results(answers)})
@@ -100,14 +100,14 @@ def fill(contestants: Collection[Contestant], feed: Feed, warm: int) -> None:
         each.take(rows)
 
 
-def _figures(contestant: Contestant, runs: Sequence[Stretch], gap: int, cores: int) -> dict[str, Any]:
+def _figures(contestant: Contestant, runs: Sequence[Span], gap: int, cores: int) -> dict[str, Any]:
     answered = [run.answered for run in runs]
     of_results = [np.array(run.nanos)[mask] for run, mask in zip(runs, answered, strict=True)]
     of_all = [np.array(run.nanos) for run in runs]
     medians = [float(np.median(one)) / 1e3 for one in of_results]
     joins = np.concatenate([np.array(run.join_nanos)[mask] for run, mask in zip(runs, answered, strict=True)])
     background = np.concatenate([np.array(run.background) for run in runs])
-    handed = np.concatenate([np.array(run.handed_over)[mask] for run, mask in zip(runs, answered, strict=True)])
+    handed = np.concatenate([np.array(run.submitted)[mask] for run, mask in zip(runs, answered, strict=True)])
     rows, size = contestant.state()
     return {
         "chosen": contestant.chosen,
@@ -129,9 +129,9 @@ def _figures(contestant: Contestant, runs: Sequence[Stretch], gap: int, cores: i
     }
 
 
-def _helpers(handed_over: float, cores: int) -> int:
+def _helpers(submitted: float, cores: int) -> int:
     """Threads that probe at once: nobody but the caller, where a row was answered without handing anything over."""
-    return cores if handed_over >= 0.5 else 1
+    return cores if submitted >= 0.5 else 1
 
 
 def _latencies(runs: Sequence[npt.NDArray[np.int64]]) -> dict[str, float]:

@@ -99,11 +99,11 @@ def _one_by_one(both: dict[str, _Fed], effort: Effort) -> dict[str, list[dict[st
         fill([one.contestant], one.feed, effort.warm)
 
     def run(one: _Fed, number: int) -> dict[str, float]:
-        stretch = one.contestant.take(one.feed.rows(effort.rounds))
+        span = one.contestant.take(one.feed.rows(effort.rounds))
         return {
-            "whole": float(np.mean(stretch.nanos)) / 1e3,
-            "joins": float(np.mean(stretch.join_nanos)) / 1e3,
-            "with_result": float(np.median(np.array(stretch.nanos)[stretch.answered])) / 1e3,
+            "whole": float(np.mean(span.nanos)) / 1e3,
+            "joins": float(np.mean(span.join_nanos)) / 1e3,
+            "with_result": float(np.median(np.array(span.nanos)[span.answered])) / 1e3,
         }
 
     return take_turns(both, range(effort.runs), run)

@@ -73,7 +73,7 @@ class Arbiter:
         return _net(f"SELECT *, CASE change WHEN '+' THEN 1 ELSE -1 END AS {COPIES} FROM ({files(folder)})", names)
 
     def _answer_key(self, query: Query) -> tuple[str, ...] | None:
-        """The columns by which Transom tells the net changes of an answer, if it knows any."""
+        """The columns by which Transom reports the net changes of an answer, if it knows any."""
         with Session() as session:
             text = declarations(self._source, query.reads) + question(query, self._source, "net")
             root = session.prepare(text)[-1].root

@@ -36,10 +36,10 @@ from benchmarks.nexmark import contestants as kinds
 from benchmarks.nexmark.answers import Arbiter
 from benchmarks.nexmark.data import SIDE, STREAMS, Size, write_events
 from benchmarks.nexmark.queries import QUERIES, UNWRITTEN, Query
-from benchmarks.nexmark.spark_own import REFUSED
+from benchmarks.nexmark.spark_own import UNSUPPORTED
 from benchmarks.processes import Answer
 from benchmarks.processes import Contestant as Process
-from transom.core.emits import EMITS
+from transom.core.emit_modes import EMITS
 from transom.core.errors import OptionError
 from transom.plan.options import read_option
 from transom.state.scratch import Scratch
@@ -67,7 +67,7 @@ class Contestant:
 
     def unsupported(self, query: str) -> str:
         """Why it cannot run a query, if it cannot."""
-        return REFUSED.get(query, "") if self.kind == kinds.OWN else ""
+        return UNSUPPORTED.get(query, "") if self.kind == kinds.OWN else ""
 
 
 def contestants(emit: str, settings: Mapping[str, str], flink: str | None) -> list[Contestant]:
@@ -173,7 +173,7 @@ def write_for_flink(source: Path, target: Path) -> None:
     shutil.copytree(source / SIDE, target / SIDE)
 
 
-# --- what is asked for -----------------------------------------------------------------------------------------------
+# --- what is requested -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ def declarations(source: Path, reads: Sequence[str]) -> str:
         columns = ", ".join(f"{column} {kind}" for column, kind in COLUMNS[name].items())
         kind, time_column = ("TABLE", "") if name == SIDE else ("STREAM", ", WATERMARK FOR date_time AS date_time")
         path = str(source / name).replace("'", "''")
-        place = f"connector = 'files', path = '{path}', format = 'parquet'"
-        texts.append(f"CREATE {kind} {name} ({columns}{time_column}) WITH ({place});")
+        index = f"connector = 'files', path = '{path}', format = 'parquet'"
+        texts.append(f"CREATE {kind} {name} ({columns}{time_column}) WITH ({index});")
     return "\n".join(texts)
 
 

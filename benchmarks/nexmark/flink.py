@@ -199,8 +199,8 @@ def run(settings: dict[str, str], name: str, source: str, out: str) -> None:
         time = "" if stream == "side_input" else ROWTIME
         tables.execute_sql(f"CREATE TABLE {stream} ({columns}{time}) WITH ({_files(f'{source}/{stream}', 'parquet')})")
     columns, query, changes = QUERIES[name]
-    place = _files(f"{out}/out", "debezium-json" if changes else "parquet")
-    tables.execute_sql(f"CREATE TABLE answer ({columns}) WITH ({place})")
+    index = _files(f"{out}/out", "debezium-json" if changes else "parquet")
+    tables.execute_sql(f"CREATE TABLE answer ({columns}) WITH ({index})")
     tables.execute_sql(f"INSERT INTO answer {query}").wait()
 
 

@@ -1,7 +1,7 @@
 """NEXMark by Spark's own Structured Streaming, as somebody who knows it would write it.
 
 Where an answer changes (`keys`), the changed rows of every micro-batch are written (update mode, which files take by
-`foreachBatch` alone), each with the number of its batch; other answers are appended. Windows are told when the
+`foreachBatch` alone), each with the number of its batch; other answers are appended. Windows are reported when the
 watermark has passed them.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.spark_join.rival import SETTINGS
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 
 FILES_A_BATCH: Final = 4
 """A million events, where the files have a quarter of one each."""
@@ -37,8 +37,8 @@ def run_query(
     spark: Any, name: str, keys: Sequence[str], columns: Mapping[str, Mapping[str, str]], source: Path, out: Path
 ) -> None:
     """To the end of the files; the answer is in `out/out`. `columns` are those of each stream, with their types."""
-    if name in REFUSED:
-        raise RefusedError(f"Spark's own streaming cannot run {name}: {REFUSED[name]}")
+    if name in UNSUPPORTED:
+        raise UnsupportedError(f"Spark's own streaming cannot run {name}: {UNSUPPORTED[name]}")
 
     def read(stream: str) -> Any:
         schema = ", ".join(f"{column} {kind}" for column, kind in columns[stream].items()).replace("VARCHAR", "STRING")
@@ -194,5 +194,5 @@ _ANSWERS: Final[dict[str, Callable[[Read], Any]]] = {
 
 _AFTER_A_JOIN: Final = "an aggregate that changes cannot stand behind a join of streams"
 _DISTINCT: Final = "there is no COUNT(DISTINCT ..) over a stream"
-REFUSED: Final = {"q4": _AFTER_A_JOIN, "q9": _AFTER_A_JOIN, "q15": _DISTINCT, "q16": _DISTINCT}
+UNSUPPORTED: Final = {"q4": _AFTER_A_JOIN, "q9": _AFTER_A_JOIN, "q15": _DISTINCT, "q16": _DISTINCT}
 """What it cannot run, and why."""

@@ -5,9 +5,10 @@
 | size | time of a slide by incremental, full and hybrid, by the rows of a basic window |
 | selectivity | the same, by the share of pairs of rows that match |
 | memory | the most memory of a process beside its budget: windows that do not fit, and results that do not |
-| burst | how late every slide is told, of streams that do not wait, before, in and after a burst |
+| burst | how late every slide is reported, of streams that do not wait, before, in and after a burst |
 
-The first ten slides of a run, in which costs are learned, are told apart. All tactics must come to the same answers.
+The first ten slides of a run, in which costs are learned, are reported apart. All tactics must come to the same
+answers.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from benchmarks.harness import Outcome, digits
 from benchmarks.overlap.contestants import HYBRID
 from benchmarks.overlap.data import BASIC_WINDOWS, STREAMS, Cell
 from transom.core.time import from_datetime
-from transom.program.orders import handing
+from transom.program.query_specs import handing
 from transom.program.slides import SlideStatus
 from transom.runtimes.local.query import LocalQuery
 from transom.session import Session
@@ -69,7 +69,7 @@ class Burst:
 
 
 class Diary:
-    """When each slide was told to be incomplete, and complete; results count by the attempt that they are of."""
+    """When each slide was reported to be incomplete, and complete; results count by the attempt that they are of."""
 
     def __init__(self) -> None:
         self.complete: dict[int, int] = {}
@@ -163,7 +163,7 @@ def _figures(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outc
                 "slide": (at - began) // length,
                 "delay_ms": digits((diary.complete[at] - at) / 1e3),
                 "attempts": diary.attempts[at],
-                "put_off_ms": [digits((told - at) / 1e3) for told in diary.incomplete.get(at, [])],
+                "put_off_ms": [digits((reported - at) / 1e3) for reported in diary.incomplete.get(at, [])],
             }
         )
     at_once = [one["delay_ms"] for one in slides if one["attempts"] == 1]

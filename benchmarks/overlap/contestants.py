@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from benchmarks.harness import Outcome, agreed, digits, take_turns
 from benchmarks.overlap.data import MB, Cell, Slide, basic_windows
 from transom.kernels.slide_join.estimates import Estimates
-from transom.program.orders import handing
+from transom.program.query_specs import handing
 from transom.program.slides import SlideStatus
 from transom.runtimes.local.query import LocalQuery
 from transom.session import Session

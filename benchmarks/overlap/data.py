@@ -102,8 +102,8 @@ def basic_windows(cell: Cell) -> Iterator[Slide]:
     random = np.random.default_rng(4)
     number = 0
     while True:
-        places = np.arange(cell.rows, dtype=np.int64)
-        t = number * _SECOND + 1 + places * (_SECOND - 1) // cell.rows
+        indexes = np.arange(cell.rows, dtype=np.int64)
+        t = number * _SECOND + 1 + indexes * (_SECOND - 1) // cell.rows
         yield [(name, drawn(cell, random, t, number * cell.rows)) for name in STREAMS]
         number += 1
 

@@ -25,7 +25,7 @@ from benchmarks.shared.cases import WORLD, random_windows
 from benchmarks.shared.scheduling import NEW, Seed, seeded_plan
 from transom.scheduling.load import Readings
 from transom.scheduling.policy import policy_named
-from transom.scheduling.simulation import Outcome, Plan, Trace, World, simulate
+from transom.scheduling.simulation import ArrivalPlan, Outcome, Trace, World, simulate
 
 OLD: Final = "mandf"
 _STEP: Final = 0.01
@@ -37,7 +37,7 @@ class Trial:
     """All that a policy meets."""
 
     windows: tuple[int, ...]
-    plan: Plan
+    plan: ArrivalPlan
     world: World = WORLD
     readings: Readings = field(default_factory=Readings)
 

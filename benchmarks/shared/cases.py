@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from transom.scheduling.simulation import Plan, World
+from transom.scheduling.simulation import ArrivalPlan, World
 
 QUERIES: Final = 10
 GREATEST: Final = 3_000
@@ -38,11 +38,11 @@ ROWS_AN_INTERVAL: Final = 400
 """All queries of so many rows can be done in an interval of half a second."""
 
 WORLD: Final = World(capacity=ROWS_AN_INTERVAL * GREATEST)
-PLAN: Final = Plan(rates=(560, 400, 120, 408), intervals=40)
+PLAN: Final = ArrivalPlan(rates=(560, 400, 120, 408), intervals=40)
 """What `shared_plan_search` found. Rates are rows of both sides in an interval; a stage is 20 seconds."""
 
 OTHER_PLANS: Final = tuple(
-    Plan(rates, intervals)
+    ArrivalPlan(rates, intervals)
     for rates, intervals in (
         ((560, 360, 240, 408), 40),
         ((600, 120, 320, 412), 30),

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from transom.scheduling.simulation import Stage
+from transom.scheduling.simulation import SimulatedStage
 
 OLDER: Final = ("fifo", "mqt", "mandf")
 MQT_DROPS: Final = ("P1", "P4", "P7", "P8")
@@ -26,7 +26,7 @@ _LEAST: Final = 1e-4
 """Shares nearer to each other than this are equal."""
 
 
-def fingerprint(case: str, last: Mapping[str, Stage]) -> dict[str, bool]:
+def fingerprint(case: str, last: Mapping[str, SimulatedStage]) -> dict[str, bool]:
     """What is said of a case, and whether it holds, from the last stages of the older policies."""
     fifo, mqt, mandf = (last[name] for name in OLDER)
     below = mandf.processed < max(mqt.processed, fifo.processed) - _LEAST
@@ -39,7 +39,7 @@ def fingerprint(case: str, last: Mapping[str, Stage]) -> dict[str, bool]:
     return found
 
 
-def margin(case: str, last: Mapping[str, Stage]) -> float:
+def margin(case: str, last: Mapping[str, SimulatedStage]) -> float:
     """How far the inequalities of a case are from being broken, as a share of all work due."""
     fifo, mqt, mandf = (last[name] for name in OLDER)
     found = [mqt.dropped] if case in MQT_DROPS else []

@@ -23,7 +23,7 @@ from benchmarks.harness import Benchmark, Experiment, Experiments, Figures, Opti
 from benchmarks.meters import resident_bytes
 from transom.core.time import FOREVER
 from transom.cql.statements import parse_statements
-from transom.pipeline.consumer import Member
+from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -116,22 +116,22 @@ def measure(policy: str, rush: Rush, rate: float) -> Outcome:
     answers: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
     course, broken, most_kept, most_waiting = Course(), 0, 0, 0
     memory = most_memory = resident_bytes()
-    started, pushed, looked = time.perf_counter(), 0.0, 0.0
+    started, pushed, polled_at = time.perf_counter(), 0.0, 0.0
     total = sum(seconds for seconds, _ in plan)
     while pushed < total or not group.at_rest:
         now = min(time.perf_counter() - started, total)
         if now > pushed:
             world.push(group, now, end=now >= total)
             pushed = now
-        if not group.advance(lambda place, rows: answers[names[place]].append(rows)):
+        if not group.advance(lambda index, rows: answers[names[index]].append(rows)):
             time.sleep(_PAUSE)
             continue
         kept = sum(map(len, group.work.state.sides))
         most_kept, most_waiting = max(most_kept, kept), max(most_waiting, group.work.waiting)
         ledgers = [group.work.ledger_of(name) for name in names]
         broken += sum(each.due != each.processed + each.shed + each.pending for each in ledgers)
-        if now - looked >= 0.1:
-            looked = now
+        if now - polled_at >= 0.1:
+            polled_at = now
             most_memory = max(most_memory, resident_bytes())
             course.seconds.append(round(now, 2))
             course.waiting.append(group.work.waiting)
@@ -277,24 +277,24 @@ class _World:
             for window in rush.windows
         )
         parse_statements(_DECLARED + asks, self._catalogue)
-        self._members = []
+        self._specs = []
         for number, statement in enumerate(parse_statements(text, self._catalogue)):
             assert isinstance(statement, QueryStatement)
-            asked = sharable(statement.query, self._catalogue)
-            assert isinstance(asked, Sharable), asked
-            self._members.append(Member(f"query-{number + 1}", asked, "changes"))
+            requested = sharable(statement.query, self._catalogue)
+            assert isinstance(requested, Sharable), requested
+            self._specs.append(ConsumerSpec(f"query-{number + 1}", requested, "changes"))
         self._random = np.random.default_rng(7)
         self._come = [0, 0]
         self._given: list[tuple[str, pa.RecordBatch]] = []
 
     @property
     def names(self) -> list[str]:
-        return [member.name for member in self._members]
+        return [spec.name for spec in self._specs]
 
     def scheduled(self, now: Callable[[], int]) -> ScheduledGroup:
-        schedule = schedule_of(self._members[0].asked, self._catalogue)
+        schedule = schedule_of(self._specs[0].request, self._catalogue)
         assert isinstance(schedule, Schedule), schedule
-        return ScheduledGroup(self._members, self._catalogue, schedule, now)
+        return ScheduledGroup(self._specs, self._catalogue, schedule, now)
 
     def push(self, group: GroupPipeline, seconds: float, *, end: bool = False) -> None:
         """The rows of both streams up to there that have not come yet."""
@@ -307,19 +307,19 @@ class _World:
             columns = [pa.array(t.astype(np.int64)).cast(_SCHEMA.field(0).type), pa.array(keys), pa.array(n)]
             batch = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
             self._given.append((name, batch))
-            group.trunk.push(name, batch)
+            group.subplan.push(name, batch)
             if end:
-                group.trunk.end(name)
+                group.subplan.end(name)
 
     def at_once(self) -> Iterator[Counter[Pair]]:
         """What the same rows give to each query when nothing is put off."""
-        group = GroupPipeline(self._members, self._catalogue)
-        answers: list[list[pa.RecordBatch]] = [[] for _ in self._members]
+        group = GroupPipeline(self._specs, self._catalogue)
+        answers: list[list[pa.RecordBatch]] = [[] for _ in self._specs]
         for number, (name, batch) in enumerate(self._given):
-            group.trunk.push(name, batch)
+            group.subplan.push(name, batch)
             if number + len(STREAMS) >= len(self._given):
-                group.trunk.end(name)
+                group.subplan.end(name)
             if name == STREAMS[-1]:
-                group.advance(lambda place, rows: answers[place].append(rows))
+                group.advance(lambda index, rows: answers[index].append(rows))
         group.close()
         yield from map(_rows, answers)

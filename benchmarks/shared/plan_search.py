@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.shared.cases import CASES, ROWS_AN_INTERVAL, WORLD
 from benchmarks.shared.fingerprint import IMPLIED, OLDER, fingerprint, margin
 from transom.scheduling.policy import policy_named
-from transom.scheduling.simulation import Plan, World, simulate
+from transom.scheduling.simulation import ArrivalPlan, World, simulate
 
 STAGES: Final = 4
 LENGTHS: Final = (20, 30, 40, 60)
@@ -36,7 +36,7 @@ ORDER: Final = ("P7", "P4", "P8", "P3", "P5", "P1", "P2", "P6", "random")  # wha
 
 @dataclass(frozen=True)
 class Found:
-    plan: Plan
+    plan: ArrivalPlan
     failed: tuple[str, ...]
     implied: int
     margin: float
@@ -46,7 +46,7 @@ class Found:
         return -len(self.failed), self.implied, self.margin
 
 
-def candidates() -> list[Plan]:
+def candidates() -> list[ArrivalPlan]:
     """Plans whose backlog, in rows, has its peak and its rest where they should be."""
     factors = np.array(list(product(FACTORS, FACTORS, FACTORS, LAST_FACTORS)))
     factors = factors[(np.diff(factors, axis=1) != 0).all(axis=1)]
@@ -62,12 +62,12 @@ def candidates() -> list[Plan]:
     return found
 
 
-def plan_of(factors: tuple[float, ...], length: int) -> Plan:
+def plan_of(factors: tuple[float, ...], length: int) -> ArrivalPlan:
     """Rates as parts of what can be processed."""
-    return Plan(tuple(round(factor * ROWS_AN_INTERVAL, 6) for factor in factors), length)
+    return ArrivalPlan(tuple(round(factor * ROWS_AN_INTERVAL, 6) for factor in factors), length)
 
 
-def judge(plan: Plan, world: World = WORLD, patience: int = 99) -> Found:
+def judge(plan: ArrivalPlan, world: World = WORLD, patience: int = 99) -> Found:
     """What of the fingerprint a plan does not show; gives up after so many failures."""
     failed: list[str] = []
     implied = 0
@@ -76,9 +76,9 @@ def judge(plan: Plan, world: World = WORLD, patience: int = 99) -> Found:
     for case in ORDER:
         last = {name: simulate(CASES[case], plan, policy_named(name), world).last for name in OLDER if name != "fifo"}
         last["fifo"] = fifo
-        told = fingerprint(case, last)
-        failed += [f"{case} {what}" for what, holds in told.items() if not holds and what not in IMPLIED]
-        implied += sum(holds for what, holds in told.items() if what in IMPLIED)
+        reported = fingerprint(case, last)
+        failed += [f"{case} {what}" for what, holds in reported.items() if not holds and what not in IMPLIED]
+        implied += sum(holds for what, holds in reported.items() if what in IMPLIED)
         least = min(least, margin(case, last))
         if len(failed) > patience:
             break
@@ -102,8 +102,10 @@ def main() -> int:
     print(f"{len(candidates()):,} plans fit, {most} are simulated")
     for number, best in search(most):
         fails = ", ".join(best.failed) or "nothing"
-        told = f"{best.plan.rates} x {best.plan.intervals}: fails {fails}; implied {best.implied}; {best.margin:.4f}"
-        print(f"{number}: {told}", flush=True)
+        reported = (
+            f"{best.plan.rates} x {best.plan.intervals}: fails {fails}; implied {best.implied}; {best.margin:.4f}"
+        )
+        print(f"{number}: {reported}", flush=True)
     print(f"took {time.perf_counter() - started:.0f} s")
     return 0
 

@@ -28,8 +28,8 @@ from benchmarks.shared.scheduling import (
     run_reading,
     run_seeds,
 )
-from transom.scheduling.load import Method
-from transom.scheduling.simulation import Stage
+from transom.scheduling.load import LoadMethod
+from transom.scheduling.simulation import SimulatedStage
 
 SEEDS: Final = 50
 CHARTED: Final = "P4"
@@ -74,7 +74,7 @@ def outcome_of(case: Case) -> Outcome:
     return Outcome(cell, policies, about)
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
+def _stage(stage: SimulatedStage) -> dict[str, Any]:
     counts = {**asdict(stage.ledger), "incomplete": stage.incomplete}
     shares = {"processed": stage.processed, "dropped": stage.dropped, "complete": stage.complete}
     return {**counts, "shares": {name: round(value, 5) for name, value in shares.items()}}
@@ -296,7 +296,7 @@ def _fifo_spans(trace: Figures) -> list[tuple[float, float]]:
     """From when to when FIFO was in use."""
     found: list[tuple[float, float]] = []
     for begin, end, method in zip(trace["time"], trace["time"][1:], trace["method"], strict=False):
-        if method == Method.FIFO:
+        if method == LoadMethod.FIFO:
             joined = found and found[-1][1] == begin
             found.append((found.pop()[0] if joined else begin, end))
     return found

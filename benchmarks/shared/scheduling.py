@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks.shared.cases import CASES, ROWS_AN_INTERVAL, WORLD, random_windows
 from benchmarks.shared.fingerprint import IMPLIED, OLDER, fingerprint
-from transom.scheduling.load import Method, Readings
+from transom.scheduling.load import LoadMethod, Readings
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.policy import policy_named
-from transom.scheduling.simulation import Outcome, Plan, simulate
+from transom.scheduling.simulation import ArrivalPlan, Outcome, simulate
 
 NEW: Final = "admandf"
 OURS: Final = "slack"
@@ -38,7 +38,7 @@ VARIED: Final[tuple[dict[str, Any], ...]] = (
     {"rates": "infinite"},
     {"otherwise": "keep"},
     {"otherwise": "now"},
-    {"begin": Method.MQT},
+    {"begin": LoadMethod.MQT},
     {"ties": "nearest"},
     {"interval": 1.0},
     {"interval": 500.0},
@@ -84,13 +84,13 @@ class Case:
         return found
 
 
-def run_case(name: str, plan: Plan) -> Case:
+def run_case(name: str, plan: ArrivalPlan) -> Case:
     """All policies, by the default reading."""
     outcomes = {policy: simulate(CASES[name], plan, policy_named(policy), WORLD) for policy in POLICIES}
     return Case(name, CASES[name], outcomes)
 
 
-def run_reading(changed: Mapping[str, Any], default: list[Case], plan: Plan) -> list[Case]:
+def run_reading(changed: Mapping[str, Any], default: list[Case], plan: ArrivalPlan) -> list[Case]:
     """The same by another reading; what does not depend on it is taken over."""
     readings = replace(Readings(), **changed)
     again = [NEW, *(["mandf"] if _OF_MANDF & set(changed) else []), *(["mqt"] if "ties" in changed else [])]
@@ -108,16 +108,16 @@ def run_reading(changed: Mapping[str, Any], default: list[Case], plan: Plan) -> 
 
 def reading_name(changed: Mapping[str, Any]) -> str:
     """
-    >>> reading_name({"begin": Method.MQT}), reading_name({})
+    >>> reading_name({"begin": LoadMethod.MQT}), reading_name({})
     ('begin = mqt', 'the default')
     """
     assert set(changed) <= {field.name for field in fields(Readings)}
     return ", ".join(f"{name} = {value}" for name, value in changed.items()) or "the default"
 
 
-def plan_name(plan: Plan) -> str:
+def plan_name(plan: ArrivalPlan) -> str:
     """
-    >>> plan_name(Plan((560, 400), 40))
+    >>> plan_name(ArrivalPlan((560, 400), 40))
     '560, 400; 40 intervals each'
     """
     return f"{', '.join(f'{rate:g}' for rate in plan.rates)}; {plan.intervals} intervals each"
@@ -128,7 +128,7 @@ class Seed:
     """One arrival plan drawn at random: the shares that each policy dropped and processed."""
 
     seed: int
-    plan: Plan
+    plan: ArrivalPlan
     dropped: Mapping[str, float]
     processed: Mapping[str, float]
 
@@ -144,10 +144,10 @@ class Seed:
         return self.processed[policy] >= self.processed[other] - EQUAL
 
 
-def seeded_plan(seed: int, intervals: int) -> Plan:
+def seeded_plan(seed: int, intervals: int) -> ArrivalPlan:
     """Four rates of half to one and a half of what can be processed, and rows that come at random at these rates."""
     factors = np.random.default_rng(seed).uniform(0.5, 1.5, STAGES)
-    return Plan(tuple((factors * ROWS_AN_INTERVAL).tolist()), intervals, seed)
+    return ArrivalPlan(tuple((factors * ROWS_AN_INTERVAL).tolist()), intervals, seed)
 
 
 def run_seeds(seeds: int, intervals: int) -> list[Seed]:

@@ -5,7 +5,7 @@ Two streams bring a row a millisecond each. The windows of the queries are sprea
 
 **shared** is the pipeline of a group, **separate** is a pipeline for each query, fed with the very same batches. What
 comes out is counted and dropped, and both must give equally many rows to every query. Once the windows are full the two
-take turns, a few batches at a time, and the median of their rates is told. No more than 100 separate queries are in
+take turns, a few batches at a time, and the median of their rates is reported. No more than 100 separate queries are in
 memory at once: where there are more, a hundred after the other goes through the same rows.
 
 Time is that of the processor: the work is done by one thread that waits for nobody.
@@ -37,7 +37,7 @@ from benchmarks.harness import (
     short,
 )
 from transom.cql.statements import parse_statements
-from transom.pipeline.consumer import Member
+from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
@@ -144,7 +144,7 @@ class Kept:
 
 
 class Contestant(Protocol):
-    """`counts` are the rows that each query has told."""
+    """`counts` are the rows that each query has reported."""
 
     counts: list[int]
 
@@ -158,25 +158,25 @@ class Shared:
 
     def __init__(self, cell: Cell) -> None:
         catalogue, statements = _parsed(cell)
-        members = []
+        specs = []
         for number, statement in enumerate(statements):
-            asked = sharable(statement.query, catalogue)
-            assert isinstance(asked, Sharable), asked
-            members.append(Member(f"query-{number}", asked, cell.emit))
-        self._group = GroupPipeline(members, catalogue)
+            requested = sharable(statement.query, catalogue)
+            assert isinstance(requested, Sharable), requested
+            specs.append(ConsumerSpec(f"query-{number}", requested, cell.emit))
+        self._group = GroupPipeline(specs, catalogue)
         self.counts = [0] * cell.queries
 
     def step(self, pair: Pair) -> None:
         for name, batch in zip(STREAMS, pair, strict=True):
-            self._group.trunk.push(name, batch)
+            self._group.subplan.push(name, batch)
         self._group.advance(self._count)
 
     def _count(self, number: int, rows: pa.RecordBatch) -> None:
         self.counts[number] += len(rows)
 
     def states(self) -> list[Any]:
-        branches = [branch.state for branch in self._group.branches]
-        return [self._group.trunk.state.part.operators, *([state.part.operators, state.emit] for state in branches)]
+        runners = [runner.state for runner in self._group.runners]
+        return [self._group.subplan.state.part.operators, *([state.part.operators, state.emit] for state in runners)]
 
 
 class Separate:

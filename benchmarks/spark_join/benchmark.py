@@ -1,7 +1,7 @@
 """The two-stream window join on Spark: Transom beside Spark's own stream-stream join, in one run.
 
 All read the same Parquet files (an instant, a key, a number, a text), one of each stream a micro-batch, and write
-Parquet files. A rate is the median over the steady batches, rows of both streams counted; the first batch is told
+Parquet files. A rate is the median over the steady batches, rows of both streams counted; the first batch is reported
 apart. Every answer is read back and held against an exact join of the files. Where settings were tried side by side,
 the best run of each cell counts.
 

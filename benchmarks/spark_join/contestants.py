@@ -72,7 +72,7 @@ def _transom(kind: str, settings: Mapping[str, str]) -> Run:
             seconds = {one["batchId"]: one["durationMs"]["triggerExecution"] / 1000 for one in query.progress}
             batches = [(seconds[i], cost) for i, cost in enumerate(query.statuses.history) if cost.rows]
         return Measured(
-            settings={**used, "spark.sql.shuffle.partitions": str(query.layout.buckets)},
+            settings={**used, "spark.sql.shuffle.partitions": str(query.layout.partitions)},
             start_s=start_s,
             batch_s=tuple(each for each, _ in batches),
             batch_rows=tuple(cost.rows for _, cost in batches),

@@ -51,7 +51,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a contestant tells of a run: of each of its batches the seconds, the input rows of both streams, and the
+    """What a contestant reports of a run: of each of its batches the seconds, the input rows of both streams, and the
     bytes of state written, where it knows them. `start_s` is what went before the query: the session, for the first.
     """
 

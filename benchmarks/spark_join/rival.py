@@ -44,7 +44,7 @@ ROCKSDB: Final = {
 
 @dataclass(frozen=True)
 class BatchTime:
-    """What Spark's progress tells of one micro-batch."""
+    """What Spark's progress reports of one micro-batch."""
 
     seconds: float
     rows: int

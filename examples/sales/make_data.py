@@ -14,7 +14,7 @@ Row = tuple[int, str]  # a second of the day, and the other columns
 
 
 def sales(chance: random.Random) -> list[Row]:
-    """Told up to fifty seconds after they are made."""
+    """Reported up to fifty seconds after they are made."""
     made = [(chance.randrange(12 * 3600), f"{chance.choice(SELLERS)},{chance.randint(100, 9_999)}") for _ in range(600)]
     return sorted(made, key=lambda row: row[0] + chance.uniform(0, 50))
 

@@ -19,7 +19,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.connectors.screen import Screen
-from transom.core.emits import Emit
+from transom.core.emit_modes import Emit
 from transom.core.errors import (
     OptionError,
     QueryError,
@@ -35,13 +35,13 @@ from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.explained import Explained, explained, explained_all
-from transom.program.inputs import Inputs, of_spark
-from transom.program.orders import Answer, OnRows, Ordering, handing
+from transom.program.inputs import SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
+from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, Order, QueryInRun, Run, Runtime, Terms, ending_of
+from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of
 from transom.program.statistics import sampling
 from transom.program.streaming_query import StreamingQuery
 from transom.runtimes.local.runtime import LocalRuntime
@@ -83,7 +83,7 @@ class Session:
     ) -> None:
         given = {name.lower(): read_option(name, option_text(value)) for name, value in options.items()}
         self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
-        self._inputs = Inputs(self.catalogue)
+        self._inputs = SessionInputs(self.catalogue)
         self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
         self._held: list[StreamingQuery] = []
         self._runs: list[BackgroundRun] = []
@@ -145,7 +145,7 @@ class Session:
 
         Rows that an iterator, a generator or an Arrow reader makes are read when a query wants them, and not kept: it
         may be endless, and one query can read it. A function that makes the iterable makes one for every query. The
-        columns are those of the first row, unless `columns` tells them; those that no SQL type can hold are left out.
+        columns are those of the first row, unless `columns` reports them; those that no SQL type can hold are left out.
         On Spark it may be a DataFrame, which is read where it lives. With `replace` it takes the place of a stream or
         table of its name; queries that read that one go on with it.
 
@@ -156,8 +156,9 @@ class Session:
         clock takes its time on while there is nothing to read; rows further `ahead` of the clock are rejected.
 
         >>> session = Session()
-        >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-04-30", "a": 2}], time="t", late="side")
-        >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.side_table["row"].to_pylist()
+        >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-04-30", "a": 2}], time="t",
+        ...     late="dead_letter")
+        >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.dead_letters["row"].to_pylist()
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
         rows = self._runtime.adopt(name, data) if of_spark(data) else data
@@ -176,18 +177,18 @@ class Session:
         self._inputs.append(name, data)
 
     @property
-    def side_table(self) -> pa.Table:
-        """Rows that the queries of this session refused: stream, reason, position, row.
+    def dead_letters(self) -> pa.Table:
+        """Rows that the queries of this session rejected: stream, reason, position, row.
 
-        It is the table `transom_side` in queries, with the rows that were refused before the query began.
+        It is the table `transom_dead_letters` in queries, with the rows that were rejected before the query began.
 
         >>> session = Session()
         >>> session.stream("s", [{"t": None, "a": 1}], time="t")
         >>> _ = session.run("SELECT a FROM s")
-        >>> session.run("SELECT stream, reason FROM transom_side", emit="latest").to_pylist()
+        >>> session.run("SELECT stream, reason FROM transom_dead_letters", emit="latest").to_pylist()
         [{'stream': 's', 'reason': "the time column 't' is NULL"}]
         """
-        return self._inputs.side.table()
+        return self._inputs.dead_letters.table()
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +263,7 @@ class Session:
         Its rows are handed to `on_rows`, in the thread of the query, as they come; without it they are kept in memory.
         With `follow` it waits for more rows at the end of an input that may grow. With a folder as `checkpoint` it goes
         on where it was; `on_rows` gets rows since the last checkpoint again then. At the end of its input it stops, and
-        time stays open for the next run that goes on from the checkpoint; with `end`, or without a checkpoint, time
+        time stays open for the next run that resumes from the checkpoint; with `end`, or without a checkpoint, time
         ends there, and no later run may bring more. On Spark `on_batch` gets them with
         the number of the batch: a batch that is run again has the same number and the same rows.
 
@@ -342,7 +343,7 @@ class Session:
         return [query for query in self._held if query.is_active]
 
     def on_progress(self, callback: Listener) -> None:
-        """Have a function told of every batch of the queries that begin from now on, in the thread that runs it."""
+        """Have a function notified of every batch of the queries that begin from now on, in the thread that runs it."""
         self._listeners.append(callback)
 
     def close(self) -> None:
@@ -369,8 +370,8 @@ class Session:
         >>> print(session.explain("SELECT a FROM t"))
         #1 static_table: table t
            keeps nothing; O(1) a row; fragment 1
-        fragment 1, any bucket: t any into #1
-        lifetimes direct: a row passes every operator once; an open end is a holder of 8 bytes
+        fragment 1, any partition: t any into #1
+        lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes
            not negative: a row would pass every operator twice
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
@@ -412,8 +413,8 @@ class Session:
         checkpoint: str | None = None,
         end: bool | None = None,
         every: int = EVERY,
-        side: str | None = None,
-        keep_refused: bool = True,
+        dead_letters: str | None = None,
+        keep_dead_letters: bool = True,
         answer: Answer | None = None,
         clock: Clock | None = None,
         on_batch: OnBatch | None = None,
@@ -424,14 +425,16 @@ class Session:
         `follow`, `checkpoint` and `end` are those of `start`.
 
         Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
-        to memory. Refused rows go to files below the folder `side`, otherwise to the side table if they are to be kept.
-        A query is called by its sink or its number, unless `names` tell.
+        to memory. Rejected rows go to files below the folder `dead_letters`, otherwise to the dead-letter table if they
+        are to be kept. A query is called by its sink or its number, unless `names` report.
         """
-        refused = self._inputs.side if keep_refused else None
-        checkpoint, side = (held_path(path, self.catalogue.within) for path in (checkpoint, side))
-        ordering = Ordering(self.screen, self._runtime.machine, emit, follow, side, refused, answer, checkpoint)
-        terms = Terms(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
-        run = self._runtime.assemble(ordering.orders(planned, names), terms)
+        rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
+        checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
+        builder = SpecBuilder(
+            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint
+        )
+        run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
+        run = self._runtime.assemble(builder.specs(planned, names), run_options)
         run.listeners += self._listeners
         return run
 
@@ -459,7 +462,7 @@ class Session:
         return explained(one, self._runtime.measure if analyze else None, self._runtime.machine)
 
     def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
-        return self._runtime.dataframe(Ordering(self.screen, self._runtime.machine, emit).orders([one])[0])
+        return self._runtime.dataframe(SpecBuilder(self.screen, self._runtime.machine, emit).specs([one])[0])
 
     def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
         _check_takers(one, spec.on_rows, spec.on_batch)
@@ -483,10 +486,10 @@ class Session:
         background.start()
         return self._hold(one, run.queries[0], background)
 
-    def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> Order:
-        side, answer = self._inputs.side, handing(on_rows)
-        ordering = Ordering(self.screen, self._runtime.machine, emit, self._follow, None, side, answer)
-        return ordering.orders([one], [name])[0]
+    def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
+        dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
+        builder = SpecBuilder(self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer)
+        return builder.specs([one], [name])[0]
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
         made = StreamingQuery(query, background, one, self._runtime.machine)
@@ -518,7 +521,7 @@ class Session:
         return next(name for number in count(1) if (name := f"query-{number}") not in taken)
 
     def _open_run(self, follow: bool) -> Run:
-        run = self._runtime.open(Terms(ending_of(follow, None, None), every=1))
+        run = self._runtime.open(RunOptions(ending_of(follow, None, None), every=1))
         run.listeners += self._listeners
         return run
 
@@ -541,8 +544,8 @@ def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None
         )
 
 
-def _runtime(name: str, inputs: Inputs, spark: SparkSession | None, cores: int | None) -> Runtime:
-    """The only place that tells runtimes apart. PySpark takes long to import, so it is done only here."""
+def _runtime(name: str, inputs: SessionInputs, spark: SparkSession | None, cores: int | None) -> Runtime:
+    """The only place that reports runtimes apart. PySpark takes long to import, so it is done only here."""
     if name == "local":
         if spark is not None:
             raise OptionError("runtime='local' has no use for spark=..", remedy="leave one of the two out")

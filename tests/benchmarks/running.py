@@ -13,9 +13,9 @@ from benchmarks import harness
 
 def quick(capsys: pytest.CaptureFixture[str], name: str, *arguments: str, status: int = 0) -> dict[str, Any]:
     assert harness.main([name, "--quick", "--json", *arguments]) == status
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert list(told) == ["machine", "settings", "cells", "summary"]
-    return told
+    reported: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert list(reported) == ["machine", "settings", "cells", "summary"]
+    return reported
 
 
 def is_chart(path: Path) -> bool:

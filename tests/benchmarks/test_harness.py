@@ -67,9 +67,9 @@ def test_contestants_that_are_measured_apart_stand_together(capsys: pytest.Captu
     chart = tmp_path / "small.svg"
     assert run("--json", "--plot", str(chart)) == 0
     printed = capsys.readouterr()
-    told = json.loads(printed.out)
-    assert list(told) == ["machine", "settings", "cells", "summary"] and told["settings"] == {"rate": 4.0}
-    assert told["cells"] == [
+    reported = json.loads(printed.out)
+    assert list(reported) == ["machine", "settings", "cells", "summary"] and reported["settings"] == {"rate": 4.0}
+    assert reported["cells"] == [
         {
             "experiment": "size",
             "x": 1,
@@ -124,8 +124,8 @@ def test_every_benchmark_has_its_options_and_its_help(capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit) as ended:
             harness.main([name, "--help"])
         assert ended.value.code == 0
-        told = " ".join(capsys.readouterr().out.split())
-        assert entry.purpose in told.replace("- ", "-") and "--quick" in told
+        reported = " ".join(capsys.readouterr().out.split())
+        assert entry.purpose in reported.replace("- ", "-") and "--quick" in reported
     with pytest.raises(SystemExit):
         harness.main(["join", "--soak", "1"])
 
@@ -136,7 +136,7 @@ def test_a_chart_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_the_machine_has_a_kind_and_no_name() -> None:
-    told = machine()
-    assert told["cores"] >= 1 and told["processor"]
-    assert {"python", "numpy", "numba", "pyarrow", "sqlglot"} <= told["versions"].keys()
-    assert "node" not in told and "host" not in told
+    reported = machine()
+    assert reported["cores"] >= 1 and reported["processor"]
+    assert {"python", "numpy", "numba", "pyarrow", "sqlglot"} <= reported["versions"].keys()
+    assert "node" not in reported and "host" not in reported

@@ -20,9 +20,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_runs_and_ends_in_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "join.svg"
-    told = quick(capsys, "join", "--plot", str(chart))
-    assert set(told["summary"]["rows_per_s"]) == {"1000", "20000"}
-    for cell in told["cells"]:
+    reported = quick(capsys, "join", "--plot", str(chart))
+    assert set(reported["summary"]["rows_per_s"]) == {"1000", "20000"}
+    for cell in reported["cells"]:
         for figures in cell["contestants"].values():
             assert 0.8 < figures["matches_per_row"] < 1.2 and figures["batches"] == 5
     assert is_chart(chart)
@@ -30,9 +30,9 @@ def test_it_runs_and_ends_in_a_summary(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_partitions_run_beside_one_on_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "join.svg"
-    told = quick(capsys, "join", "--partitions", "2", "3", "--plot", str(chart))
-    (cell,) = told["cells"]
+    reported = quick(capsys, "join", "--partitions", "2", "3", "--plot", str(chart))
+    (cell,) = reported["cells"]
     assert len({figures["matches_per_row"] for figures in cell["contestants"].values()}) == 1
-    assert set(told["summary"]["over_one_partition"]) == {"1", "2", "3"}
-    assert told["summary"]["over_one_partition"]["1"] == {"5000": 1.0}
+    assert set(reported["summary"]["over_one_partition"]) == {"1", "2", "3"}
+    assert reported["summary"]["over_one_partition"]["1"] == {"5000": 1.0}
     assert is_chart(chart)

@@ -50,9 +50,9 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(joinagg, "QUICK", SMALL)
     monkeypatch.setattr(joinagg, "QUICK_EFFORT", replace(EFFORT, runs=1, most_matches=1_000))
     chart = tmp_path / "joinagg.svg"
-    told = quick(capsys, "joinagg", "--plot", str(chart))
-    assert [cell["experiment"] for cell in told["cells"]].count("rate") == FALLING_SECONDS
-    by_x = {(cell["experiment"], cell["x"]): cell for cell in told["cells"]}
+    reported = quick(capsys, "joinagg", "--plot", str(chart))
+    assert [cell["experiment"] for cell in reported["cells"]].count("rate") == FALLING_SECONDS
+    by_x = {(cell["experiment"], cell["x"]): cell for cell in reported["cells"]}
     assert set(by_x["window", 20]["contestants"]) == set(CONTESTANTS)
     assert by_x["window", 2_000]["contestants"]["tc_paper"] is None
     assert by_x["inputs", 3]["contestants"]["ic"] is None
@@ -60,7 +60,7 @@ def test_it_runs_and_ends_in_a_summary(
     assert "unsupported" not in by_x["inputs", 2]
     rates = {m: by_x["matches", m]["contestants"] for m in joinagg.MATCHES}
     assert all(one["join_rows_per_s"] > 0 for one in (tactics["pc"] for tactics in rates.values()))
-    summary = told["summary"]
+    summary = reported["summary"]
     assert {"factorised_over_pc_100", "ic_over_pc_100", "tc_over_pc_100", "factorised_1000_over_1"} < set(summary)
     best = {m: max(one["rows_per_s"] for name, one in rates[m].items() if name != "auto") for m in rates}
     expected = max(best[m] / rates[m]["auto"]["rows_per_s"] for m in rates)
@@ -82,11 +82,11 @@ def test_what_takes_too_long_is_left_out() -> None:
 
 def test_a_different_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     follow = Answer.follow
-    told: list[Answer] = []
+    reported: list[Answer] = []
 
     def misread(answer: Answer, out: Delta) -> None:
-        told.append(answer)
-        if answer is told[0]:
+        reported.append(answer)
+        if answer is reported[0]:
             follow(answer, replace(out, values=out.values.slice(0, 0), ta=out.ta[:0], te=out.te[:0]))
         else:
             follow(answer, out)
@@ -130,7 +130,7 @@ def test_the_rate_falls() -> None:
     for number, step in enumerate(steps):
         t = step.batches["a"].t
         assert set(np.diff(np.unique(t))) == {50_000}, "something comes at every instant"
-        assert number * 10**6 == t[0] and t[-1] < step.upto == (number + 1) * 10**6
+        assert number * 10**6 == t[0] and t[-1] < step.frontier == (number + 1) * 10**6
 
 
 def test_the_paper_scans() -> None:
@@ -162,7 +162,7 @@ def test_tables_are_for_people() -> None:
     lines = "\n".join(map(str, joinagg.tables(outcomes))).splitlines()
     assert "| ic | 2,000,000, 0.5, 0.5 | 200,000, 5, 5 | 2,000,000, 0.5, 0.5 |" in lines
     assert "| pc | 10,000, 100, 1 | 10,000, 100, 100 | - |" in lines
-    assert "ic refuses: three." in lines
+    assert "ic rejects: three." in lines
     assert "| pc | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
     found = joinagg.summary(outcomes)
     assert (found["factorised_over_pc_100"], found["auto_over_best_max"]) == (200, 1)

@@ -17,7 +17,7 @@ from benchmarks.lifetimes.sorted_insertion import SortedInsertionSet
 from benchmarks.meters import anonymous_bytes, open_files, resident_bytes, threads
 from benchmarks.processes import call_apart
 from tests.benchmarks.running import is_chart, quick
-from transom.core.delta import NO_HOLDER, Ends
+from transom.core.delta import NO_OPEN_ID, Ends
 from transom.core.time import FOREVER
 from transom.kernels.lifetimes import LifetimeSet
 
@@ -37,9 +37,9 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(lifetimes, "call_apart", lambda function, *arguments: large.measure(*arguments))
     monkeypatch.setattr(large, "BATCH", 1_000)
     chart = tmp_path / "lifetimes.svg"
-    told = quick(capsys, "lifetimes", "--plot", str(chart))
-    cells = [cell for cell in told["cells"] if cell["experiment"] == "cells"]
-    assert len(cells) == 5 * 2 * 2 * 2 and len(told["cells"]) == len(cells) + 2
+    reported = quick(capsys, "lifetimes", "--plot", str(chart))
+    cells = [cell for cell in reported["cells"] if cell["experiment"] == "cells"]
+    assert len(cells) == 5 * 2 * 2 * 2 and len(reported["cells"]) == len(cells) + 2
     for cell in cells:
         methods = cell["contestants"]
         assert (methods["direct"]["visits_per_row"], methods["negative"]["visits_per_row"]) == (1, 2)
@@ -47,7 +47,7 @@ def test_it_runs_and_ends_in_a_summary(
         if cell["query"] in JOINS:
             measured = cell["rows"] == 10 and cell["batch"] == BATCH
             assert (methods["sorted_insertion"] is not None) == measured
-    summary = told["summary"]
+    summary = reported["summary"]
     assert summary["visits_ratio_stateless"] == 2
     counted = [c["contestants"] for c in cells if c["query"] in STATELESS and c["kind"] == "rows"]
     least = min(one["direct"]["rows_per_s"] / one["negative"]["rows_per_s"] for one in counted)
@@ -136,18 +136,18 @@ def test_sorted_insertion_lets_the_same_rows_leave() -> None:
     random = np.random.default_rng(3)
     lazy, insertion = LifetimeSet(), SortedInsertionSet()
     first = 0
-    for upto in range(5, 60, 5):
+    for frontier in range(5, 60, 5):
         slots = np.arange(first, first + 20)
         first += 20
-        te = random.integers(upto, 80, 20)
+        te = random.integers(frontier, 80, 20)
         te[random.random(20) < 0.1] = FOREVER
-        holder = np.where(random.random(20) < 0.3, slots, NO_HOLDER)
-        waiting = holder[holder != NO_HOLDER][:4]
-        ends = Ends.of(waiting, random.integers(0, upto, len(waiting)))
+        open_id = np.where(random.random(20) < 0.3, slots, NO_OPEN_ID)
+        waiting = open_id[open_id != NO_OPEN_ID][:4]
+        ends = Ends.of(waiting, random.integers(0, frontier, len(waiting)))
         left = []
         for rows in (lazy, insertion):
-            rows.add(slots, te, holder)
-            left.append(sorted(zip(*(part.tolist() for part in rows.leave(ends, upto)), strict=True)))
+            rows.add(slots, te, open_id)
+            left.append(sorted(zip(*(part.tolist() for part in rows.leave(ends, frontier)), strict=True)))
         assert left[0] == left[1]
     assert insertion.determined.count == sum(len(run.te) for run in [*lazy.runs, *lazy.unsorted])
 
@@ -156,9 +156,9 @@ def test_sorted_insertion_lets_the_same_rows_leave() -> None:
 
 
 def test_a_process_of_its_own_measures_its_memory() -> None:
-    told = call_apart("benchmarks.lifetimes.large:measure", 200_000, 0.0)
-    assert told["rows_per_s"] > 0
-    assert 8 * 200_000 < told["peak_bytes"] < told["idle_bytes"]
+    reported = call_apart("benchmarks.lifetimes.large:measure", 200_000, 0.0)
+    assert reported["rows_per_s"] > 0
+    assert 8 * 200_000 < reported["peak_bytes"] < reported["idle_bytes"]
 
 
 def test_what_the_process_holds(tmp_path: Path) -> None:
@@ -179,13 +179,13 @@ def test_what_the_process_holds(tmp_path: Path) -> None:
 def test_a_soak_tells_what_is_flat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(soak, "BATCH", 100)
     monkeypatch.setattr(soak, "SAMPLES", 20)
-    told = quick(capsys, "lifetimes", "--soak", "1000", status=1)
-    (cell,) = told["cells"]
+    reported = quick(capsys, "lifetimes", "--soak", "1000", status=1)
+    (cell,) = reported["cells"]
     assert cell["rows"] == 20 * 200
     assert len(cell["contestants"]["transom"]["samples"]) == 20
-    # The windows hold more rows than came: nothing has left them, and holders are still on the rise.
-    assert told["summary"]["flat"]["holders_in_use"] is False
-    assert told["summary"]["flat"]["open_files"] is True
+    # The windows hold more rows than came: nothing has left them, and open row ids are still on the rise.
+    assert reported["summary"]["flat"]["holders_in_use"] is False
+    assert reported["summary"]["flat"]["open_files"] is True
     assert "allowed more" in str(soak.table(Outcome.read(cell)))
     assert list(soak.panel(Outcome.read(cell)).lines) == ["rss_mb", "anonymous_mb"]
 

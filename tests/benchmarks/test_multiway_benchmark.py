@@ -59,12 +59,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "multiway.svg"
-    told = quick(capsys, "multiway", "--plot", str(chart))
-    assert told["machine"]["handover_us"] > 0
-    experiments = [cell["experiment"] for cell in told["cells"]]
+    reported = quick(capsys, "multiway", "--plot", str(chart))
+    assert reported["machine"]["handover_us"] > 0
+    experiments = [cell["experiment"] for cell in reported["cells"]]
     assert experiments == ["streams"] * 2 + ["window", "columns", "changes", "paced", "probes", "rate", "rate", "floor"]
-    by_x = {(cell["experiment"], cell["x"]): cell for cell in told["cells"]}
-    for cell in told["cells"][:-1]:
+    by_x = {(cell["experiment"], cell["x"]): cell for cell in reported["cells"]}
+    for cell in reported["cells"][:-1]:
         assert cell["results"] > 0
         tactics = cell["contestants"]
         assert {name: tactics[name]["chosen"] for name in TACTICS} == {name: name for name in TACTICS}
@@ -76,7 +76,7 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
     assert paths == {TREE: (5 + sum(range(1, 6))) / 6, PARALLEL_TREE: 1, MJOIN: 5, PARALLEL_MJOIN: 1}
     assert six[MJOIN]["with_result"]["rows"] == 6 and six[MJOIN]["all_rows"]["rows"] == 36
     assert six[MJOIN]["handed_over"] == 0 and six[MJOIN]["path_here"] == 5
-    found = told["summary"]
+    found = reported["summary"]
     assert found["best_tactic_20"] is None and found["best_p50_us_20"] is None
     assert len(found["auto_cells"]) == 8, "those in real time are there to check the others"
     assert found["auto_over_best_max"] == max(one["over_best"] for one in found["auto_cells"])
@@ -88,7 +88,7 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
     probes = by_x["probes", 3]
     assert probes["probe_us"] == pytest.approx(probes["contestants"][MJOIN]["join_us"] / 2, abs=0.1)
     assert is_chart(chart)
-    shown = harness.text_of(multiway.BENCHMARK, told)
+    shown = harness.text_of(multiway.BENCHMARK, reported)
     assert "Matches a probe, 5 streams, windows of 100 rows, batches of 50 rows of each." in shown
     assert "A row of the tree over 4 single probes, µs:" in shown and "| one row a step, with result |" in shown
     assert "| mjoin_state_over_tree_5 | 0." in shown
@@ -97,11 +97,11 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
 def test_parts_can_be_run_apart_and_shown_together(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = quick(capsys, "multiway", "--part", "2")
+    reported = quick(capsys, "multiway", "--part", "2")
     file = tmp_path / "2.json"
-    file.write_text(json.dumps(told), encoding="utf-8")
-    assert {cell["part"] for cell in told["cells"]} == {2}
-    assert told["summary"]["best_p50_us_20"] is None and told["summary"]["tree_over_probe_floor"] is None
+    file.write_text(json.dumps(reported), encoding="utf-8")
+    assert {cell["part"] for cell in reported["cells"]} == {2}
+    assert reported["summary"]["best_p50_us_20"] is None and reported["summary"]["tree_over_probe_floor"] is None
     assert harness.main(["multiway", "--read", str(file), str(file), "--plot", str(tmp_path / "both.svg")]) == 0
     shown = capsys.readouterr().out
     assert shown.count("a hand-over between threads takes") == 2
@@ -136,12 +136,12 @@ def test_a_parallel_mjoin_waits_for_as_many_probes_as_a_core_has() -> None:
 
 
 def test_rows_with_a_result_are_those_that_complete_one() -> None:
-    """Of every four rows the last one; with changes, results that end are told in other steps."""
+    """Of every four rows the last one; with changes, results that end are reported in other steps."""
     for emit in ("lifetimes", "changes"):
         contestant = Contestant(replace(COUNTER, emit=emit), MJOIN)
-        stretch = contestant.take(Feed(COUNTER).rows(25))
-        assert stretch.answered.tolist() == [False, False, False, True] * 25
-        assert len(stretch.nanos) == len(stretch.background) == 100
+        span = contestant.take(Feed(COUNTER).rows(25))
+        assert span.answered.tolist() == [False, False, False, True] * 25
+        assert len(span.nanos) == len(span.background) == 100
         contestant.close()
 
 
@@ -149,10 +149,10 @@ def test_a_different_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     take = Contestant.take
 
     def one_too_few(contestant: Contestant, *rows: Any) -> Any:
-        stretch = take(contestant, *rows)
+        span = take(contestant, *rows)
         if contestant.name == MJOIN:
-            stretch.outputs[-1] = None
-        return stretch
+            span.outputs[-1] = None
+        return span
 
     monkeypatch.setattr(Contestant, "take", one_too_few)
     with pytest.raises(AssertionError, match="the answers differ"):
@@ -215,7 +215,7 @@ def test_all_columns_can_be_selected() -> None:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def told_cell(experiment: str, x: float, **figures: float) -> Outcome:
+def reported_cell(experiment: str, x: float, **figures: float) -> Outcome:
     tactics = {
         name: {
             "chosen": TREE if name == AUTO else name,
@@ -237,12 +237,16 @@ def told_cell(experiment: str, x: float, **figures: float) -> Outcome:
 
 def test_tables_are_for_people() -> None:
     figures = {TREE: 200.0, PARALLEL_TREE: 150.0, MJOIN: 100.0, PARALLEL_MJOIN: 300.0, AUTO: 210.0}
-    cells = [told_cell("streams", 20, **figures), told_cell("window", 2, **figures), told_cell("paced", 5, **figures)]
+    cells = [
+        reported_cell("streams", 20, **figures),
+        reported_cell("window", 2, **figures),
+        reported_cell("paced", 5, **figures),
+    ]
     found = multiway.summary(cells)
     assert (found["best_p50_us_20"], found["best_tactic_20"]) == (100, MJOIN)
     assert (found["auto_over_best_max"], found["auto_over_best_spread"]) == (2.1, 0.1)
-    told = {"machine": multiway.described_machine(), "cells": [one.as_json() for one in cells], "summary": found}
-    lines = harness.text_of(multiway.BENCHMARK, told).splitlines()
+    reported = {"machine": multiway.described_machine(), "cells": [one.as_json() for one in cells], "summary": found}
+    lines = harness.text_of(multiway.BENCHMARK, reported).splitlines()
     assert "a hand-over between threads takes" in lines[0]
     assert "| tree | 201, 200, 600 |" in lines
     assert "| tree | 201, 200, 600 | 201, 200, 600 |" in lines, "the window of 1 s stands beside the others"
@@ -258,6 +262,6 @@ def test_tables_are_for_people() -> None:
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("multiway*.json")), ids=lambda file: str(file.name))
 def test_results_are_those_of_a_whole_run(file: Path) -> None:
-    told = json.loads(file.read_text(encoding="utf-8"))
-    assert told["summary"] == multiway.summary([Outcome.read(cell) for cell in told["cells"]])
-    assert told["settings"]["latency"]["runs"] > 1, "a quick run is none to show"
+    reported = json.loads(file.read_text(encoding="utf-8"))
+    assert reported["summary"] == multiway.summary([Outcome.read(cell) for cell in reported["cells"]])
+    assert reported["settings"]["latency"]["runs"] > 1, "a quick run is none to show"

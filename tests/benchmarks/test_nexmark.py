@@ -20,7 +20,7 @@ from benchmarks.nexmark import flink as nexmark_flink
 from benchmarks.nexmark.answers import Arbiter
 from benchmarks.nexmark.data import AUCTION, BID, COLUMNS, PERSON, SIDE, STREAMS, Size, write_events
 from benchmarks.nexmark.queries import QUERIES, UNWRITTEN
-from benchmarks.nexmark.spark_own import _ANSWERS, REFUSED
+from benchmarks.nexmark.spark_own import _ANSWERS, UNSUPPORTED
 from tests.benchmarks.running import is_chart, quick
 from tests.profile import NIGHTLY
 from transom.core.errors import OptionError, SourceError
@@ -81,7 +81,7 @@ def test_events_are_the_same_for_the_same_seed(source: Path, tmp_path: Path) -> 
 def test_every_query_is_written_or_has_a_reason() -> None:
     assert sorted(QUERIES.keys() | UNWRITTEN.keys(), key=lambda name: int(name[1:])) == [f"q{i}" for i in range(23)]
     assert not QUERIES.keys() & UNWRITTEN.keys()
-    assert _ANSWERS.keys() | REFUSED.keys() == QUERIES.keys() == nexmark_flink.QUERIES.keys()
+    assert _ANSWERS.keys() | UNSUPPORTED.keys() == QUERIES.keys() == nexmark_flink.QUERIES.keys()
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -106,7 +106,7 @@ def test_the_latest_answer_is_that_of_duckdb_too(source: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if query.keys])
 def test_net_changes_lead_to_the_answer_of_duckdb(name: str, source: Path, tmp_path: Path) -> None:
-    """A key is told several times, in one file each."""
+    """A key is reported several times, in one file each."""
     query = QUERIES[name]
     kinds.KINDS[kinds.LOCAL]({"emit": "net", "batch_rows": "100"})(query, source, tmp_path)
     parts = [pq.read_table(path) for path in (tmp_path / "out").glob("*.parquet")]
@@ -159,8 +159,12 @@ def test_changes_of_flink_are_netted(source: Path, tmp_path: Path) -> None:
         for row in rows:
             values = {name: str(row[name]) if name == "date_time" else row[name] for name in query.columns}
             came = row["change"] == "+"
-            told = {"before": None if came else values, "after": values if came else None, "op": "c" if came else "d"}
-            lines.write(json.dumps(told) + "\n")
+            reported = {
+                "before": None if came else values,
+                "after": values if came else None,
+                "op": "c" if came else "d",
+            }
+            lines.write(json.dumps(reported) + "\n")
     with Arbiter(source) as arbiter:
         assert arbiter.differences(query, kinds.FLINK, "", tmp_path) == 0
 
@@ -181,27 +185,27 @@ def test_all_ends_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.Captur
     names = [nexmark.LOCAL_2]  # in a process of its own
     queries = ["q2", "q5", "q17"]
     arguments = ["--query", *queries, "--contestant", *names, "--plot", str(chart), "--runs", "2"]
-    told = quick(capsys, "nexmark", *arguments, "--set", "batch_rows=2000")
-    assert [cell["query"] for cell in told["cells"]] == queries
-    for cell in told["cells"]:
+    reported = quick(capsys, "nexmark", *arguments, "--set", "batch_rows=2000")
+    assert [cell["query"] for cell in reported["cells"]] == queries
+    for cell in reported["cells"]:
         for name in names:
             one = cell["contestants"][name]
             assert one["right"] and one["output_rows"] > 0 and len(one["wall_s"]) == len(one["cpu_s"]) == 2
-            assert told["summary"]["rows_per_s"][cell["query"]][name] == one["rows_per_s"] > 0
-    assert told["cells"][1]["input_rows"] == 8_000 * 46 // 50
-    assert told["summary"]["right"] and told["summary"]["spark_over_own_min"] is None
-    assert told["settings"]["contestants"][names[0]]["batch_rows"] == "2000"
+            assert reported["summary"]["rows_per_s"][cell["query"]][name] == one["rows_per_s"] > 0
+    assert reported["cells"][1]["input_rows"] == 8_000 * 46 // 50
+    assert reported["summary"]["right"] and reported["summary"]["spark_over_own_min"] is None
+    assert reported["settings"]["contestants"][names[0]]["batch_rows"] == "2000"
     assert is_chart(chart)
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="a real Spark for each contestant; at night")
 def test_spark_answers_alike(tiny: None, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["spark_own", "transom_spark"]
-    told = quick(capsys, "nexmark", "--query", *QUERIES, "--contestant", *names)
-    assert told["summary"]["right"] and told["summary"]["spark_over_own_min"] is not None
-    (q4,) = (cell for cell in told["cells"] if cell["query"] == "q4")
+    reported = quick(capsys, "nexmark", "--query", *QUERIES, "--contestant", *names)
+    assert reported["summary"]["right"] and reported["summary"]["spark_over_own_min"] is not None
+    (q4,) = (cell for cell in reported["cells"] if cell["query"] == "q4")
     assert "unsupported" in q4["contestants"]["spark_own"]
-    assert told["summary"]["rows_per_s"]["q17"].keys() == set(names)
+    assert reported["summary"]["rows_per_s"]["q17"].keys() == set(names)
 
 
 def test_what_is_not_there_is_said_before_anything_runs() -> None:
@@ -256,13 +260,18 @@ OUTCOMES = [Outcome({"query": query}, contestants) for query, contestants in FOU
 
 
 def test_the_summary_compares_medians_of_right_answers() -> None:
-    told = nexmark.summary(OUTCOMES)
-    assert told["rows_per_s"]["q0"] == {"transom_local": 500, "transom_spark": 250, "spark_own": 125, "flink": 1_000}
-    assert told["rows_per_cpu_s"]["q5"]["transom_spark"] == 167
-    assert told["spark_over_own"] == {"q0": 2.0, "q5": 1.994} and told["spark_over_own_min"] == 1.994
-    assert told["local_over_spark_cpu_max"] == 4.0, "q12; that of q5 is 1.5"
-    assert told["spark_over_flink_min"] == 0.25 and told["local_over_flink_min"] == 0.5
-    assert told["right"] is False and nexmark.fails(OUTCOMES) and not nexmark.fails(OUTCOMES[:2])
+    reported = nexmark.summary(OUTCOMES)
+    assert reported["rows_per_s"]["q0"] == {
+        "transom_local": 500,
+        "transom_spark": 250,
+        "spark_own": 125,
+        "flink": 1_000,
+    }
+    assert reported["rows_per_cpu_s"]["q5"]["transom_spark"] == 167
+    assert reported["spark_over_own"] == {"q0": 2.0, "q5": 1.994} and reported["spark_over_own_min"] == 1.994
+    assert reported["local_over_spark_cpu_max"] == 4.0, "q12; that of q5 is 1.5"
+    assert reported["spark_over_flink_min"] == 0.25 and reported["local_over_flink_min"] == 0.5
+    assert reported["right"] is False and nexmark.fails(OUTCOMES) and not nexmark.fails(OUTCOMES[:2])
 
 
 def test_tables_are_for_people() -> None:

@@ -62,10 +62,10 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(overlap, "call_apart", lambda function, *arguments: overlap_memory.watched(*arguments))
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     chart = tmp_path / "overlap.svg"
-    told = quick(capsys, "overlap", "--plot", str(chart))
-    experiments = [cell["experiment"] for cell in told["cells"]]
+    reported = quick(capsys, "overlap", "--plot", str(chart))
+    experiments = [cell["experiment"] for cell in reported["cells"]]
     assert experiments == ["size"] * 2 + ["selectivity"] * 2 + ["windows", "results", "burst"]
-    small, large, few, _, windows, results, burst = told["cells"]
+    small, large, few, _, windows, results, burst = reported["cells"]
     assert set(large["contestants"]) == set(TACTICS)
     assert (small["keys"], few["keys"]) == (4, 1_000)
     # 880 rows in a window of each stream, 4 keys: more results than the budget holds.
@@ -87,10 +87,10 @@ def test_it_runs_and_ends_in_a_summary(
     assert any(way.startswith("two-pass") for way in kept["ways"])
     assert kept["kept_mb_at_most"] <= windows["budget_mb"]
     assert results["contestants"]["hybrid"]["results"] > 0
-    ended = told["summary"]["burst"]
+    ended = reported["summary"]["burst"]
     assert ended["put_off"] == ended["completed_later"] > 0 == ended["unfinished"]
     assert [one["slide"] for one in burst["contestants"]["hybrid"]["slides"]] == list(range(1, BURST.slides))
-    assert {"max_hybrid_over_best", "min_hybrid_over_worst", "peak_over_budget_mb"} < set(told["summary"])
+    assert {"max_hybrid_over_best", "min_hybrid_over_worst", "peak_over_budget_mb"} < set(reported["summary"])
     assert is_chart(chart)
 
 
@@ -134,16 +134,16 @@ def test_so_many_slides_bring_ten_budgets() -> None:
 
 def test_memory_is_measured_in_its_own_process() -> None:
     cell = Cell("windows", 100, 0.01, 4, 10_000, filler=8)
-    told = call_apart("benchmarks.overlap.memory:watched", asdict(cell), FULL, 6)
-    assert told["ways"] == {"one-pass full": told["slides"]}
-    assert told["results"] > 0 and told["idle_mb"] > 10
-    assert told["peak_over_budget_mb"] == pytest.approx(told["peak_mb"] - 4, abs=0.01)
+    reported = call_apart("benchmarks.overlap.memory:watched", asdict(cell), FULL, 6)
+    assert reported["ways"] == {"one-pass full": reported["slides"]}
+    assert reported["results"] > 0 and reported["idle_mb"] > 10
+    assert reported["peak_over_budget_mb"] == pytest.approx(reported["peak_mb"] - 4, abs=0.01)
 
 
 # --- the burst -------------------------------------------------------------------------------------------------------
 
 
-def told_rows(*rows: tuple[int, int, str | None]) -> pa.Table:
+def reported_rows(*rows: tuple[int, int, str | None]) -> pa.Table:
     at, attempt, status = zip(*rows, strict=True)
     times = pa.array(at, pa.int64()).cast(pa.timestamp("us"))
     return pa.table({"at": times, "attempt": attempt, "status": pa.array(status, pa.string())})
@@ -151,14 +151,14 @@ def told_rows(*rows: tuple[int, int, str | None]) -> pa.Table:
 
 def test_the_diary_of_a_run() -> None:
     diary = Diary()
-    diary.follow(told_rows((10, 1, None), (10, 1, None)))
-    diary.follow(told_rows((10, 1, None), (10, 1, "incomplete"), (20, 1, None), (20, 1, "complete")))
+    diary.follow(reported_rows((10, 1, None), (10, 1, None)))
+    diary.follow(reported_rows((10, 1, None), (10, 1, "incomplete"), (20, 1, None), (20, 1, "complete")))
     assert (diary.results, diary.results_void, set(diary.complete)) == (1, 3, {20})
-    diary.follow(told_rows((10, 2, None), (10, 2, None), (10, 2, "complete")))
+    diary.follow(reported_rows((10, 2, None), (10, 2, None), (10, 2, "complete")))
     assert (diary.results, diary.attempts) == (3, {20: 1, 10: 2})
     assert diary.complete[10] >= diary.incomplete[10][0]
     with pytest.raises(AssertionError, match="completed twice"):
-        diary.follow(told_rows((10, 3, "complete")))
+        diary.follow(reported_rows((10, 3, "complete")))
 
 
 def test_rows_of_the_burst_come_when_they_are_due() -> None:

@@ -20,7 +20,7 @@ from benchmarks.shared.assumptions import (
     served_by_fifo,
 )
 from benchmarks.shared.scheduling import Seed
-from transom.scheduling.simulation import Plan
+from transom.scheduling.simulation import ArrivalPlan
 
 INTERVALS = 40
 
@@ -78,7 +78,7 @@ def test_the_miss_that_fifo_serves_has_no_case_for_a_load_that_rises_at_a_low_ra
 
 def test_plans_are_counted_apart_by_what_fifo_drops() -> None:
     def seed(number: int, fifo: float, mandf: float, admandf: float) -> Seed:
-        return Seed(number, Plan((1,), 1), {"fifo": fifo, "mandf": mandf, "admandf": admandf}, {})
+        return Seed(number, ArrivalPlan((1,), 1), {"fifo": fifo, "mandf": mandf, "admandf": admandf}, {})
 
     found = as_drawn([seed(0, 0.2, 0.1, 0.2), seed(1, 0.1, 0.1, 0.1), seed(2, 0.0, 0.1, 0.2), seed(3, 0.0, 0.4, 0.0)])
     assert [(one.plans, one.no_more, one.more) for one in found.values()] == [

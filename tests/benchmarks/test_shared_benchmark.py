@@ -34,9 +34,9 @@ from benchmarks.shared.throughput import (
 )
 from tests.benchmarks.running import is_chart, quick
 from transom.scheduling.mqt import groups_of
-from transom.scheduling.simulation import Plan
+from transom.scheduling.simulation import ArrivalPlan
 
-SMALL = Plan((900, 300, 100, 500), 4)
+SMALL = ArrivalPlan((900, 300, 100, 500), 4)
 BIG_GAP_AFTER = {"P3": 5, "P4": 5, "P5": 2, "P6": 2, "P7": 8, "P8": 8}
 
 
@@ -93,7 +93,7 @@ def test_the_plan_is_among_those_that_the_search_looks_at() -> None:
 
 
 def test_the_search_says_what_a_plan_does_not_show() -> None:
-    calm = Plan((100, 200, 100, 200), 2)
+    calm = ArrivalPlan((100, 200, 100, 200), 2)
     found = shared_plan_search.judge(calm)
     assert {"P7 mqt_drops", "P4 mqt_drops", "P4 mandf_below"} <= set(found.failed)
     assert not any(what.endswith(IMPLIED) for what in found.failed)
@@ -105,16 +105,16 @@ def test_it_runs_and_ends_in_a_summary(
 ) -> None:
     monkeypatch.setattr(policies, "PLAN", SMALL)
     monkeypatch.setattr(policies, "SEEDS", 2)
-    monkeypatch.setattr(policies, "OTHER_PLANS", (Plan((200, 300, 100, 500), 3),))
+    monkeypatch.setattr(policies, "OTHER_PLANS", (ArrivalPlan((200, 300, 100, 500), 3),))
     monkeypatch.setattr(policies, "VARIED", ({}, {"decide": "before"}))
     chart = tmp_path / "shared.svg"
     assert harness.main(["shared", "--json", "--part", "a", "--plot", str(chart)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [cell["case"] for cell in told["cells"] if cell["experiment"] == "case"] == list(CASES)
-    stages = told["cells"][1]["contestants"]["mqt"]["stages"]
+    reported = json.loads(capsys.readouterr().out)
+    assert [cell["case"] for cell in reported["cells"] if cell["experiment"] == "case"] == list(CASES)
+    stages = reported["cells"][1]["contestants"]["mqt"]["stages"]
     assert [stage["due"] for stage in stages] == sorted(stage["due"] for stage in stages)
     assert all(stage["due"] == stage["processed"] + stage["shed"] + stage["pending"] for stage in stages)
-    found = told["summary"]
+    found = reported["summary"]
     assert (
         set(found["admandf_drops"]) == set(found["admandf_over_best_other"]) == set(found["fingerprint"]) == set(CASES)
     )
@@ -124,7 +124,7 @@ def test_it_runs_and_ends_in_a_summary(
     counts = found["assumptions"]["counts"]
     assert {counts[name]["plans"] for name in ("as drawn", *RESTORED)} == {2}
     assert [one["seed"] for one in found["assumptions"]["misses"]] == counts["as drawn"]["more"]
-    shown = harness.text_of(policies.POLICIES_PART, told)
+    shown = harness.text_of(policies.POLICIES_PART, reported)
     assert "| decide = before | " in shown and "| as drawn | 2 | " in shown and "| mean dropped by mqt, % | " in shown
     assert is_chart(chart)
 
@@ -164,7 +164,7 @@ def test_seeds_go_on_until_enough_are_served() -> None:
 
 
 def test_the_course_is_drawn_with_the_spans_of_fifo() -> None:
-    case = run_case("P4", Plan((3_000, 1_500, 300, 500), 4))
+    case = run_case("P4", ArrivalPlan((3_000, 1_500, 300, 500), 4))
     drawn = policies.panels([policies.outcome_of(case)])
     assert len(drawn) == 2 * 3 + 1
     trace = case.outcomes["mandf"].trace
@@ -239,11 +239,11 @@ def test_part_b_runs_and_ends_in_a_summary(
     monkeypatch.setattr(shared_throughput, "QUICK_CELLS", (*cells, Cell(2, 1.0, "changes", largest=300)))
     monkeypatch.setattr(shared_throughput, "QUICK_EFFORT", TINY_EFFORT)
     chart = tmp_path / "throughput.svg"
-    told = quick(capsys, "shared", "--part", "b", "--plot", str(chart))
-    assert [(cell["part"], cell["queries"]) for cell in told["cells"]] == [("b", 1), ("b", 5), ("b", 2)]
-    found = told["summary"]
+    reported = quick(capsys, "shared", "--part", "b", "--plot", str(chart))
+    assert [(cell["part"], cell["queries"]) for cell in reported["cells"]] == [("b", 1), ("b", 5), ("b", 2)]
+    found = reported["summary"]
     assert found["state_ratio_100"] <= 1.2
-    assert found["throughput_ratio_100"] == pytest.approx(told["cells"][1]["throughput_ratio"], abs=0.1)
+    assert found["throughput_ratio_100"] == pytest.approx(reported["cells"][1]["throughput_ratio"], abs=0.1)
     assert found["throughput_ratio_100_changes"] is None
-    assert all(cell["contestants"]["shared"]["rows_per_s"] > 0 for cell in told["cells"])
+    assert all(cell["contestants"]["shared"]["rows_per_s"] > 0 for cell in reported["cells"])
     assert is_chart(chart)

@@ -108,15 +108,15 @@ def test_rivals_give_the_right_answer_and_end_in_a_summary(
     monkeypatch.setattr(spark_join, "contestants", lambda partitions: rivals)
     monkeypatch.setattr(spark_join, "QUICK_CELLS", (TINY,))
     chart = tmp_path / "join.svg"
-    told = quick(capsys, "spark-join", "--plot", str(chart))
-    (short,) = told["cells"]
+    reported = quick(capsys, "spark-join", "--plot", str(chart))
+    (short,) = reported["cells"]
     found = short["contestants"]
     assert found.keys() == batches.keys()
     for name, one in found.items():
         assert one["right"] and one["output_rows"] == one["expected_rows"] > 20 * batches[name]
         assert len(one["batches_s"]) == batches[name]
         assert ("RocksDB" in str(one["settings"])) == (name == "spark_rocksdb")
-        assert told["summary"][name] == one["rows_per_s"] > 0
+        assert reported["summary"][name] == one["rows_per_s"] > 0
     assert is_chart(chart)
 
 

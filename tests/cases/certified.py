@@ -108,8 +108,8 @@ def _view(schema: str) -> tuple[str, list[str]]:
     return found[1], [column.split()[0] for column in found[2].split(",")]
 
 
-def _type(case: Case, name: str, place: int) -> str:
-    values = [row[place] for row in case.inputs.get(name, ()) if row[place] is not None]
+def _type(case: Case, name: str, index: int) -> str:
+    values = [row[index] for row in case.inputs.get(name, ()) if row[index] is not None]
     if any(isinstance(value, str) for value in values):
         return "VARCHAR"
     return "DOUBLE" if any(isinstance(value, float) for value in values) else "INTEGER"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases.certified import Case, disagreement, inputs, load, statements
 from tests.runtimes_under_test import RUNTIMES, runs
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
@@ -28,15 +28,15 @@ def test_certified(case: Case, runtime: str) -> None:
     assert isinstance(statement, QueryStatement)
     try:
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case))
-    except RefusedError as refusal:
-        if runtime == "reference" or not _may_be_refused(case):
+    except UnsupportedError as rejection:
+        if runtime == "reference" or not _may_be_unsupported(case):
             raise
-        pytest.xfail(f"not yet in {runtime}: {refusal.what}")
-    told = disagreement(case, statement.query, answer)
-    assert told is None, f"{case.cql}\n(first: certified, second: {runtime})\n{told}"
+        pytest.xfail(f"not yet in {runtime}: {rejection.what}")
+    reported = disagreement(case, statement.query, answer)
+    assert reported is None, f"{case.cql}\n(first: certified, second: {runtime})\n{reported}"
 
 
-def _may_be_refused(case: Case) -> bool:
-    """Outer joins and sub-queries in conditions are in the algebra and in the reference; an engine may refuse them."""
+def _may_be_unsupported(case: Case) -> bool:
+    """Outer joins and sub-queries in conditions are in the algebra and in the reference; an engine may reject them."""
     text = case.cql.lower()
     return any(word in text for word in ("outer join", "left join", "right join", "full join", "exists", " in (select"))

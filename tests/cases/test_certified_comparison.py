@@ -15,7 +15,7 @@ from transom.runtimes.reference.evaluate import evaluate
 ROWS = {"S": [[2, 7, 3]]}
 
 
-def told(cql: str, net: list[Any], **more: Any) -> str | None:
+def reported(cql: str, net: list[Any], **more: Any) -> str | None:
     case = Case("made up", cql, more.get("views", ()), more.get("inputs", ROWS), net, more.get("end", 10))
     catalogue = Catalogue()
     statement = parse_statements(statements(case), catalogue)[-1]
@@ -28,27 +28,27 @@ RELATION = "select A, B from S [Range 2 Seconds]"
 
 def test_a_relation_is_compared_at_every_second_before_the_end() -> None:
     right = [[2, [[[7, 3], 1]]], [4, [[[7, 3], -1]]]]
-    assert told(RELATION, right) is None
-    assert told(RELATION, right[:1]) is not None
-    assert told(RELATION, right[:1], end=4) is None
-    assert told(RELATION, [[2, [[[7, 3], 2]]], [4, [[[7, 3], -2]]]]) is not None
-    assert told(RELATION, [[2, [[[7, 4], 1]]], [4, [[[7, 4], -1]]]]) is not None
-    assert told(RELATION, [[3, [[[7, 3], 1]]], [4, [[[7, 3], -1]]]]) is not None
+    assert reported(RELATION, right) is None
+    assert reported(RELATION, right[:1]) is not None
+    assert reported(RELATION, right[:1], end=4) is None
+    assert reported(RELATION, [[2, [[[7, 3], 2]]], [4, [[[7, 3], -2]]]]) is not None
+    assert reported(RELATION, [[2, [[[7, 4], 1]]], [4, [[[7, 4], -1]]]]) is not None
+    assert reported(RELATION, [[3, [[[7, 3], 1]]], [4, [[[7, 3], -1]]]]) is not None
 
 
 @pytest.mark.parametrize(("word", "second"), [("Istream", 2), ("Dstream", 4)])
 def test_a_stream_is_compared_by_its_rows(word: str, second: int) -> None:
-    assert told(f"{word}({RELATION})", [[second, [[[7, 3], 1]]]]) is None
-    assert told(f"{word}({RELATION})", []) is not None
-    assert told(f"{word}({RELATION})", [[second, [[[7, 3], 2]]]]) is not None
-    assert told(f"{word}({RELATION})", [[second, [[[7, 3], 1]]], [8, [[[7, 3], 1]]]]) is not None
+    assert reported(f"{word}({RELATION})", [[second, [[[7, 3], 1]]]]) is None
+    assert reported(f"{word}({RELATION})", []) is not None
+    assert reported(f"{word}({RELATION})", [[second, [[[7, 3], 2]]]]) is not None
+    assert reported(f"{word}({RELATION})", [[second, [[[7, 3], 1]]], [8, [[[7, 3], 1]]]]) is not None
 
 
 def test_rstream_speaks_at_every_second_there_and_at_changes_here() -> None:
-    assert told(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]], [3, [[[7, 3], 1]]]]) is None
-    assert told(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]]]) is None, "one second more is nobody's change"
-    assert told(f"Rstream({RELATION})", [[3, [[[7, 3], 1]]]]) is not None
-    assert told(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]], [3, [[[7, 4], 1]]]]) is not None
+    assert reported(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]], [3, [[[7, 3], 1]]]]) is None
+    assert reported(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]]]) is None, "one second more is nobody's change"
+    assert reported(f"Rstream({RELATION})", [[3, [[[7, 3], 1]]]]) is not None
+    assert reported(f"Rstream({RELATION})", [[2, [[[7, 3], 1]]], [3, [[[7, 4], 1]]]]) is not None
 
 
 AGGREGATE = "select Sum(B), Count(*) from S [Range 2 Seconds]"
@@ -56,26 +56,29 @@ AGGREGATE = "select Sum(B), Count(*) from S [Range 2 Seconds]"
 
 def test_a_global_aggregate_may_have_a_row_over_nothing() -> None:
     right = [[2, [[[3, 1], 1]]], [4, [[[3, 1], -1]]]]
-    assert told(AGGREGATE, right) is None
-    assert told(AGGREGATE, [[0, [[[None, 0], 1]]], [2, [[[3, 1], 1], [[None, 0], -1]]]], end=4) is None
-    assert told(AGGREGATE, right[:1]) is not None
-    assert told(AGGREGATE, [[2, [[[3, 1], 1]]], [3, [[[3, 1], -1]]]]) is not None
-    assert told(f"Istream({AGGREGATE})", [[2, [[[3, 1], 1]]]]) is None
-    assert told(f"Istream({AGGREGATE})", [[2, [[[3, 2], 1]]]]) is not None
+    assert reported(AGGREGATE, right) is None
+    assert reported(AGGREGATE, [[0, [[[None, 0], 1]]], [2, [[[3, 1], 1], [[None, 0], -1]]]], end=4) is None
+    assert reported(AGGREGATE, right[:1]) is not None
+    assert reported(AGGREGATE, [[2, [[[3, 1], 1]]], [3, [[[3, 1], -1]]]]) is not None
+    assert reported(f"Istream({AGGREGATE})", [[2, [[[3, 1], 1]]]]) is None
+    assert reported(f"Istream({AGGREGATE})", [[2, [[[3, 2], 1]]]]) is not None
 
 
 def test_averages_are_rounded() -> None:
     given = {"S": [[2, 1, 1], [2, 1, 1], [2, 1, 2]]}
-    assert told("select Avg(B) from S [Range Unbounded] group by A", [[2, [[[1.333333], 1]]]], inputs=given) is None
-    assert told("select Avg(B) from S [Range Unbounded] group by A", [[2, [[[1.333334], 1]]]], inputs=given) is not None
+    assert reported("select Avg(B) from S [Range Unbounded] group by A", [[2, [[[1.333333], 1]]]], inputs=given) is None
+    assert (
+        reported("select Avg(B) from S [Range Unbounded] group by A", [[2, [[[1.333334], 1]]]], inputs=given)
+        is not None
+    )
 
 
 def test_names_and_views_of_other_cases() -> None:
     views = (("relation V1 (A integer, B integer)", "select A, price from S [Range 2 Seconds]"),)
     net = [[2, [[[7, 3], 1]]], [4, [[[7, 3], -1]]]]
-    assert told("V1", net, views=views) is None
-    assert told("select S.A, S.F from S [Range 2 Seconds]", net) is None
-    assert told("V1 Except R", [], views=views, inputs=ROWS | {"R": [[1, "+", 7, 3]]}) is None
+    assert reported("V1", net, views=views) is None
+    assert reported("select S.A, S.F from S [Range 2 Seconds]", net) is None
+    assert reported("V1 Except R", [], views=views, inputs=ROWS | {"R": [[1, "+", 7, 3]]}) is None
     assert in_our_words("V1 Union V2 union R", ["V1", "V2", "R"]) == (
         "SELECT * FROM V1 UNION ALL SELECT * FROM V2 UNION ALL SELECT * FROM R"
     )

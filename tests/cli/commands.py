@@ -57,7 +57,7 @@ def transom(*arguments: str | Path, folder: Path | None = None, given: str = "")
 
 QUERY_FILE = """
 CREATE STREAM s (ts TIMESTAMP, k VARCHAR, a INTEGER, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
-    WITH (connector = 'files', path = 'data/s.csv', late = 'side');
+    WITH (connector = 'files', path = 'data/s.csv', late = 'dead_letter');
 CREATE SINK out WITH (connector = 'files', path = 'answers/out.csv', emit = 'lifetimes');
 INSERT INTO out SELECT k, SUM(a) AS total FROM s [RANGE 2 SECONDS] GROUP BY k;
 """

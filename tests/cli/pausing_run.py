@@ -33,7 +33,7 @@ def pausing(marker: Path, work: Callable[..., Any], wanted: Callable[..., bool],
 
 def plant(moment: str, marker: Path, runtime: str) -> None:
     if moment == "gathered":
-        file_target.show_file = pausing(marker, file_target.show_file, lambda written, target: True)
+        file_target.commit_file = pausing(marker, file_target.commit_file, lambda written, target: True)
     elif runtime == "local":
         writes: list[str] = []
 

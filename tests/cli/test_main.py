@@ -44,7 +44,7 @@ def test_check_says_what_a_file_declares(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("query", "place", "what"),
+    ("query", "span", "what"),
     [
         ("SELEC a FROM s", "line 7, column 1", "SELEC"),
         ("SELECT b FROM s", "line 7, column 8", "'b'"),
@@ -58,12 +58,12 @@ def test_check_says_what_a_file_declares(tmp_path: Path, capsys: pytest.CaptureF
     ],
 )
 def test_check_says_what_is_wrong_and_where(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str, place: str, what: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str, span: str, what: str
 ) -> None:
     path = write_project(tmp_path, QUERY_FILE + "\n" + query)
     code, out, err = outcome(capsys, "check", path)
     assert (code, out) == (1, "")
-    assert err.startswith(f"error: {place}")
+    assert err.startswith(f"error: {span}")
     assert what in err
     assert query in err.splitlines()[1] and "^" in err.splitlines()[2]
     assert f"(in {path})" in err
@@ -108,7 +108,7 @@ def test_an_installed_package_says_where_benchmarks_are(
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "reported"),
     [
         (SinkError("the disk is full", remedy="make room"), 1, "error: the disk is full\n  make room\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
@@ -118,7 +118,7 @@ def test_an_installed_package_says_where_benchmarks_are(
     ],
 )
 def test_errors_end_with_a_code_and_a_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, reported: str
 ) -> None:
     def fail(options: Any) -> int:
         raise error
@@ -127,7 +127,7 @@ def test_errors_end_with_a_code_and_a_sentence(
     monkeypatch.delenv("TRANSOM_DEBUG", raising=False)
     found = outcome(capsys, "bench")
     assert found[0] == code
-    assert found[2].startswith(told) and "Traceback" not in found[2]
+    assert found[2].startswith(reported) and "Traceback" not in found[2]
 
 
 def test_the_debug_variable_shows_where_a_bug_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,12 +27,12 @@ def ran(arguments: list[str], output: str, **variables: str) -> subprocess.Compl
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("arguments", [("run", "--runtime", "local"), ("check",)])
-def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_behind_standard_output_is_reported(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     path = write_project(tmp_path, BARE)
     found = ran(command(*arguments, path), "/dev/full")
     assert found.returncode == 1
-    told = "error: standard output cannot be written: No space left on device\n  make room where it goes"
-    assert without_notices(found.stderr.decode()).startswith(told), found.stderr
+    reported = "error: standard output cannot be written: No space left on device\n  make room where it goes"
+    assert without_notices(found.stderr.decode()).startswith(reported), found.stderr
     assert b"Exception" not in found.stderr and b"bug" not in found.stderr
 
 

@@ -41,11 +41,11 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> N
 
 def test_paths_in_the_file_begin_at_its_folder_and_those_of_options_at_the_current_one(tmp_path: Path) -> None:
     write_project(tmp_path / "project")
-    found = transom("run", "project/query.cql", "--side", "refused", "--set", "batch_rows=2", folder=tmp_path)
+    found = transom("run", "project/query.cql", "--dead-letters", "refused", "--set", "batch_rows=2", folder=tmp_path)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", LEDGER)
     assert (tmp_path / "project" / "answers" / "out.csv").read_text() == ANSWER
-    (side,) = (tmp_path / "refused" / "out").glob("[!.]*")
-    rows = [json.loads(line) for line in side.read_text().splitlines()]
+    (dead_letters,) = (tmp_path / "refused" / "out").glob("[!.]*")
+    rows = [json.loads(line) for line in dead_letters.read_text().splitlines()]
     assert [(row["stream"], row["position"]) for row in rows] == [("s", "data/s.csv, line 4"), ("s", None)]
     assert rows[0]["row"] == "2024-05-01 00:00:05,x,many"
     assert json.loads(rows[1]["row"]) == {"ts": "2024-05-01 00:00:02", "k": "x", "a": 5}
@@ -116,7 +116,7 @@ def test_explain_as_text_as_json_and_measured(tmp_path: Path, capsys: pytest.Cap
     assert planned["operators"][0] == measured["operators"][0]
 
 
-def test_explain_of_several_queries_says_what_they_share_and_what_spark_refuses(
+def test_explain_of_several_queries_says_what_they_share_and_what_spark_rejects(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "pairs.cql"
@@ -149,15 +149,15 @@ def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) 
         "1",
         "--set",
         "batch_rows=1",
-        "--side",
+        "--dead-letters",
         tmp_path / "side",
     )
     running = subprocess.Popen(
         command(*arguments, "--follow"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     # Two rows and the one that cannot be read are settled one by one; then the run waits for the line to be finished.
-    side = tmp_path / "side" / "out" / "part-000000.jsonl"
-    wait_for(lambda: side.exists() and (kept / "checkpoint.arrow").exists(), running)
+    dead_letters = tmp_path / "side" / "out" / "part-000000.jsonl"
+    wait_for(lambda: dead_letters.exists() and (kept / "checkpoint.arrow").exists(), running)
     running.send_signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
     running.communicate()
@@ -166,7 +166,7 @@ def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) 
     finished = transom(*arguments, "--end")
     assert (finished.returncode, finished.stderr) == (0, LEDGER)
     assert (tmp_path / "answers" / "out.csv").read_text() == ANSWER
-    assert sorted(os.listdir(side.parent)) == [".transom", "part-000000.jsonl", "part-000001.jsonl"]
+    assert sorted(os.listdir(dead_letters.parent)) == [".transom", "part-000000.jsonl", "part-000001.jsonl"]
 
 
 def test_ctrl_c_stops_a_followed_run_with_what_it_has(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_the_demo_tells_what_burned(tmp_path: Path, seed: str, capsys: pytest.Ca
 def test_a_run_begins_by_naming_state_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     query = write_project(tmp_path)
     query.write_text(BARE.replace("SELECT k", "SELECT DISTINCT k").replace("[RANGE 2 SECONDS]", ""))
-    code, out, told = outcome(capsys, "run", "--runtime", "local", "--plain", query)
+    code, out, reported = outcome(capsys, "run", "--runtime", "local", "--plain", query)
     assert code == 0 and "state grows" not in out
     assert (
-        told.startswith("note: line ")
-        and "istream keeps the rows of s, which never end; write s [RANGE 1 HOUR]" in told
+        reported.startswith("note: line ")
+        and "istream keeps the rows of s, which never end; write s [RANGE 1 HOUR]" in reported
     )

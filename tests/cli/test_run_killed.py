@@ -18,7 +18,7 @@ EMITS = ("changes", "lifetimes", "latest")
 
 DECLARED = """
 CREATE STREAM sales (ts TIMESTAMP, seller VARCHAR, price INTEGER, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND)
-    WITH (connector = 'generator', rows = 240, rate = 2, seed = 5, disorder = '5 seconds', late = 'side',
+    WITH (connector = 'generator', rows = 240, rate = 2, seed = 5, disorder = '5 seconds', late = 'dead_letter',
           column.seller = 'choice ann bob eve', column.price = 'uniform 1 9 null 0.1');
 """
 
@@ -60,11 +60,11 @@ def shown(folder: Path) -> dict[str, object]:
 def test_a_run_that_is_killed_again_and_again_shows_what_an_unbroken_one_shows(tmp_path: Path) -> None:
     size = ("--set", "batch_rows=16")
     whole = query_file(tmp_path / "whole")
-    assert transom("run", whole, *size, "--side", whole.parent / "side").returncode == 0
+    assert transom("run", whole, *size, "--dead-letters", whole.parent / "side").returncode == 0
     broken = query_file(tmp_path / "broken")
     kept = broken.parent / "kept" / "checkpoint.arrow"
     arguments = (
-        "run", broken, *size, "--checkpoint", kept.parent, "--every", "6", "--side", broken.parent / "side",
+        "run", broken, *size, "--checkpoint", kept.parent, "--every", "6", "--dead-letters", broken.parent / "side",
     )  # fmt: skip
     for kill in range(2):
         before = kept.stat().st_ino if kept.exists() else None

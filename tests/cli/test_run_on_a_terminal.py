@@ -46,12 +46,12 @@ def test_what_the_display_says() -> None:
 
 
 def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> None:
-    """The display tells what time waits for; stopped and resumed, the files are those of an unbroken run."""
+    """The display says what time waits for; stopped and resumed, the files are those of an unbroken run."""
     write_project(tmp_path)
     data = tmp_path / "data" / "s.csv"
     rows = ROWS.splitlines(keepends=True)
     data.write_text("".join(rows[:4]))
-    arguments = ("run", "query.cql", "--checkpoint", "kept", "--set", "batch_rows=1", "--side", "side")
+    arguments = ("run", "query.cql", "--checkpoint", "kept", "--set", "batch_rows=1", "--dead-letters", "side")
     with terminal(*arguments, "--follow", folder=tmp_path) as seen:
         seen.expect("nothing comes out: time is held back by s")
         with data.open("a") as file:
@@ -62,7 +62,8 @@ def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> Non
         seen.expect("out: 3 rows out, up to 2024-05-01 00:00:06")
         seen.expect("s  5 rows in = 3 used + 0 late + 1 rejected + 1 waiting")
         seen.expect(
-            "to go on from here: transom run query.cql --checkpoint kept --set batch_rows=1 --side side --follow"
+            "to resume from here: transom run query.cql --checkpoint kept --set batch_rows=1 --dead-letters side "
+            "--follow"
         )
         assert seen.wait() == 130
     assert (tmp_path / "answers" / "out.csv").read_text() == "".join(ANSWER.splitlines(keepends=True)[:4])

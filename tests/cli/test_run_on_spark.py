@@ -30,7 +30,7 @@ def test_run_prints_and_writes_what_the_local_runtime_does(tmp_path: Path) -> No
     seen = []
     for runtime in ("local", "spark"):
         write_project(tmp_path / runtime, QUERY_FILE + AND_BARE)
-        arguments = ("run", f"{runtime}/query.cql", "--runtime", runtime, "--side", f"{runtime}-side")
+        arguments = ("run", f"{runtime}/query.cql", "--runtime", runtime, "--dead-letters", f"{runtime}-side")
         found = transom(*arguments, "--cores", "2", folder=tmp_path)
         parts = (tmp_path / f"{runtime}-side").rglob("*.jsonl")
         sides = sorted(line for part in parts for line in part.read_text().splitlines())
@@ -43,7 +43,16 @@ def test_run_prints_and_writes_what_the_local_runtime_does(tmp_path: Path) -> No
 def test_ctrl_c_ends_after_the_batch_and_the_command_goes_on(tmp_path: Path) -> None:
     path = write_project(tmp_path)
     (tmp_path / "data" / "s.csv").write_text("".join(ROWS.splitlines(keepends=True)[:6]))
-    arguments = ("run", path, "--runtime", "spark", "--checkpoint", tmp_path / "kept", "--side", tmp_path / "side")
+    arguments = (
+        "run",
+        path,
+        "--runtime",
+        "spark",
+        "--checkpoint",
+        tmp_path / "kept",
+        "--dead-letters",
+        tmp_path / "side",
+    )
     running = subprocess.Popen(
         command(*arguments, "--follow"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -58,7 +67,7 @@ def test_ctrl_c_ends_after_the_batch_and_the_command_goes_on(tmp_path: Path) -> 
         "out: 3 rows out, up to 2024-05-01 00:00:06",
         "  s  5 rows in = 3 used + 0 late + 1 rejected + 1 waiting",
     ]
-    assert lines[-2].startswith("to go on from here: transom run ") and lines[-1] == "interrupted"
+    assert lines[-2].startswith("to resume from here: transom run ") and lines[-1] == "interrupted"
     assert len(lines) == 5, err
     (tmp_path / "data" / "s.csv").write_text(ROWS)
     finished = transom(*arguments, "--end")

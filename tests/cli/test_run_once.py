@@ -18,9 +18,9 @@ MOMENTS = ("written", "known", "gathered")
 
 QUERIES = """
 CREATE STREAM bids (ts TIMESTAMP, item INTEGER, price INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-    WITH (connector = 'files', path = 'bids', late = 'side');
+    WITH (connector = 'files', path = 'bids', late = 'dead_letter');
 CREATE STREAM asks (ts TIMESTAMP, item INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-    WITH (connector = 'files', path = 'asks', late = 'side');
+    WITH (connector = 'files', path = 'asks', late = 'dead_letter');
 CREATE SINK pairs WITH (connector = 'files', path = 'pairs', format = 'csv');
 CREATE SINK counts WITH (connector = 'files', path = 'counts.csv', emit = 'lifetimes');
 INSERT INTO pairs SELECT b.item, b.price FROM bids [RANGE 6 SECONDS] AS b, asks [ROWS 5] AS a WHERE a.item = b.item;
@@ -39,7 +39,7 @@ def write(folder: Path, part: int) -> None:
 
 
 def shown(folder: Path) -> dict[str, list[str]]:
-    """The rows that a reader finds, by sink, and those that were refused."""
+    """The rows that a reader finds, by sink, and those that were rejected."""
     found: dict[str, list[str]] = {}
     for name in ("pairs", "counts.csv", "side/pairs", "side/counts"):
         path = folder / name
@@ -73,10 +73,10 @@ def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: s
         (folder / "query.cql").write_text(QUERIES)
     for part in range(parts):
         write(whole, part)
-    done = transom("run", whole / "query.cql", "--runtime", "local", "--side", whole / "side")
+    done = transom("run", whole / "query.cql", "--runtime", "local", "--dead-letters", whole / "side")
     assert done.returncode == 0, done.stderr
     size = ("--set", "batch_rows=6", "--every", "1") if runtime == "local" else ("--cores", "2")
-    kept = ("--checkpoint", grown / "kept", "--side", grown / "side")
+    kept = ("--checkpoint", grown / "kept", "--dead-letters", grown / "side")
     arguments = ("run", grown / "query.cql", "--runtime", runtime, *size, *kept)
     for part in range(parts):
         write(grown, part)
@@ -91,21 +91,21 @@ def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: s
     assert shown(grown) == expected
 
 
-def test_the_end_is_told_and_what_follows_it_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_end_is_reported_and_what_follows_it_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_project(tmp_path)
     arguments = ("run", path, "--runtime", "local", "--checkpoint", tmp_path / "kept")
     assert outcome(capsys, *arguments, "--end")[0] == 0
-    code, _, told = outcome(capsys, *arguments)
-    assert code == 0 and told.splitlines()[-1] == "nothing was left to do: the input ended in an earlier run"
+    code, _, reported = outcome(capsys, *arguments)
+    assert code == 0 and reported.splitlines()[-1] == "nothing was left to do: the input ended in an earlier run"
     with open(tmp_path / "data" / "s.csv", "a") as file:
         file.write("2024-05-01 00:00:09,x,9\n")
     for how in ("--once", "--end", "--follow"):
-        code, _, told = outcome(capsys, *arguments, how)
-        assert code == 1 and "stream 's' has ended, and there are rows of it now that were not read" in told
+        code, _, reported = outcome(capsys, *arguments, how)
+        assert code == 1 and "stream 's' has ended, and there are rows of it now that were not read" in reported
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (("--once",), "--once leaves time open for the next run, and there is no checkpoint"),
         (("--once", "--end"), "not allowed with argument"),
@@ -114,7 +114,7 @@ def test_the_end_is_told_and_what_follows_it_refused(tmp_path: Path, capsys: pyt
     ],
 )
 def test_ways_to_end_that_make_no_sense_are_wrong_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], reported: str
 ) -> None:
     code, _, said = outcome(capsys, "run", write_project(tmp_path), "--runtime", "local", *options)
-    assert code == 2 and told in said
+    assert code == 2 and reported in said

@@ -1,4 +1,4 @@
-"""`transom run` that is told to end by a signal: as after Ctrl-C, everything done is saved and told."""
+"""`transom run` that is told to end by a signal: as after Ctrl-C, everything done is saved and reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,16 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
 ) -> None:
     path = write_project(tmp_path)
     (tmp_path / "data" / "s.csv").write_text("".join(ROWS.splitlines(keepends=True)[:6]))
-    arguments = ("run", path, "--runtime", runtime, "--checkpoint", tmp_path / "kept", "--side", tmp_path / "side")
+    arguments = (
+        "run",
+        path,
+        "--runtime",
+        runtime,
+        "--checkpoint",
+        tmp_path / "kept",
+        "--dead-letters",
+        tmp_path / "side",
+    )
     run = running(temporary, *arguments, "--follow")
     wait_for_a_batch(tmp_path, run)
     run.send_signal(number)
@@ -69,7 +78,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
         "out: 3 rows out, up to 2024-05-01 00:00:06",
         "  s  5 rows in = 3 used + 0 late + 1 rejected + 1 waiting",
     ]
-    assert lines[-2].startswith("to go on from here: transom run ") and lines[-1] == f"ended by {number.name}"
+    assert lines[-2].startswith("to resume from here: transom run ") and lines[-1] == f"ended by {number.name}"
     assert [name for name in os.listdir(temporary) if name.startswith("transom-")] == []
     (tmp_path / "data" / "s.csv").write_text(ROWS)
     assert transom(*arguments, "--end").returncode == 0
@@ -78,7 +87,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
 
 def test_a_run_under_nohup_goes_on(tmp_path: Path, temporary: str) -> None:
     path = write_project(tmp_path)
-    arguments = ("run", path, "--runtime", "local", "--side", tmp_path / "side", "--follow")
+    arguments = ("run", path, "--runtime", "local", "--dead-letters", tmp_path / "side", "--follow")
     run = running(temporary, *arguments, before="signal.signal(signal.SIGHUP, signal.SIG_IGN)")
     wait_for_a_batch(tmp_path, run)
     run.send_signal(signal.SIGHUP)

@@ -44,7 +44,7 @@ def test_statements_come_from_standard_input(
     assert (tmp_path / "answers" / "out.csv").read_text() == ANSWER
 
 
-def test_a_wrong_statement_is_told_with_its_place_and_the_others_run(
+def test_a_wrong_statement_is_reported_with_its_place_and_the_others_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = (
@@ -55,7 +55,7 @@ def test_a_wrong_statement_is_told_with_its_place_and_the_others_run(
     assert (code, out) == (1, "a\n")
     assert "error: line 3, column 8: there is no column 'b'\n  SELECT b\n         ^\n" in err
     assert "error: SHOW cannot show 'nothing'\n  write SHOW and one of STREAMS, " in err
-    assert "error: no query 7 runs\n  SHOW QUERIES tells which ones run\n" in err
+    assert "error: no query 7 runs\n  SHOW QUERIES says which ones run\n" in err
     assert "line 6, column 1: connector 'terminal' has no property 'colour'" in err
 
 
@@ -86,7 +86,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["stream", "columns", "time", "connector"],
         ["s", "a INTEGER", "arrival", "memory"],
         ["table", "columns", "changes", "connector"],
-        ["transom_side", "stream VARCHAR, reason VARCHAR, position VARCHAR, row VARCHAR", "never", "memory"],
+        ["transom_dead_letters", "stream VARCHAR, reason VARCHAR, position VARCHAR, row VARCHAR", "never", "memory"],
         ["t", "a INTEGER, ts TIMESTAMP", "by a", "memory"],
         ["view", "columns"],
         ["v", "b INTEGER"],
@@ -98,7 +98,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["join", "auto", "the tactic of two-way joins"],
         ["multiway", "auto", "the tactic of joins of many inputs"],
         ["joinagg", "auto", "the tactic of aggregates over joins"],
-        ["lifetimes", "auto", "how rows tell when they end: direct, or by negative tuples"],
+        ["lifetimes", "auto", "how rows say when they end: direct, or by negative tuples"],
         ["sharing", "auto", "whether queries of a run that have the same join share it"],
         ["schedule", "off", "which work of a shared join without an equality is done first; off: all of it at once"],
         [
@@ -108,7 +108,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ],
         ["buffer", "5000", "how many rows of each side may wait for it"],
         ["step_budget", "50 MILLISECOND", "the time of a step for such work"],
-        ["slide_join", "auto", "the tactic of joins of windows that slide, told by RSTREAM"],
+        ["slide_join", "auto", "the tactic of joins of windows that slide, reported by RSTREAM"],
         ["memory", "none", "what such a join keeps to; the rest is on disk"],
         ["spill", "none", "where on disk; by default a folder for temporary files"],
         ["disk_speed", "none", "bytes a second that the disk is slowed down to"],

@@ -25,9 +25,9 @@ def query_file(folder: Path) -> Path:
     )
     folder.mkdir()
     (folder / "join.cql").write_text(f"""{streams}
-        CREATE SINK told WITH (connector = 'files', path = 'told.csv', format = 'csv');
+        CREATE SINK reported WITH (connector = 'files', path = 'told.csv', format = 'csv');
         SET memory = '4 MB'; SET batch_rows = 4096;
-        INSERT INTO told RSTREAM(SELECT a.k, a.g FROM a [RANGE 4 SECONDS SLIDE 1 SECOND],
+        INSERT INTO reported RSTREAM(SELECT a.k, a.g FROM a [RANGE 4 SECONDS SLIDE 1 SECOND],
             b [RANGE 4 SECONDS SLIDE 1 SECOND] WHERE a.k = b.k);""")
     return folder / "join.cql"
 

@@ -93,11 +93,11 @@ def test_nobody_starts_spark_to_look_at_a_plan(tmp_path: Path) -> None:
 
 
 def test_the_shell_does_not_wait_for_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    started, go_on = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
 
     def never(*cores: object, **settings: object) -> None:
         started.set()
-        go_on.wait()
+        resume.wait()
         raise OSError("it was not wanted any more")
 
     monkeypatch.setattr(launch, "start", never)
@@ -105,9 +105,9 @@ def test_the_shell_does_not_wait_for_spark(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr("sys.stdin", io.StringIO(given))
     try:
         code, out, notices = printed(capsys, "shell", "--runtime", "spark", "--cores", "2")
-        assert started.wait(10) and not go_on.is_set()
+        assert started.wait(10) and not resume.is_set()
     finally:
-        go_on.set()
+        resume.set()
     assert (code, "static_table: table t" in out) == (0, True)
     assert notices == [f"{NOTICE}starting Spark on this machine, 2 cores; --runtime local runs in this process"]
 
@@ -145,7 +145,7 @@ def loop(tmp_path: Path) -> Callable[[], Callable[[int], int]]:
     return make
 
 
-def test_compiling_is_told_once_and_only_where_nothing_is_cached(loop: Callable[[], Callable[[int], int]]) -> None:
+def test_compiling_is_reported_once_and_only_where_nothing_is_cached(loop: Callable[[], Callable[[int], int]]) -> None:
     announced: list[str] = []
     with when_compiling(lambda: announced.append("compiling")):
         first = loop()

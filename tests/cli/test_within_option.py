@@ -19,7 +19,7 @@ def test_it_begins_at_the_current_folder_and_paths_of_the_file_at_its_own(
     monkeypatch.chdir(tmp_path)
     code, _, _ = outcome(capsys, "run", "project/query.cql", "--within", "project", "--checkpoint", "project/kept")
     assert (code, (tmp_path / "project" / "answers" / "out.csv").read_text().startswith(ANSWER[:20])) == (0, True)
-    for option in ("--checkpoint", "--side"):
+    for option in ("--checkpoint", "--dead-letters"):
         code, _, err = outcome(capsys, "run", "project/query.cql", "--within", "project", option, "kept")
         assert (code, OUTSIDE in err) == (1, True)
     code, _, err = outcome(capsys, "run", "project/query.cql", "--within", "nowhere")
@@ -27,7 +27,7 @@ def test_it_begins_at_the_current_folder_and_paths_of_the_file_at_its_own(
 
 
 @pytest.mark.parametrize("command", [("run",), ("check",), ("explain",), ("explain", "--analyze")])
-def test_a_file_that_leaves_the_folder_is_refused(
+def test_a_file_that_leaves_the_folder_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     (tmp_path / "secret.csv").write_text("ts,k,a\n")

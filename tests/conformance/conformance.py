@@ -1,4 +1,4 @@
-"""Reads the conformance cases: Markdown in, rows and expected histories out. README.md tells the format."""
+"""Reads the conformance cases: Markdown in, rows and expected histories out. README.md reports the format."""
 
 from __future__ import annotations
 
@@ -154,17 +154,17 @@ def disagreement(case: Case, schema: Schema, answer: History) -> str | None:
     for block in case.of("expect"):
         match block.argument:
             case "changes":
-                told = difference(_changes(block, schema), answer)
+                reported = difference(_changes(block, schema), answer)
             case "stream":
-                told = difference(_stream(block, schema), answer)
+                reported = difference(_stream(block, schema), answer)
             case "snapshots":
-                told = _snapshots(block, schema, answer)
+                reported = _snapshots(block, schema, answer)
             case "ledger":
-                told = _ledger(block, answer)
+                reported = _ledger(block, answer)
             case _:
                 raise AssertionError(f"unknown expectation: {block.argument}")
-        if told is not None:
-            return told
+        if reported is not None:
+            return reported
     return None
 
 

@@ -1,4 +1,4 @@
-"""Every case of what a batch tells, on every runtime, with a restart after each of them."""
+"""Every case of what a batch reports, on every runtime, with a restart after each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.conformance.conformance import HERE, Block, Case, inputs, moment, read, row
-from tests.run_in_buckets import Cluster
+from tests.run_in_partitions import Cluster
 from tests.run_locally import Push, batch_of
 from transom.cql.statements import parse_statements
 from transom.kernels.operator import Operator
@@ -24,21 +24,21 @@ from transom.runtimes.reference.history import value_order
 
 CASES = [case for path in sorted((HERE / "batches").glob("*.md")) for case in read(path)]
 
-Told = list[list[tuple[Any, ...]]]
+Reported = list[list[tuple[Any, ...]]]
 
 
-def in_partitions(root: Operator, catalogue: Catalogue, batches: Sequence[Sequence[Push]], partitions: int) -> Told:
+def in_partitions(root: Operator, catalogue: Catalogue, batches: Sequence[Sequence[Push]], partitions: int) -> Reported:
     """Every row is a step of its own."""
-    told: Told = []
+    reported: Reported = []
     saved = None
     for batch in batches:
         with closing(Pipeline(root, catalogue, "net", partitions=partitions)) as pipeline:
             if saved is not None:
                 pipeline.restore(saved)
             rows = [found for push in batch for found in _step_by_step(pipeline, catalogue, push)]
-            told.append(_values([*rows, pipeline.flush()]))
+            reported.append(_values([*rows, pipeline.flush()]))
             saved = pipeline.snapshot()
-    return told
+    return reported
 
 
 def _step_by_step(pipeline: Pipeline, catalogue: Catalogue, push: Push) -> Iterable[pa.RecordBatch]:
@@ -57,15 +57,17 @@ def _advanced(pipeline: Pipeline) -> Iterable[pa.RecordBatch]:
     return () if output is None else output.batches
 
 
-def in_buckets(root: Operator, catalogue: Catalogue, batches: Sequence[Sequence[Push]], buckets: int) -> Told:
-    told: Told = []
-    layout = Layout(root, catalogue, "net", buckets)
+def in_fragment_partitions(
+    root: Operator, catalogue: Catalogue, batches: Sequence[Sequence[Push]], partitions: int
+) -> Reported:
+    reported: Reported = []
+    layout = Layout(root, catalogue, "net", partitions)
     with closing(Cluster(layout)) as cluster:
         for batch in batches:
             found = cluster.batch([[push] for push in batch])
-            told.append(_values([merged(found, layout.emit_name, layout.output_schema)]))
+            reported.append(_values([merged(found, layout.emit_name, layout.output_schema)]))
             cluster.restart()
-    return told
+    return reported
 
 
 def _values(batches: Iterable[pa.RecordBatch | None]) -> list[tuple[Any, ...]]:
@@ -73,10 +75,10 @@ def _values(batches: Iterable[pa.RecordBatch | None]) -> list[tuple[Any, ...]]:
     return [each for batch in known for each in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
-RUNTIMES: dict[str, tuple[Callable[..., Told], int]] = {
+RUNTIMES: dict[str, tuple[Callable[..., Reported], int]] = {
     "one partition": (in_partitions, 1),
     "partitions": (in_partitions, 3),
-    "buckets": (in_buckets, 2),
+    "fragment_partitions": (in_fragment_partitions, 2),
 }
 
 
@@ -109,12 +111,12 @@ def test_what_a_batch_tells(case: Case, lifetimes: str, runtime: str) -> None:
     assert isinstance(statement, QueryStatement)
     catalogue.options["lifetimes"] = lifetimes
     run, count = RUNTIMES[runtime]
-    told = run(plan(statement.query, catalogue), catalogue, batches_of(case, catalogue), count)
+    reported = run(plan(statement.query, catalogue), catalogue, batches_of(case, catalogue), count)
     (block,) = case.of("expect")
     first = moment if block.argument == "stream" else str
     expected = [
         [(first(line[0]), *row(line[1:], statement.query.schema)) for line in each.lines] for each in parted(block)
     ]
     if block.argument == "net":
-        told = [sorted(batch, key=lambda each: (each[0] == "+", value_order(each[1:]))) for batch in told]
-    assert told == expected, f"{case.cql}\n{runtime}, {lifetimes}"
+        reported = [sorted(batch, key=lambda each: (each[0] == "+", value_order(each[1:]))) for batch in reported]
+    assert reported == expected, f"{case.cql}\n{runtime}, {lifetimes}"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
 from tests.runtimes_under_test import RUNTIMES, runs
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
@@ -29,9 +29,9 @@ def test_conformance(case: Case, runtime: str) -> None:
     given = inputs(case, catalogue)
     assert any(block.argument != "ledger" for block in case.of("expect")), "the case expects nothing"
     if case.only is not None and runtime not in case.only:
-        with pytest.raises(RefusedError):
+        with pytest.raises(UnsupportedError):
             RUNTIMES[runtime](statement.query, catalogue, given)
         return
     answer = RUNTIMES[runtime](statement.query, catalogue, given)
-    told = disagreement(case, statement.query.schema, answer)
-    assert told is None, f"{case.cql}\n(first: expected, second: {runtime})\n{told}"
+    reported = disagreement(case, statement.query.schema, answer)
+    assert reported is None, f"{case.cql}\n(first: expected, second: {runtime})\n{reported}"

@@ -9,7 +9,7 @@ import pytest
 from tests.conformance.conformance import Case, disagreement, inputs, load
 from tests.profile import in_turn
 from tests.runtimes_under_test import RUNTIMES
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.joinagg import TACTICS
@@ -26,7 +26,7 @@ def bound(case: Case, tactic: str) -> tuple[QueryStatement, Catalogue] | None:
     catalogue.options["joinagg"] = tactic
     try:
         plan(statement.query, catalogue)
-    except RefusedError:
+    except UnsupportedError:
         return None
     return statement, catalogue
 
@@ -46,5 +46,5 @@ def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = found
     for runtime in in_turn(("local_restarted", "partitions"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
-        told = disagreement(case, statement.query.schema, answer)
-        assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"
+        reported = disagreement(case, statement.query.schema, answer)
+        assert reported is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{reported}"

@@ -43,5 +43,5 @@ def test_conformance_by_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = bound(case, tactic)
     for runtime in in_turn(("local_restarted", "partitions"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
-        told = disagreement(case, statement.query.schema, answer)
-        assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"
+        reported = disagreement(case, statement.query.schema, answer)
+        assert reported is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{reported}"

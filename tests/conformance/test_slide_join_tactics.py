@@ -1,4 +1,5 @@
-"""Every case of a join told slide by slide: by every tactic, restarted after every row, in buckets, within budgets."""
+"""Every case of a join reported slide by slide: by every tactic, restarted after every row, in partitions, within
+budgets."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from collections import Counter
 import pytest
 
 from tests.conformance.conformance import Case, disagreement, inputs, load
+from tests.emitted_slides import run_within_budget, slide_state
 from tests.profile import in_turn
 from tests.run_locally import row_by_row
 from tests.runtimes_under_test import RUNTIMES
-from tests.told_slides import run_within_budget, slide_state
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner import slide_join
@@ -44,8 +45,8 @@ def test_conformance_by_slide_join_tactic(case: Case, tactic: str) -> None:
     statement, catalogue = bound(case, tactic)
     for runtime in in_turn(("local", "buckets_restarted"), CASES.index(case)):
         answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case, catalogue))
-        told = disagreement(case, statement.query.schema, answer)
-        assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{told}"
+        reported = disagreement(case, statement.query.schema, answer)
+        assert reported is None, f"{case.cql}\n(first: expected, second: {tactic}, {runtime})\n{reported}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
@@ -59,8 +60,8 @@ def test_conformance_within_a_budget(case: Case, monkeypatch: pytest.MonkeyPatch
             catalogue.options["memory"] = budget
             slides, pipeline = run_within_budget(statement.query, catalogue, row_by_row(rows), lambda i: i % 2 == 0)
             assert not slides.unfinished and not slides.voided
-            told = disagreement(case, statement.query.schema, slides.history())
-            assert told is None, f"{case.cql}\n(first: expected, second: {tactic}, {budget} bytes)\n{told}"
+            reported = disagreement(case, statement.query.schema, slides.history())
+            assert reported is None, f"{case.cql}\n(first: expected, second: {tactic}, {budget} bytes)\n{reported}"
             state = slide_state(pipeline)
             assert not state.windows and not state.stored
             ways.update(state.report.tactics)

@@ -31,10 +31,10 @@ def of_plan(plan: Plan, reader: Source, splits: Iterable[Split] | None = None) -
     rows: list[dict[str, Any]] = []
     rejected: list[dict[str, str]] = []
     for split in plan.splits if splits is None else splits:
-        told = Split.unpacked(json.loads(json.dumps(split.packed())))
-        assert told == split
+        reported = Split.unpacked(json.loads(json.dumps(split.packed())))
+        assert reported == split
         count = len(rows) + len(rejected)
-        for chunk in reader.read_split(told):
+        for chunk in reader.read_split(reported):
             assert isinstance(chunk.rows, pa.RecordBatch)
             rows += chunk.rows.to_pylist()
             rejected += rejected_batch(chunk.rejected).to_pylist()

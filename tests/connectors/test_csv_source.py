@@ -213,7 +213,7 @@ def test_where_records_end_does_not_depend_on_what_follows(text: str, length: in
 def test_any_text_in_any_steps_and_blocks(
     tmp_path_factory: pytest.TempPathFactory, text: str, step: int, chunk: int
 ) -> None:
-    """The same rows and rejects, however few rows are asked for and however small the pieces that are read."""
+    """The same rows and rejects, however few rows are requested and however small the pieces that are read."""
     path = written(tmp_path_factory.getbasetemp(), "id,name\n" + text)
     columns = Schema.of(("id", INTEGER), ("name", VARCHAR))
     whole = read_all(source(path, columns))

@@ -99,7 +99,7 @@ def test_an_empty_answer_is_an_empty_file(tmp_path: Path, file_format: str) -> N
 def test_a_restart_overwrites_what_was_not_committed(
     tmp_path: Path, file_format: str, single: bool, crash: int
 ) -> None:
-    """A run is lost after `crash` commits while more is being written; the next one goes on from an older commit."""
+    """A run is lost after `crash` commits while more is being written; the next one resumes from an older commit."""
     path = tmp_path / (f"out.{file_format}" if single else "out")
     out = sink(path, format=file_format)
     for number in range(crash):
@@ -107,7 +107,7 @@ def test_a_restart_overwrites_what_was_not_committed(
         commit(out)
     out.write(numbers(99))
     assert out._writer is not None
-    out._writer.abandon()  # as when the process dies: nothing is tidied up
+    out._writer.abort()  # as when the process dies: nothing is tidied up
     known = max(0, crash - 2)
     again = sink(path, parts=known, format=file_format)
     for number in range(known, 4):
@@ -186,7 +186,7 @@ def test_a_snapshot_of_a_run_that_failed_is_not_shown(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "out") == [".transom"]
 
 
-def test_an_abandoned_part_leaves_nothing(tmp_path: Path) -> None:
+def test_an_aborted_part_leaves_nothing(tmp_path: Path) -> None:
     for file_format in FORMATS:
         out = sink(tmp_path / file_format, format=file_format)
         out.write(numbers(1))
@@ -203,7 +203,7 @@ def test_columns_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text() == "n,n_1\n1,2\n"
 
 
-def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_rows_of_another_shape_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="takes columns"):
         sink(tmp_path / "out.csv").write(pa.record_batch({"n": ["x"]}))
 

@@ -115,7 +115,7 @@ def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, mo
     assert commit(out) == 3
     with monkeypatch.context() as patch:
         if moment == "renamed":
-            patch.setattr("transom.connectors.file_target.show_file", gone)
+            patch.setattr("transom.connectors.file_target.commit_file", gone)
         else:
             patch.setattr("transom.connectors.file_target.shutil.rmtree", half if moment == "half removed" else gone)
         with pytest.raises(Gone):

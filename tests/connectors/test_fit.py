@@ -160,7 +160,7 @@ def test_types_of_another_kind(given_: pa.Array, type_: pa.DataType) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**70), 2**70).map(str), st.text(max_size=4)), max_size=40))
-def test_halving_finds_what_single_casts_refuse(texts: list[str | None]) -> None:
+def test_halving_finds_what_single_casts_reject(texts: list[str | None]) -> None:
     fitted = fit(pa.array(texts, pa.string()), BIGINT)
     alone = [fit(pa.array([text], pa.string()), BIGINT) for text in texts]
     assert fitted.values.to_pylist() == [one.values.to_pylist()[0] for one in alone]

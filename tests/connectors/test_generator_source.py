@@ -198,7 +198,7 @@ def test_a_sequence_that_outgrows_its_type_is_an_error_when_it_gets_there() -> N
         ({"column.day": "instant 3"}, "stands alone", "write sequence"),
     ],
 )
-def test_wrong_properties_are_refused(properties: dict[str, str], what: str, remedy: str) -> None:
+def test_wrong_properties_are_rejected(properties: dict[str, str], what: str, remedy: str) -> None:
     with pytest.raises(OptionError) as error:
         open_source(stream(**properties))
     assert what in error.value.what

@@ -220,7 +220,7 @@ def test_a_column_to_be_stamped_is_null_and_in_its_place(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", [b"id\r1\r2\r", b"id\r1\r2", b"\xef\xbb\xbfid\r1\r", b'"id","na\rme"\r1,2\r3,4\r'])
 @pytest.mark.parametrize("growing", [False, True])
-def test_a_csv_file_whose_lines_end_with_returns_alone_is_refused(tmp_path: Path, text: bytes, growing: bool) -> None:
+def test_a_csv_file_whose_lines_end_with_returns_alone_is_rejected(tmp_path: Path, text: bytes, growing: bool) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(text)
     for read in (source(path).read, lambda at, rows, growing: source(path).plan(at, Limits(rows), growing=growing)):
@@ -230,7 +230,7 @@ def test_a_csv_file_whose_lines_end_with_returns_alone_is_refused(tmp_path: Path
 
 
 @pytest.mark.parametrize("growing", [False, True])
-def test_json_objects_between_returns_alone_are_refused(tmp_path: Path, growing: bool) -> None:
+def test_json_objects_between_returns_alone_are_rejected(tmp_path: Path, growing: bool) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"id": 1}\r{"id": 2}\r')
     with pytest.raises(SourceError, match="end with carriage returns alone"):

@@ -1,4 +1,4 @@
-"""Paths mean files of this machine, and file systems that are not served are refused by name."""
+"""Paths mean files of this machine, and file systems that are not served are rejected by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVED = "a plain path or a file:// URI"
 @pytest.mark.parametrize(
     "path", ["hdfs://name:8020/x", "s3a://bucket/x", "S3://bucket/x", "gs://b/x", "abfs://c@a/x", "dbfs:/x", "hdfs:/x"]
 )
-def test_other_file_systems_are_refused_and_no_folder_is_made_of_them(
+def test_other_file_systems_are_rejected_and_no_folder_is_made_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -35,7 +35,7 @@ def test_other_file_systems_are_refused_and_no_folder_is_made_of_them(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("option", ["--checkpoint", "--side"])
+@pytest.mark.parametrize("option", ["--checkpoint", "--dead-letters"])
 def test_other_file_systems_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:

@@ -56,7 +56,7 @@ def test_the_connector_is_chosen_by_its_name(tmp_path: Path) -> None:
         ({"connector": "memory", "path": "a"}, "no property 'path'", "connector"),
     ],
 )
-def test_wrong_properties_are_refused_with_a_remedy(properties: dict[str, str], what: str, remedy: str) -> None:
+def test_wrong_properties_are_rejected_with_a_remedy(properties: dict[str, str], what: str, remedy: str) -> None:
     with pytest.raises(OptionError) as error:
         open_source(stream(**properties))
     assert what in error.value.what

@@ -10,7 +10,7 @@ import pytest
 
 from tests.connectors.reading import read_all
 from transom.connectors import parquet_rows
-from transom.connectors.conform import Declared
+from transom.connectors.conform import DeclaredRows
 from transom.connectors.connector import Limits
 from transom.connectors.files import FileSource
 from transom.connectors.listing import Listed
@@ -152,7 +152,7 @@ def test_a_source_can_go_back(tmp_path: Path) -> None:
 def test_rows_of_megabytes_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_rows, "BLOCK_BYTES", 10_000)
     path = written(tmp_path, {"name": [chr(97 + n) * 4_000 for n in range(20)]}, use_dictionary=False)
-    opened = parquet_rows.open_parquet(Listed("a", str(path), 1), 0, 100, Declared(Schema.of(("name", VARCHAR))))
+    opened = parquet_rows.open_parquet(Listed("a", str(path), 1), 0, 100, DeclaredRows(Schema.of(("name", VARCHAR))))
     first = opened.take(100)
     assert first is not None
     assert 0 < len(first.origin) < 5

@@ -48,7 +48,7 @@ def theirs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_somebody_else_is_refused_before_anything_is_written(tmp_path: Path, theirs: Path) -> None:
+def test_a_folder_of_somebody_else_is_rejected_before_anything_is_written(tmp_path: Path, theirs: Path) -> None:
     with pytest.raises(SinkError, match=r"no query of ours has written, such as 'part-000000\.csv'") as raised:
         sink(theirs)
     assert raised.value.remedy == "choose another folder, or empty this one"
@@ -176,7 +176,7 @@ def test_a_run_that_dies_when_it_takes_a_folder_over(
         if moment == "removing":
             patch.setattr("os.unlink", dying(os.unlink, "part-000001"))
         elif moment == "removed":
-            patch.setattr("transom.connectors.files_sink.show_file", dying(lambda *_: None, "part"))
+            patch.setattr("transom.connectors.files_sink.commit_file", dying(lambda *_: None, "part"))
         if moment in ("removing", "removed"):
             with pytest.raises(Gone):
                 commit(out)

@@ -159,9 +159,9 @@ def test_a_batch_that_ends_within_a_block_costs_the_next_one_no_look(
     looks: list[int] = []
     really = text_scan._read_block
 
-    def count(handle: Any, place: lines.Place, *rest: Any) -> Any:
-        looks.append(place.offset)
-        return really(handle, place, *rest)
+    def count(handle: Any, index: lines.TextOffset, *rest: Any) -> Any:
+        looks.append(index.offset)
+        return really(handle, index, *rest)
 
     monkeypatch.setattr(text_scan, "_read_block", count)
     path = tmp_path / "a.jsonl"

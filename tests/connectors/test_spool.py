@@ -103,8 +103,8 @@ def test_half_a_file_is_not_seen_and_a_spool_goes_on_behind_what_is_there(tmp_pa
 
 def test_rows_that_were_rejected_before_count_and_come_out_again(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path), COLUMNS)
-    refused = [Rejected(f"x, row {number}", "no row", "?") for number in (2, 4, 5)]
-    spool.append(batch(1, 3), rejected_batch(refused))
+    rejected = [Rejected(f"x, row {number}", "no row", "?") for number in (2, 4, 5)]
+    spool.append(batch(1, 3), rejected_batch(rejected))
     spool.append(batch(), rejected_batch([Rejected("x, row 6", "no row", "!")]))
     spool.append(batch(7))
     spool.close()

@@ -159,14 +159,14 @@ def test_rows_that_do_not_wait_for_the_end_of_a_step_are_of_its_epoch(folder: Pa
     run = session.assemble(session.prepare(TEXT.format(folder=folder)))
     assert isinstance(run, LocalRun)
     (job,) = run.jobs
-    assert job.engine.trunk.taker is not None
+    assert job.engine.subplan.taker is not None
     rows = [
-        pa.array([value], field.type) for value, field in zip((None, 7), job.engine.trunk.output_schema, strict=True)
+        pa.array([value], field.type) for value, field in zip((None, 7), job.engine.subplan.output_schema, strict=True)
     ]
-    job.engine.trunk.taker(pa.RecordBatch.from_arrays(rows, schema=job.engine.trunk.output_schema))
-    job.show()
+    job.engine.subplan.taker(pa.RecordBatch.from_arrays(rows, schema=job.engine.subplan.output_schema))
+    job.commit()
     assert job._changed and answers(f"{folder}/answers.db") == [7]
-    run.abandon()
+    run.abort()
 
 
 def sharing(*sinks: str) -> str:
@@ -241,7 +241,7 @@ def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
     assert answers(properties["database"]) == [1, 2] and not list((tmp_path / "staged").iterdir())
 
 
-def test_rows_that_cannot_be_staged_or_read_back_are_told(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_staged_or_read_back_are_reported(tmp_path: Path) -> None:
     schema = pa.schema([("v", pa.int32())])
     rows = pa.record_batch([pa.array([1], pa.int32())], schema=schema)
 
@@ -261,7 +261,7 @@ def test_rows_that_cannot_be_staged_or_read_back_are_told(tmp_path: Path) -> Non
         opened("staged").commit(0, token)
 
 
-def test_a_sink_without_snapshots_is_refused_for_them(folder: Path) -> None:
+def test_a_sink_without_snapshots_is_rejected_for_them(folder: Path) -> None:
     text = TEXT.format(folder=folder).replace("(connector = 'Ledger'", "(emit = 'latest', connector = 'Ledger'")
     session = Session()
     planned = session.prepare(text.replace("ISTREAM(SELECT v FROM s WHERE v >= 0)", "SELECT v FROM s"))
@@ -288,7 +288,7 @@ def test_a_name_is_given_once(names: dict[str, Connector]) -> None:
     assert names["ledger"].source is None
 
 
-def test_what_there_is_is_told(names: dict[str, Connector]) -> None:
+def test_what_there_is_is_reported(names: dict[str, Connector]) -> None:
     register("drain", Connector(sink=LedgerSink))
     for name, what in (("pipe", "no connector 'pipe'"), ("generator", "no connector 'generator' to write to")):
         with pytest.raises(OptionError, match=what) as error:
@@ -317,4 +317,4 @@ def test_connectors_of_installed_packages_are_loaded_by_name(
     assert error.value.remedy
     if name == "pipe":
         assert "'broken', 'files', 'installed', 'ledger', 'memory', 'odd' and 'terminal'" in error.value.remedy
-        assert "installed" not in names, "nobody has asked for it"
+        assert "installed" not in names, "nobody has requested it"

@@ -49,7 +49,7 @@ def window(text: str, known: Catalogue = KNOWN) -> WindowSpec:
     return at.spec
 
 
-def refused(text: str, known: Catalogue = KNOWN) -> TransomError:
+def rejected(text: str, known: Catalogue = KNOWN) -> TransomError:
     """The error of a wrong text; every one of them has a place within it, a remedy and the text."""
     fresh = Catalogue(dict(known.relations), dict(known.sinks), dict(known.options))
     with pytest.raises(TransomError) as caught:
@@ -57,10 +57,10 @@ def refused(text: str, known: Catalogue = KNOWN) -> TransomError:
     error = caught.value
     assert error.text == text
     assert error.remedy
-    assert error.place is not None
+    assert error.span is not None
     lines = text.splitlines() or [""]
-    assert 1 <= error.place.line <= len(lines)
-    assert 1 <= error.place.column <= len(lines[error.place.line - 1]) + 1
+    assert 1 <= error.span.line <= len(lines)
+    assert 1 <= error.span.column <= len(lines[error.span.line - 1]) + 1
     assert "sqlglot" not in str(error) and "class" not in str(error)
     assert fresh == known, "a wrong text must leave the catalogue as it was"
     return error
@@ -68,6 +68,6 @@ def refused(text: str, known: Catalogue = KNOWN) -> TransomError:
 
 def marked(error: TransomError) -> str:
     """What the error points at."""
-    assert error.place is not None and error.text is not None
-    line = error.text.splitlines()[error.place.line - 1]
-    return line[error.place.column - 1 : error.place.column - 1 + error.place.length]
+    assert error.span is not None and error.text is not None
+    line = error.text.splitlines()[error.span.line - 1]
+    return line[error.span.column - 1 : error.span.column - 1 + error.span.length]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.cql.queries import KNOWN, catalogue, marked, refused
+from tests.cql.queries import KNOWN, catalogue, marked, rejected
 from transom.core import schema
 from transom.core.errors import OptionError
 from transom.core.time import SECOND
@@ -35,14 +35,15 @@ def test_a_stream_with_all_its_options() -> None:
              "Price in EUR" DECIMAL(10, 2) INVISIBLE,
              at TIMESTAMP,
              WATERMARK FOR at AS at - INTERVAL '2' SECOND)
-           WITH (connector = 'files', PATH = 'in/*.parquet', format = parquet, late = 'side', idle = '30 SECONDS',
+           WITH (connector = 'files', PATH = 'in/*.parquet', format = parquet, late = 'dead_letter', idle = '30
+           SECONDS',
                  'header.rows' = 2, csv.skip = -1)"""
     )
     assert definition == StreamDefinition(
         "Trades",
         schema.Schema.of(("id", schema.BIGINT), ("Price in EUR", pa.decimal128(10, 2)), ("at", schema.TIMESTAMP)),
         TimeColumn("at", 2 * SECOND),
-        "side",
+        "dead_letter",
         30 * SECOND,
         False,
         frozenset({"Price in EUR"}),
@@ -94,7 +95,7 @@ def test_a_table_given_by_its_changes() -> None:
     assert isinstance(definition, TableDefinition)
     assert definition.change_column == "Op"
     assert bind_query("SELECT * FROM t", known).schema.names == ["a", "ts"]
-    assert "no column 'op'" in refused("SELECT op FROM t", known).what
+    assert "no column 'op'" in rejected("SELECT op FROM t", known).what
 
 
 def test_a_rate_is_for_the_planner_and_a_generator_reads_it_too() -> None:
@@ -192,7 +193,7 @@ def test_views_are_streams_or_relations() -> None:
         ),
         ("CREATE STREAM q (arrival_time INT) WITH (time = arrival)", "time of arrival", "something else", "q"),
         ("CREATE STREAM q (a INT, PRIMARY KEY (a))", "no primary key", "CREATE TABLE", "PRIMARY KEY (a)"),
-        ("CREATE STREAM q (a INT) WITH (time = arrival, late = 'keep')", "'late' cannot be", "'side'", "'keep'"),
+        ("CREATE STREAM q (a INT) WITH (time = arrival, late = 'keep')", "'late' cannot be", "'dead_letter'", "'keep'"),
         ("CREATE STREAM q (a INT) WITH (time = arrival, idle = 'long')", "'idle' cannot be", "30 SECONDS", "'long'"),
         (
             "CREATE STREAM q (a INT) WITH (time = arrival, heartbeat = 'often')",
@@ -231,15 +232,15 @@ def test_views_are_streams_or_relations() -> None:
     ],
 )  # fmt: skip
 def test_wrong_definitions(text: str, what: str, remedy: str, at: str | None) -> None:
-    error = refused(text)
+    error = rejected(text)
     assert what in error.what
     assert error.remedy is not None and remedy in error.remedy
     assert at is None or marked(error) == at
 
 
 def test_wrong_options_are_option_errors() -> None:
-    assert isinstance(refused("CREATE SINK w WITH (emit = 'x')"), OptionError)
-    assert isinstance(refused("SET ticks = 1"), OptionError)
+    assert isinstance(rejected("CREATE SINK w WITH (emit = 'x')"), OptionError)
+    assert isinstance(rejected("SET ticks = 1"), OptionError)
 
 
 def test_declared_spelling_is_kept() -> None:

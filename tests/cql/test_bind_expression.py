@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tests.cql.queries import bind, refused
+from tests.cql.queries import bind, rejected
 from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, VARCHAR
 from transom.plan.algebra import Project
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
@@ -179,8 +179,8 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("'a' 'b'", "''", "double quotes"),
     ],
 )
-def test_refused_expressions(text: str, what: str, remedy: str) -> None:
-    error = refused(f"SELECT {text} AS x FROM Events")
+def test_rejected_expressions(text: str, what: str, remedy: str) -> None:
+    error = rejected(f"SELECT {text} AS x FROM Events")
     if what != "''":
         assert what in error.what
     assert error.remedy is not None and remedy in error.remedy

@@ -1,10 +1,10 @@
-"""Every window of semantics.md as it can be written, and what is refused."""
+"""Every window of semantics.md as it can be written, and what is not supported."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cql.queries import bind, catalogue, marked, refused, relation, window
+from tests.cql.queries import bind, catalogue, marked, rejected, relation, window
 from transom.core.time import BEGINNING, FOREVER, SECOND
 from transom.plan.algebra import Change, StreamScan, ToStream, Window, WindowSpec
 
@@ -69,8 +69,8 @@ def test_a_range_within_the_domain_is_exact() -> None:
 def test_durations_are_multiples_of_the_tick() -> None:
     known = catalogue("SET tick = '2 SECONDS';")
     assert window("S [RANGE 4 SECONDS SLIDE 2 SECONDS]", known).range == 4 * SECOND
-    assert marked(refused("SELECT * FROM S [RANGE 5 SECONDS]", known)) == "5 SECONDS"
-    assert "SET tick" in str(refused("SELECT * FROM S [RANGE 4 SECONDS SLIDE 1 SECOND]", known).remedy)
+    assert marked(rejected("SELECT * FROM S [RANGE 5 SECONDS]", known)) == "5 SECONDS"
+    assert "SET tick" in str(rejected("SELECT * FROM S [RANGE 4 SECONDS SLIDE 1 SECOND]", known).remedy)
 
 
 @pytest.mark.parametrize(
@@ -108,22 +108,22 @@ def test_durations_are_multiples_of_the_tick() -> None:
         ("[ROWS 5", "cannot contain the end", "[NOW]"),
     ],
 )
-def test_refused_windows(written: str, what: str, remedy: str) -> None:
-    error = refused(f"SELECT * FROM S {written}")
+def test_rejected_windows(written: str, what: str, remedy: str) -> None:
+    error = rejected(f"SELECT * FROM S {written}")
     assert what in error.what
     assert error.remedy is not None and remedy in error.remedy
 
 
 @pytest.mark.parametrize("written", ["R [ROWS 5]", "names [ROWS 5]", "V [ROWS 5]", "(SELECT * FROM S) [ROWS 5] AS x"])
 def test_relations_take_no_window(written: str) -> None:
-    error = refused(f"SELECT * FROM {written}")
+    error = rejected(f"SELECT * FROM {written}")
     assert "windows are for streams" in error.what
     assert error.remedy is not None and "ISTREAM(" in error.remedy
     assert marked(error) == "[ROWS 5]"
 
 
-def test_a_window_behind_the_alias_is_told_where_to_stand() -> None:
-    assert refused("SELECT * FROM S AS x [ROWS 5]").remedy == "write S [..] AS x"
+def test_a_window_behind_the_alias_is_reported_where_to_stand() -> None:
+    assert rejected("SELECT * FROM S AS x [ROWS 5]").remedy == "write S [..] AS x"
 
 
 @pytest.mark.parametrize(

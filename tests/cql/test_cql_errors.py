@@ -1,10 +1,10 @@
-"""Wrong queries: where the error points, what it says, and what it tells to write instead."""
+"""Wrong queries: where the error points, what it says, and what it reports to write instead."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cql.queries import marked, refused
+from tests.cql.queries import marked, rejected
 
 
 @pytest.mark.parametrize(
@@ -27,17 +27,17 @@ from tests.cql.queries import marked, refused
         ("WITH a AS (SELECT A FROM S), a AS (SELECT A FROM T) SELECT 1 FROM a", "a", "two queries 'a'", "another name"),
         # clauses
         ("SELECT A", "SELECT A", "no FROM", "write FROM"),
-        ("SELECT A FROM S ORDER BY A", "ORDER", "ORDER BY is refused", "has no order"),
-        ("SELECT A FROM S LIMIT 5", "LIMIT", "LIMIT is refused", "[ROWS 10]"),
-        ("SELECT A FROM S OFFSET 5", "OFFSET", "OFFSET is refused", "no order"),
-        ("SELECT A FROM S QUALIFY 1", "QUALIFY", "QUALIFY is refused", "PARTITION BY"),
+        ("SELECT A FROM S ORDER BY A", "ORDER", "ORDER BY is not supported", "has no order"),
+        ("SELECT A FROM S LIMIT 5", "LIMIT", "LIMIT is not supported", "[ROWS 10]"),
+        ("SELECT A FROM S OFFSET 5", "OFFSET", "OFFSET is not supported", "no order"),
+        ("SELECT A FROM S QUALIFY 1", "QUALIFY", "QUALIFY is not supported", "PARTITION BY"),
         ("SELECT DISTINCT ON (A) A FROM S", "ON", "DISTINCT ON", "GROUP BY"),
         ("SELECT A FROM S NATURAL JOIN T", "NATURAL", "NATURAL JOIN", "USING"),
         ("SELECT A FROM S SEMI JOIN T ON TRUE", "SEMI", "SEMI JOIN", "EXISTS"),
         ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF", "ASOF JOIN", "ROWS 1"),
         ("SELECT 1 FROM S JOIN T", "JOIN", "no condition", "CROSS JOIN"),
         ("SELECT 1 FROM S LEFT T ON TRUE", "T", "JOIN is missing", "write JOIN"),
-        ("SELECT 1 FROM S, LATERAL (SELECT 1 FROM T)", "LATERAL", "LATERAL is refused", "WHERE"),
+        ("SELECT 1 FROM S, LATERAL (SELECT 1 FROM T)", "LATERAL", "LATERAL is not supported", "WHERE"),
         ("SELECT 1 FROM unnest(x)", "unnest", "is a function", "stream, table or view"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) AS x", "x", "no common name", "SELECT * FROM"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) [NOW]", "[NOW]", "belongs to one stream", "behind the name"),
@@ -109,14 +109,14 @@ from tests.cql.queries import marked, refused
     ],
 )
 def test_wrong_queries(text: str, at: str, what: str, remedy: str) -> None:
-    error = refused(text)
+    error = rejected(text)
     assert what in error.what
     assert error.remedy is not None and remedy in error.remedy
     assert marked(error) == at
 
 
 def test_an_error_is_shown_with_its_place() -> None:
-    error = refused("SELECT A\nFROM S\nWHERE nosuch = 1")
+    error = rejected("SELECT A\nFROM S\nWHERE nosuch = 1")
     assert str(error).splitlines() == [
         "line 3, column 7: there is no column 'nosuch'",
         "  WHERE nosuch = 1",
@@ -127,12 +127,12 @@ def test_an_error_is_shown_with_its_place() -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 def test_lines_are_counted_as_they_are_shown(newline: str) -> None:
-    error = refused(newline.join(["-- first", "SELECT A", "FROM nosuch"]))
-    assert error.place is not None
-    assert (error.place.line, error.place.column) == (3, 6)
+    error = rejected(newline.join(["-- first", "SELECT A", "FROM nosuch"]))
+    assert error.span is not None
+    assert (error.span.line, error.span.column) == (3, 6)
     assert marked(error) == "nosuch"
 
 
 def test_a_named_query_does_not_see_the_query_around() -> None:
     text = "SELECT 1 FROM S WHERE EXISTS (WITH w AS (SELECT 1 FROM T WHERE T.A = S.A) SELECT 1 FROM w)"
-    assert "no input 'S'" in refused(text).what
+    assert "no input 'S'" in rejected(text).what

@@ -43,7 +43,7 @@ def must_be_ours(text: str) -> None:
     except TransomError as error:
         assert str(error)
         assert error.remedy, error.what
-        assert error.place is not None, error.what
+        assert error.span is not None, error.what
         assert error.text == text
         assert fresh == KNOWN
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cql.queries import bind, refused
+from tests.cql.queries import bind, rejected
 
 NESTED = {
     "parentheses": "SELECT {} FROM S".format("(" * 100_000 + "A" + ")" * 100_000),
@@ -39,7 +39,7 @@ NESTED = {
 
 @pytest.mark.parametrize("name", NESTED)
 def test_too_deep(name: str) -> None:
-    error = refused(NESTED[name])
+    error = rejected(NESTED[name])
     assert any(words in error.what for words in ("nested too deeply", "more than"))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cql.queries import catalogue, refused
-from transom.core.errors import Place, QueryError
+from tests.cql.queries import catalogue, rejected
+from transom.core.errors import QueryError, Span
 from transom.core.time import SECOND
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.algebra import Relation, Stream
@@ -42,7 +42,7 @@ def test_a_whole_text() -> None:
     assert isinstance(insert, InsertStatement) and insert.sink == "copies" and isinstance(insert.query, Relation)
     assert isinstance(query, QueryStatement) and isinstance(query.query, Stream)
     assert query.text == "SELECT ISTREAM a FROM s [RANGE 2 SECONDS]"
-    assert query.place == Place(8, 3, len(query.text))
+    assert query.span == Span(8, 3, len(query.text))
     assert isinstance(explain, ExplainStatement) and explain.analyze and explain.json
     assert isinstance(plain, ExplainStatement) and not plain.analyze and not plain.json
 
@@ -53,15 +53,15 @@ def test_a_text_of_nothing(text: str) -> None:
 
 
 def test_statements_see_those_before_them_only() -> None:
-    error = refused("CREATE VIEW a AS SELECT A FROM b; CREATE VIEW b AS SELECT A FROM S")
+    error = rejected("CREATE VIEW a AS SELECT A FROM b; CREATE VIEW b AS SELECT A FROM S")
     assert "'b'" in error.what
     later = catalogue("CREATE VIEW b AS SELECT A FROM S; CREATE VIEW a AS SELECT A FROM b;")
     assert "a" in later.relations
 
 
 def test_the_whole_text_is_parsed_before_anything_is_bound() -> None:
-    error = refused("SELECT nosuch FROM S;\nSELECT A FROM")
-    assert error.place is not None and error.place.line == 2
+    error = rejected("SELECT nosuch FROM S;\nSELECT A FROM")
+    assert error.span is not None and error.span.line == 2
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_set(text: str, value: object) -> None:
     ],
 )
 def test_wrong_statements(text: str, what: str, remedy: str) -> None:
-    error = refused(text)
+    error = rejected(text)
     assert what in error.what
     assert error.remedy is not None and remedy in error.remedy
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.docs.timeline import label, seconds
 from tests.run_locally import Push, batch_of
 from transom.core.time import BEGINNING, FOREVER, from_datetime
-from transom.pipeline.driver import Output, Pipeline
+from transom.pipeline.driver import Pipeline, StepOutput
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
@@ -25,11 +25,11 @@ def arrivals(query: Node, catalogue: Catalogue, rows: Rows, order: list[str]) ->
     stream = isinstance(query, Stream)
     lines = [["arrives", "is", *_heads(pipeline), "progress", "comes out"]]
     for push in pushes:
-        told = _push(pipeline, catalogue, push)
+        reported = _push(pipeline, catalogue, push)
         output, _ = pipeline.advance()
         marks = [_time(pipeline.watermark(name)) for name in pipeline.inputs]
         marks = marks if len(marks) > 1 else []
-        lines.append([_arrival(push, catalogue), told, *marks, _time(pipeline.progress), _out(output, stream)])
+        lines.append([_arrival(push, catalogue), reported, *marks, _time(pipeline.progress), _out(output, stream)])
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     lines.insert(1, ["─" * width for width in widths])
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
@@ -73,7 +73,7 @@ def _time(t: int) -> str:
     return "none yet" if t <= BEGINNING else "forever" if t >= FOREVER else seconds(t)
 
 
-def _out(output: Output | None, stream: bool) -> str:
+def _out(output: StepOutput | None, stream: bool) -> str:
     if output is None:
         return ""
     rows = zip(*(column.to_pylist() for column in output.rows.columns), strict=True)

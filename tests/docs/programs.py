@@ -43,11 +43,11 @@ def _run_python(page: Page, block: Block, names: dict[str, Any]) -> None:
     example = doctest.DocTestParser().get_doctest(block.text, names, page.name, page.name, block.line)
     if not example.examples:
         raise PageError(f"{page.name}:{block.line}: Python is written behind >>>")
-    told: list[str] = []
+    reported: list[str] = []
     example.globs = names  # not a copy: the next block goes on with them
-    doctest.DocTestRunner(optionflags=_FLAGS).run(example, out=told.append, clear_globs=False)
-    if told:
-        raise PageError("".join(told))
+    doctest.DocTestRunner(optionflags=_FLAGS).run(example, out=reported.append, clear_globs=False)
+    if reported:
+        raise PageError("".join(reported))
 
 
 def _run_console(page: Page, block: Block) -> None:

@@ -12,7 +12,7 @@ from benchmarks.multiway.benchmark import BENCHMARK as MULTIWAY
 from benchmarks.nexmark.contestants import declarations
 from benchmarks.nexmark.data import COLUMNS
 from benchmarks.nexmark.queries import QUERIES, UNWRITTEN
-from benchmarks.nexmark.spark_own import REFUSED
+from benchmarks.nexmark.spark_own import UNSUPPORTED
 from tests.docs.pages import RESULTS
 from tests.docs.timeline import label
 from tests.runtimes_under_test import RUNTIMES
@@ -21,8 +21,8 @@ from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS, Function
-from transom.plan.operators import OPERATORS
 from transom.plan.options import OPTIONS
+from transom.plan.scalar_operators import OPERATORS
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from transom.runtimes.reference.history import RelationHistory
 
@@ -188,9 +188,11 @@ def error_table() -> str:
 
 def measured_joins() -> str:
     """What `transom bench multiway --json` has written down, of the machine with the fewest cores first."""
-    told = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
-    told.sort(key=lambda one: int(one["machine"]["cores"]))
-    return "\n\n".join(f"### On {one['machine']['cores']} cores\n\n{harness.text_of(MULTIWAY, one)}" for one in told)
+    reported = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
+    reported.sort(key=lambda one: int(one["machine"]["cores"]))
+    return "\n\n".join(
+        f"### On {one['machine']['cores']} cores\n\n{harness.text_of(MULTIWAY, one)}" for one in reported
+    )
 
 
 def machines() -> str:
@@ -205,11 +207,11 @@ def machines() -> str:
 
 
 def nexmark_queries() -> str:
-    lines = ["| query | asks for | answer | Spark's own streaming |", "| --- | --- | --- | --- |"]
+    lines = ["| query | requests | answer | Spark's own streaming |", "| --- | --- | --- | --- |"]
     for query in QUERIES.values():
-        asks = query.meaning + (f" ({query.instead})" if query.instead else "")
+        requests = query.meaning + (f" ({query.instead})" if query.instead else "")
         kind = "windows that have ended" if query.windowed else "a table that changes" if query.keys else "rows"
-        lines.append(f"| {query.name} | {_cell(asks)} | {kind} | {REFUSED.get(query.name, 'yes')} |")
+        lines.append(f"| {query.name} | {_cell(requests)} | {kind} | {UNSUPPORTED.get(query.name, 'yes')} |")
     return "\n".join(lines)
 
 
@@ -223,7 +225,7 @@ def nexmark_texts() -> str:
 
 
 def nexmark_unwritten() -> str:
-    lines = ["| query | asks for, and why it is not there |", "| --- | --- |"]
+    lines = ["| query | requests, and why it is not there |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {name} | {why} |" for name, why in UNWRITTEN.items())])
 
 

@@ -13,10 +13,10 @@ from tests.docs.tables import EXAMPLES, PARTS, error_classes
 from tests.docs.world import run_page
 from transom.cli.main import main
 from transom.connectors.properties import FORMATS, TIME_UNITS, read_file_properties
-from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
+from transom.core.errors import OptionError, QueryError, TransomError, UnsupportedError
 from transom.core.schema import SQL_NAMES
 from transom.core.time import UNITS
-from transom.kernels.tactics import tactics_of
+from transom.kernels.all_tactics import tactics_of
 from transom.plan.algebra import Join, Window
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS
@@ -100,7 +100,7 @@ def test_every_window_that_is_listed_can_be_written() -> None:
     assert len(specs) == 8  # [10 SECONDS] and [RANGE INTERVAL '10' SECOND] are [RANGE 10 SECONDS]
 
 
-REFUSED = {
+UNSUPPORTED = {
     "ORDER BY": "SELECT a FROM s ORDER BY a",
     "LIMIT": "SELECT a FROM s LIMIT 1",
     "OFFSET": "SELECT a FROM s OFFSET 1",
@@ -131,11 +131,11 @@ NOT_YET = {
 
 @pytest.mark.parametrize(
     ("word", "query", "kind"),
-    [(word, query, QueryError) for word, query in REFUSED.items()]
-    + [(word, query, RefusedError) for word, query in NOT_YET.items()],
+    [(word, query, QueryError) for word, query in UNSUPPORTED.items()]
+    + [(word, query, UnsupportedError) for word, query in NOT_YET.items()],
 )
-def test_what_the_page_says_is_refused(word: str, query: str, kind: type[TransomError]) -> None:
-    first = "These are refused" if kind is QueryError else "These are read, but"
+def test_what_the_page_says_is_rejected(word: str, query: str, kind: type[TransomError]) -> None:
+    first = "These are not supported" if kind is QueryError else "These are read, but"
     (paragraph,) = (text for text in text_of("language").split("\n\n") if text.startswith(first))
     assert word in " ".join(paragraph.split())
     catalogue = Catalogue()
@@ -145,10 +145,10 @@ def test_what_the_page_says_is_refused(word: str, query: str, kind: type[Transom
 
 
 def test_every_property_of_files_is_listed() -> None:
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as reported:
         read_file_properties({"zzz": ""}, source=True)
-    assert told.value.remedy is not None
-    names = re.findall(r"\w+", told.value.remedy.removeprefix("its properties are "))
+    assert reported.value.remedy is not None
+    names = re.findall(r"\w+", reported.value.remedy.removeprefix("its properties are "))
     assert {"path", "format"} <= set(names)
     for word in [*names, *FORMATS, *TIME_UNITS]:
         assert f"`{word}`" in text_of("language"), word

@@ -40,7 +40,7 @@ def test_a_page_that_keeps_the_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (QUERY + ROWS, "does not say what the query gives"),
         (QUERY + RESULT, "gives no rows of s"),
@@ -61,8 +61,8 @@ def test_a_page_that_keeps_the_rules() -> None:
         ("## A\n\n## A\n", "the same title"),
     ],
 )
-def test_a_page_that_breaks_a_rule(text: str, told: str) -> None:
-    with pytest.raises(PageError, match=told):
+def test_a_page_that_breaks_a_rule(text: str, reported: str) -> None:
+    with pytest.raises(PageError, match=reported):
         check(text)
 
 
@@ -78,7 +78,7 @@ def test_sections_stand_for_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (fenced("python", ">>> 1 + 1\n3"), "Expected:"),
         (fenced("python", "1 + 1"), "behind >>>"),
@@ -89,8 +89,8 @@ def test_sections_stand_for_themselves() -> None:
         (fenced("console", "$ transom chekc"), "prints:\nusage"),
     ],
 )
-def test_a_program_that_does_something_else(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(PageError, match=told):
+def test_a_program_that_does_something_else(text: str, reported: str, tmp_path: Path) -> None:
+    with pytest.raises(PageError, match=reported):
         run_programs(read_page("page.md", text), tmp_path)
 
 
@@ -147,7 +147,7 @@ def test_points_of_a_stream_are_counted() -> None:
     assert draw([Group("s", marks)]).splitlines()[3:] == ["  a         2   ●", "  b             ●"]
 
 
-def test_a_figure_that_does_not_fit_is_refused() -> None:
+def test_a_figure_that_does_not_fit_is_rejected() -> None:
     with pytest.raises(ValueError, match="do not fit"):
         draw([Group("s", (point("a", 0), Mark("b", 1, None, POINT), point("c", 100)))])
 

@@ -45,7 +45,7 @@ Made = Callable[[Block, str], None]
 
 
 @dataclass
-class Asked:
+class AwaitedQuery:
     """A query that waits for its answer."""
 
     planned: Planned
@@ -68,7 +68,7 @@ class World:
     catalogue: Catalogue = field(default_factory=Catalogue)
     rows: dict[str, Block] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
-    asked: Asked | None = None
+    requested: AwaitedQuery | None = None
     error: TransomError | None = None
 
     def branch(self) -> World:
@@ -113,9 +113,9 @@ class World:
         """Nothing may be left open when something new begins."""
         if self.error is not None:
             raise self.error
-        if self.asked is not None and not self.asked.answered:
-            raise self._wrong(self.asked.block, "the page does not say what the query gives")
-        self.asked = None
+        if self.requested is not None and not self.requested.answered:
+            raise self._wrong(self.requested.block, "the page does not say what the query gives")
+        self.requested = None
 
     def _read(self, block: Block) -> None:
         try:
@@ -127,7 +127,7 @@ class World:
         if len(queries) > 1:
             raise self._wrong(block, "one query a block, so that it is clear which one is answered")
         if queries:
-            self.asked = Asked(queries[0], block)
+            self.requested = AwaitedQuery(queries[0], block)
 
     def _fail(self, block: Block) -> None:
         if self.error is None:
@@ -143,62 +143,64 @@ class World:
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _answer(self, block: Block) -> Asked:
+    def _answer(self, block: Block) -> AwaitedQuery:
         if self.error is not None:
             raise self.error
-        if self.asked is None:
+        if self.requested is None:
             raise self._wrong(block, "there is no query above it")
-        self.asked.answered = True
-        return self.asked
+        self.requested.answered = True
+        return self.requested
 
-    def _inputs(self, asked: Asked, block: Block) -> dict[str, list[Row]]:
+    def _inputs(self, requested: AwaitedQuery, block: Block) -> dict[str, list[Row]]:
         """The rows of the inputs that the query reads; each must have been given."""
-        names = dict.fromkeys(scan.name.lower() for scan in scans(asked.query))
+        names = dict.fromkeys(scan.name.lower() for scan in scans(requested.query))
         missing = [name for name in names if name not in self.rows]
         if missing:
             raise self._wrong(block, f"the page gives no rows of {', '.join(missing)}")
         self.used.update(self.rows[name].line for name in names)
         given = [conformance.Block(self.rows[name].kind, name, self.rows[name].text) for name in names]
-        return conformance.inputs(conformance.Case(self.page, "", None, "", tuple(given)), asked.planned.catalogue)
+        return conformance.inputs(conformance.Case(self.page, "", None, "", tuple(given)), requested.planned.catalogue)
 
     def _compare(self, what: str, block: Block) -> None:
-        asked = self._answer(block)
-        rows = self._inputs(asked, block)
+        requested = self._answer(block)
+        rows = self._inputs(requested, block)
         expected = conformance.Block("expect", what, block.text)
         case = conformance.Case(self.page, "", None, "", (expected,))
         for name, runtime in RUNTIMES.items():
-            answer = runtime(asked.query, asked.planned.catalogue, rows)
-            told = conformance.disagreement(case, asked.query.schema, answer)
-            if told is not None:
-                raise self._wrong(block, f"(first: the page, second: {name})\n{told}")
+            answer = runtime(requested.query, requested.planned.catalogue, rows)
+            reported = conformance.disagreement(case, requested.query.schema, answer)
+            if reported is not None:
+                raise self._wrong(block, f"(first: the page, second: {name})\n{reported}")
 
     # --- figures -----------------------------------------------------------------------------------------------------
 
     def _plan(self, block: Block) -> str:
-        asked = self._answer(block)
-        if not isinstance(asked.planned.statement, ExplainStatement):
+        requested = self._answer(block)
+        if not isinstance(requested.planned.statement, ExplainStatement):
             raise self._wrong(block, "the query above it does not say EXPLAIN")
-        assert asked.planned.root is not None
-        return explain_text(asked.planned.root)
+        assert requested.planned.root is not None
+        return explain_text(requested.planned.root)
 
     def _timeline(self, block: Block, words: list[str]) -> str:
-        asked = self._answer(block)
+        requested = self._answer(block)
         if words and words[0] != "cut":
             raise self._wrong(block, "write timeline, or timeline cut and instants")
-        rows = self._inputs(asked, block)
-        self._agree(asked, rows, block)
+        rows = self._inputs(requested, block)
+        self._agree(requested, rows, block)
         groups = [self._input_group(name, rows[name]) for name in rows]
-        groups.append(Group("answer", tuple(_answer_marks(asked, rows))))
+        groups.append(Group("answer", tuple(_answer_marks(requested, rows))))
         cuts = [conformance.instant(word) for word in words[1:]]
         return draw([group for group in groups if group.marks], cuts)
 
-    def _agree(self, asked: Asked, rows: dict[str, list[Row]], block: Block) -> None:
+    def _agree(self, requested: AwaitedQuery, rows: dict[str, list[Row]], block: Block) -> None:
         """What is drawn is what the definition says."""
-        answers = {name: runtime(asked.query, asked.planned.catalogue, rows) for name, runtime in RUNTIMES.items()}
+        answers = {
+            name: runtime(requested.query, requested.planned.catalogue, rows) for name, runtime in RUNTIMES.items()
+        }
         for name, answer in answers.items():
-            told = difference(answers["reference"], answer)
-            if told is not None:
-                raise self._wrong(block, f"(first: the reference, second: {name})\n{told}")
+            reported = difference(answers["reference"], answer)
+            if reported is not None:
+                raise self._wrong(block, f"(first: the reference, second: {name})\n{reported}")
 
     def _input_group(self, name: str, rows: list[Row]) -> Group:
         definition = self.catalogue.relations[name]
@@ -214,17 +216,21 @@ class World:
         return Group(definition.name, tuple(marks))
 
     def _arrivals(self, block: Block, order: list[str]) -> str:
-        asked = self._answer(block)
-        return arrivals(asked.query, asked.planned.catalogue, self._inputs(asked, block), order)
+        requested = self._answer(block)
+        return arrivals(requested.query, requested.planned.catalogue, self._inputs(requested, block), order)
 
 
-def _answer_marks(asked: Asked, rows: dict[str, list[Any]]) -> list[Mark]:
+def _answer_marks(requested: AwaitedQuery, rows: dict[str, list[Any]]) -> list[Mark]:
     found: list[Answer] = []
     run_locally(
-        asked.query, asked.planned.catalogue, rows, emit="lifetimes", watch=lambda _, answer: found.append(answer)
+        requested.query,
+        requested.planned.catalogue,
+        rows,
+        emit="lifetimes",
+        watch=lambda _, answer: found.append(answer),
     )
     values = found[-1].values if found else []
-    if isinstance(asked.query, Stream):
+    if isinstance(requested.query, Stream):
         return [Mark(label(row), from_datetime(at), None, POINT) for at, *row in values]
     marks = [
         Mark(label(row), from_datetime(ta), None if te is None else from_datetime(te), SPAN) for *row, ta, te in values

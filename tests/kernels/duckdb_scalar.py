@@ -84,7 +84,9 @@ def open_duckdb() -> duckdb.DuckDBPyConnection:
     return opened
 
 
-def ask_duckdb(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch) -> pa.Array | None:
+def evaluate_in_duckdb(
+    connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch
+) -> pa.Array | None:
     """DuckDB's answer, None when it fails."""
     connection.register("batch", pa.table(batch))
     try:
@@ -107,14 +109,14 @@ LIMITS = ("outside the years", "more than 38 digits", "it is no DECIMAL(38, 0)")
 
 
 def check(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch) -> None:
-    theirs = ask_duckdb(connection, expression, batch)
+    theirs = evaluate_in_duckdb(connection, expression, batch)
     try:
         mine = evaluate(expression, batch)
     except EvaluationError as error:
         assert theirs is None or any(limit in str(error) for limit in LIMITS), (sql(expression), str(error), theirs)
         return
     if batch.num_rows == 0 and theirs is None:
-        return  # a constant that fails, which DuckDB computes though no row asks for it
+        return  # a constant that fails, which DuckDB computes though no row requests it
     assert theirs is not None, (sql(expression), mine)
     assert isinstance(mine, pa.Array)
     assert len(mine) == batch.num_rows

@@ -247,7 +247,7 @@ def cases(draw: st.DrawFn, kind: str = "any") -> tuple[Expression, pa.RecordBatc
 
 
 def reads_written_numbers(expression: Expression) -> bool:
-    """Whether texts made from numbers may be read as decimals or dates, where 1e+16 and inf are refused on purpose."""
+    """Whether texts made from numbers may be read as decimals or dates, where 1e+16 and inf are rejected on purpose."""
     return any(
         isinstance(node, Cast)
         and node.operand.type == VARCHAR

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, StreamDelta
+from transom.core.delta import NO_OPEN_ID, Delta, StreamDelta
 from transom.core.time import FOREVER
-from transom.kernels.crew import Crew
 from transom.kernels.kernel import Step
+from transom.kernels.worker_pool import WorkerPool
 from transom.pipeline.registry import STATE_CLASSES
 from transom.runtimes.reference.history import canonical, grouped
 from transom.state import codec
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 Values = tuple[Any, ...]
 Life = tuple[Values, int, int | None]  # an open end is None
@@ -45,36 +45,36 @@ def values_of(given: pa.RecordBatch) -> list[Values]:
 def stream_deltas(rows: Sequence[tuple[int, Values]], types: Sequence[pa.DataType], cuts: Iterable[int]) -> list[Any]:
     """Rows of a stream, ascending in time, as one delta per cut."""
     deltas = []
-    for before, upto in pairwise([-FOREVER, *cuts]):
-        mine = [row for row in rows if before <= row[0] < upto]
-        deltas.append(StreamDelta(batch([v for _, v in mine], types), ints(t for t, _ in mine), upto))
+    for before, frontier in pairwise([-FOREVER, *cuts]):
+        mine = [row for row in rows if before <= row[0] < frontier]
+        deltas.append(StreamDelta(batch([v for _, v in mine], types), ints(t for t, _ in mine), frontier))
     return deltas
 
 
 @dataclass
 class Relation:
-    """Rows with known lifetimes, given out step by step. Rows in `open` have a holder until time passes their end;
-    a row without an end has one for good."""
+    """Rows with known lifetimes, given out step by step. Rows in `open` have an open row id until time passes their
+    end; a row without an end has one for good."""
 
     lives: Sequence[Life]
     types: Sequence[pa.DataType]
     open: frozenset[int] = frozenset()
     waiting: dict[int, int] = field(default_factory=dict)
 
-    def delta(self, holders: HolderPool, before: int, upto: int) -> Delta:
+    def delta(self, open_ids: OpenIdPool, before: int, frontier: int) -> Delta:
         known = [FOREVER if te is None else te for _, _, te in self.lives]
-        ending = [i for i in self.waiting if known[i] < upto]
-        ends = holders.close(ints(self.waiting.pop(i) for i in ending), ints(known[i] for i in ending))
-        mine = [i for i, life in enumerate(self.lives) if before <= life[1] < upto]
-        te, holder = [], []
+        ending = [i for i in self.waiting if known[i] < frontier]
+        ends = open_ids.close(ints(self.waiting.pop(i) for i in ending), ints(known[i] for i in ending))
+        mine = [i for i, life in enumerate(self.lives) if before <= life[1] < frontier]
+        te, open_id = [], []
         for i in mine:
-            is_open = self.lives[i][2] is None or (i in self.open and upto <= known[i] < FOREVER)
+            is_open = self.lives[i][2] is None or (i in self.open and frontier <= known[i] < FOREVER)
             if is_open:
-                self.waiting[i] = int(holders.take(1)[0])
+                self.waiting[i] = int(open_ids.take(1)[0])
             te.append(FOREVER if is_open else known[i])
-            holder.append(self.waiting[i] if is_open else NO_HOLDER)
+            open_id.append(self.waiting[i] if is_open else NO_OPEN_ID)
         values = batch([self.lives[i][0] for i in mine], self.types)
-        return Delta(values, ints(self.lives[i][1] for i in mine), ints(te), ints(holder), upto, ends)
+        return Delta(values, ints(self.lives[i][1] for i in mine), ints(te), ints(open_id), frontier, ends)
 
 
 @dataclass
@@ -85,56 +85,58 @@ class Stepped:
     origin: int = 0
     restart: bool = False
     state: Any = None
-    holders: HolderPool = field(default_factory=HolderPool)
+    open_ids: OpenIdPool = field(default_factory=OpenIdPool)
     before: int = 0
     lives: list[Life] = field(default_factory=list)
-    open: dict[int, tuple[Values, int]] = field(default_factory=dict)  # by holder
-    crew: Crew | None = None
+    open: dict[int, tuple[Values, int]] = field(default_factory=dict)  # by open row id
+    worker_pool: WorkerPool | None = None
 
     def __post_init__(self) -> None:
         self.state = self.kernel.start()
         self.before = self.origin
 
-    def step(self, inputs: Any, upto: int) -> Any:
-        """One step; the holders closed in it may be used again afterwards."""
-        out = self.kernel.step(self.state, inputs, Step(self.before, upto, self.origin, self.holders, crew=self.crew))
+    def step(self, inputs: Any, frontier: int) -> Any:
+        """One step; the open row ids closed in it may be used again afterwards."""
+        out = self.kernel.step(
+            self.state, inputs, Step(self.before, frontier, self.origin, self.open_ids, worker_pool=self.worker_pool)
+        )
         if isinstance(out, Delta):
             self.note(out)
-        self.before = upto
-        self.holders.finish_step()
+        self.before = frontier
+        self.open_ids.finish_step()
         if self.restart:
-            if self.crew is not None:
-                self.crew.settle()
-            saved = codec.encode((self.state, self.holders))
-            self.state, self.holders = codec.decode(saved, STATE_CLASSES)
+            if self.worker_pool is not None:
+                self.worker_pool.drain()
+            saved = codec.encode((self.state, self.open_ids))
+            self.state, self.open_ids = codec.decode(saved, STATE_CLASSES)
         return out
 
     def feed(self, relations: Sequence[Relation], cuts: Iterable[int]) -> Stepped:
-        """A step per cut over relations that use the same holders."""
-        for upto in cuts:
-            self.step(tuple(relation.delta(self.holders, self.before, upto) for relation in relations), upto)
+        """A step per cut over relations that use the same open row ids."""
+        for frontier in cuts:
+            self.step(tuple(relation.delta(self.open_ids, self.before, frontier) for relation in relations), frontier)
         return self
 
     def note(self, out: Delta) -> None:
         """Check the invariants of a delta and remember its rows and ends."""
-        assert len(out.values) == len(out.ta) == len(out.te) == len(out.holder)
+        assert len(out.values) == len(out.ta) == len(out.te) == len(out.open_id)
         out.values.validate(full=True)
-        for holder, te in zip(*(part.tolist() for part in out.ends.arrays()), strict=True):
-            assert te < out.upto, "an end that has not come"
-            values, ta = self.open.pop(holder)  # a KeyError here: an end of nothing, or told twice
+        for open_id, te in zip(*(part.tolist() for part in out.ends.arrays()), strict=True):
+            assert te < out.frontier, "an end that has not come"
+            values, ta = self.open.pop(open_id)  # a KeyError here: an end of nothing, or emitted twice
             assert ta <= te
             if ta < te:
                 self.lives.append((values, ta, te))
-        for values, ta, te, holder in zip(
-            values_of(out.values), out.ta.tolist(), out.te.tolist(), out.holder.tolist(), strict=True
+        for values, ta, te, open_id in zip(
+            values_of(out.values), out.ta.tolist(), out.te.tolist(), out.open_id.tolist(), strict=True
         ):
-            assert self.before <= ta < out.upto, "a row of another step"
+            assert self.before <= ta < out.frontier, "a row of another step"
             assert ta < te, "a ghost"
-            if holder == NO_HOLDER:
+            if open_id == NO_OPEN_ID:
                 self.lives.append((values, ta, te))
             else:
-                assert te == FOREVER and holder not in self.open
-                self.open[holder] = values, ta
+                assert te == FOREVER and open_id not in self.open
+                self.open[open_id] = values, ta
 
     def all_lives(self) -> list[Life]:
         """Every row so far in some fixed order; forever is an end, open is None."""

@@ -1,4 +1,4 @@
-"""Changes told without counting are those that are counted, in the same order."""
+"""Changes emitted without counting are those that are counted, in the same order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import Delta, no_holders
+from transom.core.delta import Delta, no_open_ids
 from transom.core.schema import DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
@@ -18,7 +18,7 @@ from transom.kernels.to_stream.to_stream import ToStreamKernel
 from transom.pipeline.memory import state_rows
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 SCHEMAS = {
     "numbers": Schema.of(("a", INTEGER), ("b", INTEGER)),
@@ -30,12 +30,12 @@ SCHEMAS = {
 VALUES = {INTEGER: (0, 1, 2, -5), VARCHAR: ("", "a", "ab", None), DOUBLE: (0.5, -0.0, None, float("nan"))}
 
 
-def delta(random: Random, schema: Schema, before: int, upto: int) -> Delta:
+def delta(random: Random, schema: Schema, before: int, frontier: int) -> Delta:
     count = random.randint(0, 12)
     arrays = [pa.array([random.choice(VALUES[c.type]) for _ in range(count)], c.type) for c in schema]
-    ta = np.array([random.randrange(before, upto) for _ in range(count)], dtype=np.int64)
+    ta = np.array([random.randrange(before, frontier) for _ in range(count)], dtype=np.int64)
     te = np.array([t + random.randint(1, 9) if random.random() < 0.9 else FOREVER for t in ta], dtype=np.int64)
-    return Delta(pa.RecordBatch.from_arrays(arrays, schema=schema.arrow()), ta, te, no_holders(count), upto)
+    return Delta(pa.RecordBatch.from_arrays(arrays, schema=schema.arrow()), ta, te, no_open_ids(count), frontier)
 
 
 @pytest.mark.parametrize("change", ["istream", "dstream", "changes"])
@@ -45,23 +45,23 @@ def test_they_are_what_counting_gives(change: str, kind: str, seed: int) -> None
     random, schema = Random(f"{change} {kind} {seed}"), SCHEMAS[kind].arrow()
     direct, counted = DirectStreamKernel(change, schema), ToStreamKernel(change, schema)
     mine, theirs = direct.start(), counted.start()
-    told = 0
+    reported = 0
     before = 0
     for i in range(60):
-        upto = before + random.randint(1, 6) if i < 59 else FOREVER
-        rows = delta(random, SCHEMAS[kind], before, min(upto, before + 6))
+        frontier = before + random.randint(1, 6) if i < 59 else FOREVER
+        rows = delta(random, SCHEMAS[kind], before, min(frontier, before + 6))
         if random.random() < 0.3:  # often rows come in the order of time
             order = np.argsort(rows.ta, kind="stable")
             rows = replace(rows, ta=rows.ta[order], te=rows.te[order])
-        step = Step(before, upto, 0, HolderPool())
+        step = Step(before, frontier, 0, OpenIdPool())
         found, expected = direct.step(mine, (rows,), step), counted.step(theirs, (rows,), step)
         assert str(found.values.to_pylist()) == str(expected.values.to_pylist())
         assert found.t.tolist() == expected.t.tolist() and found.values.schema == expected.values.schema
-        told += len(found)
+        reported += len(found)
         if random.random() < 0.2:
             mine = codec.decode(codec.encode(mine), STATE_CLASSES)
-        before = upto
-    assert told > 100 and isinstance(mine, AliveRows) and state_rows(mine) == 0
+        before = frontier
+    assert reported > 100 and isinstance(mine, AliveRows) and state_rows(mine) == 0
 
 
 def test_columns_pass_as_they_are_where_nothing_can_cancel() -> None:
@@ -69,8 +69,8 @@ def test_columns_pass_as_they_are_where_nothing_can_cancel() -> None:
     schema = SCHEMAS["texts"].arrow()
     values = pa.RecordBatch.from_arrays([pa.array(["x", "y"]), pa.array([1, 1], INTEGER)], schema=schema)
     kernel = DirectStreamKernel("istream", schema)
-    rows = Delta(values, np.array([3, 5]), np.array([4, 9]), no_holders(2), 8)
+    rows = Delta(values, np.array([3, 5]), np.array([4, 9]), no_open_ids(2), 8)
     state = kernel.start()
-    out = kernel.step(state, (rows,), Step(0, 8, 0, HolderPool()))
+    out = kernel.step(state, (rows,), Step(0, 8, 0, OpenIdPool()))
     buffers = [[buffer and buffer.address for buffer in column.buffers()] for column in (*values, *out.values)]
     assert buffers[:2] == buffers[2:] and out.t.tolist() == [3, 5] and state.slots.in_use == 1

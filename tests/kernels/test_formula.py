@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import NO_HOLDER, Delta
+from transom.core.delta import NO_OPEN_ID, Delta
 from transom.core.schema import BIGINT, DOUBLE
 from transom.kernels import scalar
 from transom.kernels.formula import BLOCK, passing
-from transom.kernels.mould import Places
-from transom.kernels.multiway import asking
-from transom.kernels.multiway.asking import Asking
+from transom.kernels.mould import ColumnAddresses
+from transom.kernels.multiway import predicate_check
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.input_rows import input_rows
 from transom.kernels.multiway.newcomers import newcomers
+from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import resolve
 
@@ -37,7 +37,7 @@ VALUES: dict[str, Expression] = {
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
-def asked(
+def requested(
     predicate: Expression, columns: Sequence[pa.Array], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[int], list[int], list[int], bool]:
     """What passes by Arrow over all columns, of tuples, and of pairs; and whether a formula was asked."""
@@ -46,12 +46,12 @@ def asked(
     for i, own in enumerate(inputs):
         values = pa.record_batch(columns[2 * i : 2 * i + 2], names=["x", "y"])
         ta, te = np.zeros(ROWS, dtype=np.int64), np.full(ROWS, 9)
-        own.insert(newcomers(graph, i, Delta(values, ta, te, np.full(ROWS, NO_HOLDER), upto=5)))
+        own.insert(newcomers(graph, i, Delta(values, ta, te, np.full(ROWS, NO_OPEN_ID), frontier=5)))
     random = np.random.default_rng(4)
     tuples = random.integers(0, ROWS, (count, 4))
     calls: list[int] = []
-    monkeypatch.setattr(asking, "passing", lambda *of: calls.append(1) or passing(*of))  # type: ignore[func-returns-value]
-    ask = Asking(graph, inputs, Places([own.rows for own in inputs], [own.mask for own in inputs]))
+    monkeypatch.setattr(predicate_check, "passing", lambda *of: calls.append(1) or passing(*of))  # type: ignore[func-returns-value]
+    ask = PredicateCheck(graph, inputs, ColumnAddresses([own.rows for own in inputs], [own.mask for own in inputs]))
     check = graph.check([predicate])
     of, members = np.sort(random.integers(0, count, count)), random.integers(0, ROWS, (count, 3))
     found = [
@@ -74,7 +74,9 @@ def columns_of(random: np.random.Generator) -> list[pa.Array]:
 def test_it_gives_what_arrow_gives(name: str, comparison: str, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = columns_of(np.random.default_rng(7))
     for right in (D, HALF):
-        *_, calls, is_formula = asked(resolve(comparison, (VALUES[name], right)), columns, 2 * BLOCK + 7, monkeypatch)
+        *_, calls, is_formula = requested(
+            resolve(comparison, (VALUES[name], right)), columns, 2 * BLOCK + 7, monkeypatch
+        )
         assert is_formula and calls
 
 
@@ -87,16 +89,16 @@ def test_comparisons_are_asked_of_what_those_before_left(count: int, monkeypatch
         resolve("<=", (resolve("abs", (resolve("-", (B, D)),)), HALF)),
         resolve("<>", (A, D)),
     ]
-    tuples, _, calls, _ = asked(resolve("and", tuple(parts)), columns, count, monkeypatch)
+    tuples, _, calls, _ = requested(resolve("and", tuple(parts)), columns, count, monkeypatch)
     assert calls and (count == 1 or 0 < len(tuples) < count)
 
 
 def test_columns_that_had_a_null_are_for_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = columns_of(np.random.default_rng(9))
     columns[2] = pa.array([None, *columns[2].to_pylist()[1:]], DOUBLE)
-    *_, calls, is_formula = asked(resolve("<", (A, C)), columns, 100, monkeypatch)
+    *_, calls, is_formula = requested(resolve("<", (A, C)), columns, 100, monkeypatch)
     assert is_formula and not calls
-    *_, calls, _ = asked(resolve("<", (A, D)), columns, 100, monkeypatch)
+    *_, calls, _ = requested(resolve("<", (A, D)), columns, 100, monkeypatch)
     assert calls
 
 
@@ -115,5 +117,5 @@ def test_everything_else_is_for_arrow(predicate: Expression, monkeypatch: pytest
     random = np.random.default_rng(10)
     whole, odd = (pa.array(random.integers(0, 9, ROWS)) for _ in range(2)), columns_of(random)
     first, second = whole
-    *_, calls, is_formula = asked(predicate, [first, odd[1], second, odd[3]], 200, monkeypatch)
+    *_, calls, is_formula = requested(predicate, [first, odd[1], second, odd[3]], 200, monkeypatch)
     assert not is_formula and not calls

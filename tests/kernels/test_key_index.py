@@ -41,7 +41,7 @@ def agrees_with_a_dictionary(seed: int) -> None:
         index.forget(ints(known.pop(text) for text in gone))
         if random.random() < 0.2:
             index = codec.decode(codec.encode(index), STATE_CLASSES)
-    assert index.slots.high <= len(TEXTS) + 12  # and the most that were asked for at once
+    assert index.slots.high <= len(TEXTS) + 12  # and the most that were requested at once
 
 
 @settings(max_examples=50)

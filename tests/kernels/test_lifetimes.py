@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.stepping import ints
-from transom.core.delta import NO_HOLDER, Ends
+from transom.core.delta import NO_OPEN_ID, Ends
 from transom.core.time import FOREVER
 from transom.kernels.lifetimes import LifetimeSet
 from transom.pipeline.registry import STATE_CLASSES
@@ -21,40 +21,40 @@ def test_rows_leave_when_their_end_is_passed(seed: int) -> None:
     random = Random(seed)
     rows = LifetimeSet()
     ends: dict[int, int] = {}  # slot -> known end
-    waits: dict[int, int] = {}  # slot -> holder
-    free, unused_holders = list(range(200)), list(range(40))
+    waits: dict[int, int] = {}  # slot -> open row id
+    free, unused_open_ids = list(range(200)), list(range(40))
     random.shuffle(free)
     now = 0
     for _ in range(20):
         now += random.choice([1, 1, 3, 10])
-        open_holders = sorted(set(waits.values()))
-        closing = {h: random.randrange(now) for h in open_holders if random.random() < 0.3}
+        still_open = sorted(set(waits.values()))
+        closing = {h: random.randrange(now) for h in still_open if random.random() < 0.3}
         closing |= {999: 1} if random.random() < 0.3 else {}  # somebody else's
-        told = Ends.of(ints(closing), ints(closing.values()))
-        told += told  # as both sides of a self-join tell it
-        slots, te = rows.leave(told, now)
+        reported = Ends.of(ints(closing), ints(closing.values()))
+        reported += reported  # as both sides of a self-join report it
+        slots, te = rows.leave(reported, now)
         expected = {slot: end for slot, end in ends.items() if end < now}
-        expected |= {slot: closing[holder] for slot, holder in waits.items() if holder in closing}
+        expected |= {slot: closing[open_id] for slot, open_id in waits.items() if open_id in closing}
         assert sorted(zip(slots.tolist(), te.tolist(), strict=True)) == sorted(expected.items())
         for slot in expected:
             ends.pop(slot, None)
             waits.pop(slot, None)
             free.append(slot)
-        unused_holders += [holder for holder in closing if holder != 999]
+        unused_open_ids += [open_id for open_id in closing if open_id != 999]
         fresh = [free.pop() for _ in range(random.randrange(8))]
-        holder, te_in = [], []
-        shared = unused_holders.pop() if unused_holders else NO_HOLDER
+        open_id, te_in = [], []
+        shared = unused_open_ids.pop() if unused_open_ids else NO_OPEN_ID
         for slot in fresh:
             kind = random.random()
-            if kind < 0.3 and shared != NO_HOLDER:
-                waits[slot] = shared  # several rows may wait for one holder
+            if kind < 0.3 and shared != NO_OPEN_ID:
+                waits[slot] = shared  # several rows may wait for one open row id
             elif kind < 0.9:
                 ends[slot] = now + random.choice([0, 1, 2, 7, 30])
-            holder.append(waits.get(slot, NO_HOLDER))
+            open_id.append(waits.get(slot, NO_OPEN_ID))
             te_in.append(ends.get(slot, FOREVER))
-        rows.add(ints(fresh), ints(te_in), ints(holder))
-        if shared != NO_HOLDER and shared not in waits.values():
-            unused_holders.append(shared)
+        rows.add(ints(fresh), ints(te_in), ints(open_id))
+        if shared != NO_OPEN_ID and shared not in waits.values():
+            unused_open_ids.append(shared)
         assert rows.undetermined == len(waits)
         if random.random() < 0.2:
             rows = codec.decode(codec.encode(rows), STATE_CLASSES)
@@ -65,7 +65,7 @@ def test_rows_leave_when_their_end_is_passed(seed: int) -> None:
 def test_the_set_is_sorted_only_when_time_reaches_it() -> None:
     rows = LifetimeSet()
     for i in range(10):
-        rows.add(ints([i]), ints([100 - i]), ints([NO_HOLDER]))
+        rows.add(ints([i]), ints([100 - i]), ints([NO_OPEN_ID]))
         assert not len(rows.leave(Ends(), 50)[0])
     assert not rows.runs and len(rows.unsorted) == 10 and rows.earliest == 91
     assert rows.leave(Ends(), 92)[0].tolist() == [9]
@@ -76,14 +76,14 @@ def test_runs_stay_few() -> None:
     rows = LifetimeSet()
     random = Random(2)
     for now in range(500):
-        rows.add(ints([now]), ints([now + random.choice([1, 50, 400])]), ints([NO_HOLDER]))
+        rows.add(ints([now]), ints([now + random.choice([1, 50, 400])]), ints([NO_OPEN_ID]))
         rows.leave(Ends(), now)
         assert len(rows.runs) <= 10
 
 
 def test_forever_is_in_no_set() -> None:
     rows = LifetimeSet()
-    rows.add(ints([0, 1]), ints([FOREVER, FOREVER]), ints([NO_HOLDER, NO_HOLDER]))
+    rows.add(ints([0, 1]), ints([FOREVER, FOREVER]), ints([NO_OPEN_ID, NO_OPEN_ID]))
     assert not rows.runs and not rows.unsorted and not rows.undetermined
     assert not len(rows.leave(Ends(), FOREVER)[0])
 

@@ -12,7 +12,7 @@ import pytest
 from transom.core.schema import TIMESTAMP
 from transom.kernels.address import address_of, byte_at, word_at
 from transom.kernels.jit import jit
-from transom.kernels.mould import FEW, Moulds, Places
+from transom.kernels.mould import FEW, ColumnAddresses, Moulds
 from transom.kernels.row_store import RowStore
 
 TYPES = [pa.int64(), pa.int8(), pa.float32(), pa.decimal128(30, 2), TIMESTAMP, pa.string(), pa.bool_(), pa.int32()]
@@ -49,10 +49,10 @@ def test_a_poured_batch_is_what_columns_say(picks: list[int], count: int) -> Non
     stores = [store(64), store(64)]
     for number, own in enumerate(stores):
         own.write(np.arange(64), rows(100 * number, 64))
-    places = Places(stores, [63, 63])
+    addresses = ColumnAddresses(stores, [63, 63])
     members = np.random.default_rng(count).integers(0, 64, (count, 2)) + 64 * 7  # positions of a ring
     schema = pa.schema([SCHEMA.field(at) for at in picks])
-    batch = Moulds(schema, picks).batch(places, members)
+    batch = Moulds(schema, picks).batch(addresses, members)
     assert batch is not None
     batch.validate(full=True)
     assert batch.equals(pa.RecordBatch.from_arrays(by_columns(stores, members, picks), schema=schema))
@@ -62,15 +62,15 @@ def test_columns_are_found_again_when_they_move_and_when_they_get_a_null() -> No
     stores = [store(64), store(64)]
     for own in stores:
         own.write(np.arange(10), rows(0, 10))
-    places, moulds = Places(stores, [-1, -1]), Moulds(SCHEMA, range(16))
+    addresses, moulds = ColumnAddresses(stores, [-1, -1]), Moulds(SCHEMA, range(16))
     members = np.array([[3, 9], [0, 0]])
-    before = moulds.batch(places, members)
+    before = moulds.batch(addresses, members)
     stores[1].reserve(5000)
     stores[1].write(np.arange(4000, 4030), rows(4000, 30, null=4011))
     assert before is not None and before.column(15).to_pylist() == [9, 0]  # what was poured stays
-    places.look(1, -1)
+    addresses.refresh(1, -1)
     members = np.array([[3, 4011], [0, 4012]])
-    after = moulds.batch(places, members)
+    after = moulds.batch(addresses, members)
     assert (
         after is not None
         and after.column(15).to_pylist() == [None, 4012]
@@ -82,10 +82,10 @@ def test_columns_are_found_again_when_they_move_and_when_they_get_a_null() -> No
 
 def test_many_rows_and_columns_that_are_not_plain_are_left_to_others() -> None:
     stores = [store(64), store(64)]
-    places = Places(stores, [63, 63])
-    assert Moulds(SCHEMA, range(16)).batch(places, np.zeros((FEW + 1, 2), dtype=np.int64)) is None
+    addresses = ColumnAddresses(stores, [63, 63])
+    assert Moulds(SCHEMA, range(16)).batch(addresses, np.zeros((FEW + 1, 2), dtype=np.int64)) is None
     texts = pa.schema([SCHEMA.field(5), SCHEMA.field(0)])
-    assert Moulds(texts, [5, 0]).batch(places, np.zeros((1, 2), dtype=np.int64)) is None
+    assert Moulds(texts, [5, 0]).batch(addresses, np.zeros((1, 2), dtype=np.int64)) is None
 
 
 @jit

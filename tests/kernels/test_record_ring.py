@@ -15,7 +15,7 @@ from tests.kernels.stepping import batch, ints
 from tests.kernels.test_row_store import TYPES, row
 from transom.core.errors import EvaluationError
 from transom.kernels import columns
-from transom.kernels.mould import Moulds, Places
+from transom.kernels.mould import ColumnAddresses, Moulds
 from transom.kernels.record_ring import BLOCK, RecordRing
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
@@ -128,11 +128,11 @@ def test_a_text_is_read_to_its_end_and_not_beyond_what_there_is() -> None:
 def test_null_may_come_late_and_others_see_it() -> None:
     ring = Ring([pa.int64(), pa.string(), pa.bool_()])
     ring.append([(1, "one", True)])
-    places = Places([ring.kept], [ring.kept.capacity - 1])
-    assert places.plain == 0b001
+    indexes = ColumnAddresses([ring.kept], [ring.kept.capacity - 1])
+    assert indexes.plain == 0b001
     ring.append([(None, None, None), (3, "three", False)])
-    places.look(0, ring.kept.capacity - 1)
-    assert places.plain == 0
+    indexes.refresh(0, ring.kept.capacity - 1)
+    assert indexes.plain == 0
     ring.check([2, 1, 0], [0, 1, 2])
 
 
@@ -143,7 +143,7 @@ def test_few_rows_are_poured_from_where_they_are() -> None:
     ring.append([(i, -i, "x" * i, i / 2) for i in range(8)])
     ring.release(3)
     ring.append([(i, -i, "x" * i, i / 2) for i in (8, 9)])
-    found = Moulds(schema, range(4)).batch(Places([ring.kept], [7]), ints([9, 4]).reshape(-1, 1))
+    found = Moulds(schema, range(4)).batch(ColumnAddresses([ring.kept], [7]), ints([9, 4]).reshape(-1, 1))
     assert found is not None and found.to_pylist() == [{"c0": i, "c1": -i, "c2": "x" * i, "c3": i / 2} for i in (9, 4)]
 
 
@@ -177,7 +177,7 @@ def test_rows_without_columns_are_rows() -> None:
     assert codec.decode(codec.encode(ring.kept), STATE_CLASSES).gather(ints([0, 1]), []) == []
 
 
-def test_a_state_whose_texts_are_elsewhere_is_refused() -> None:
+def test_a_state_whose_texts_are_elsewhere_is_rejected() -> None:
     ring = Ring([pa.string()])
     ring.append([("abc",)])
     ring.kept.records["texts"][0] = 1 << 40

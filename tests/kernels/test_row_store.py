@@ -67,8 +67,8 @@ def test_what_was_written_is_read(seed: int) -> None:
         inside |= dict(zip(slots, stored(rows), strict=True))
         if random.random() < 0.2:
             store = codec.decode(codec.encode(store), STATE_CLASSES)
-        asked = random.choices(sorted(inside), k=5) if inside else []
-        assert read(store, asked) == [inside[slot] for slot in asked]
+        requested = random.choices(sorted(inside), k=5) if inside else []
+        assert read(store, requested) == [inside[slot] for slot in requested]
     assert read(store, sorted(inside)) == [inside[slot] for slot in sorted(inside)]
     for column in store.columns:
         if isinstance(column, TextColumn):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom.core.errors import EvaluationError, RefusedError
+from transom.core.errors import EvaluationError, UnsupportedError
 from transom.core.schema import (
     BIGINT,
     BOOLEAN,
@@ -186,13 +186,13 @@ def test_what_cannot_fail_is_known() -> None:
         assert not can_fail(expression), str(expression)
 
 
-def test_sub_queries_and_bottomless_nesting_are_refused() -> None:
-    with pytest.raises(RefusedError):
+def test_sub_queries_and_bottomless_nesting_are_rejected() -> None:
+    with pytest.raises(UnsupportedError):
         values(Exists(TableScan("t", Schema(()))), NUMBERS)
     deep: Expression = A
     for _ in range(2_000):
         deep = call("+", deep, 1)
-    with pytest.raises(RefusedError, match="nested too deeply"):
+    with pytest.raises(UnsupportedError, match="nested too deeply"):
         values(deep, NUMBERS)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.kernels.duckdb_scalar import ask_duckdb, check, open_duckdb, type_sql
+from tests.kernels.duckdb_scalar import check, evaluate_in_duckdb, open_duckdb, type_sql
 from tests.kernels.scalar_expressions import KINDS, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, cases
 from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
@@ -126,7 +126,7 @@ def constant(value: Any) -> Literal:
 def test_edges_of_every_type(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     tried = 0
     for expression, batch in edge_calls(name):
-        if ask_duckdb(connection, expression, batch) is not None:
+        if evaluate_in_duckdb(connection, expression, batch) is not None:
             check(connection, expression, batch)
             tried += batch.num_rows
         else:  # some row fails: see which ones do, and that the others are right
@@ -160,26 +160,26 @@ READ = [
     "1-1-1", "99999999999999.9995", "99999999999999999999999999999999999999", "999.95", "-999.95", "\u0661",
     "1\u00a0", "x" * 300,
 ]  # fmt: skip
-REFUSED = {
+UNSUPPORTED = {
     ("1e3", "DECIMAL"), ("1E-1", "DECIMAL"), ("15e-1", "DECIMAL"), ("1e-400", "DECIMAL"), ("inf", "DATE"),
     ("inf", "TIMESTAMP"), ("-Infinity", "DATE"), ("-Infinity", "TIMESTAMP"), ("1_000", "INTEGER"), ("0x10", "BIGINT"),
     ("2020-01-02 10:00:00+02", "TIMESTAMP"), ("2020-01-02 24:00:00", "TIMESTAMP"), ("10000-01-01", "DATE"),
     ("0000-01-01", "DATE"),
 }  # fmt: skip
-"""What DuckDB would read and the engine refuses on purpose."""
+"""What DuckDB would read and the engine rejects on purpose."""
 
 
 @pytest.mark.parametrize("target", [type_ for type_ in TYPES if type_ != VARCHAR], ids=str)
 def test_texts_are_read_as_duckdb_reads_them(connection: duckdb.DuckDBPyConnection, target: pa.DataType) -> None:
     for text in READ:
-        if (text, type_sql(target).partition("(")[0]) not in REFUSED:
+        if (text, type_sql(target).partition("(")[0]) not in UNSUPPORTED:
             batch = pa.record_batch([pa.array([text], VARCHAR)], names=["c0"])
             check(connection, cast(ColumnRef(0, VARCHAR, "c0"), target), batch)
             check(connection, cast(ColumnRef(0, VARCHAR, "c0"), target, safe=True), batch)
 
 
-@pytest.mark.parametrize(("text", "name"), sorted(REFUSED))
-def test_texts_that_are_refused(text: str, name: str) -> None:
+@pytest.mark.parametrize(("text", "name"), sorted(UNSUPPORTED))
+def test_texts_that_are_rejected(text: str, name: str) -> None:
     target = {"DECIMAL": WIDE_DECIMAL, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "INTEGER": INTEGER, "BIGINT": BIGINT}[name]
     batch = pa.record_batch([pa.array(["", text], VARCHAR).slice(1)], names=["c0"])
     with pytest.raises(EvaluationError, match="it is no"):

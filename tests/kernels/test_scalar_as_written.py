@@ -70,7 +70,7 @@ class Written:
         self.batch = pa.record_batch(arrays, table.columns.names)
 
     def check(self, text: str) -> None:
-        """Row by row: one that fails must not hide the others. What we refuse to plan is ours to refuse."""
+        """Row by row: one that fails must not hide the others. What we reject to plan is ours to reject."""
         try:
             statement = parse_statements(f"{TABLE} SELECT {text} AS z FROM rows;", Catalogue())[-1]
         except QueryError:
@@ -91,7 +91,7 @@ class Written:
             assert same(mine[0].as_py(), theirs[0].as_py()), (text, row, mine, theirs)
 
     def ask(self, text: str, row: int) -> Any:
-        """DuckDB's answer; None where it fails, "refused" where it does not take the types."""
+        """DuckDB's answer; None where it fails, "rejected" where it does not take the types."""
         try:
             answer = self.duckdb.sql(f"SELECT {text} AS z FROM rows WHERE rowid = {row}").to_arrow_table()
             return answer["z"].combine_chunks()

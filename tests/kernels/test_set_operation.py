@@ -34,7 +34,7 @@ def test_multiplicities_at_every_instant(kind: str, all_: bool) -> None:
             expected = MEANING[kind, all_](bag(left.lives, instant), bag(right.lives, instant))
             assert stepped.snapshot(instant) == expected, instant
         assert stepped.state.shown.slots.in_use == len(stepped.open)
-        assert stepped.holders.in_use == len(stepped.open) + sum(len(relation.waiting) for relation in inputs)
+        assert stepped.open_ids.in_use == len(stepped.open) + sum(len(relation.waiting) for relation in inputs)
 
     check()
 
@@ -58,5 +58,5 @@ def test_memory_is_that_of_the_values_alive() -> None:
     stepped = Stepped(kernel).feed([Relation(lives, TYPES), Relation(lives[::3], TYPES)], range(4, 1_012, 4))
     tally, shown = stepped.state.tally, stepped.state.shown
     assert tally.keys.slots.in_use == 0 and tally.counts.shape[1] <= 64 and tally.rows.shape[1] <= 64
-    assert shown.nodes.shape[1] <= 64 and stepped.holders.slots.high <= 16
+    assert shown.nodes.shape[1] <= 64 and stepped.open_ids.slots.high <= 16
     assert len(tally.values.columns[0].arena) < 4_000

@@ -1,4 +1,4 @@
-"""Rows that agree on the keys are in the same bucket, and every row is in one."""
+"""Rows that agree on the keys are in the same partition, and every row is in one."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 
 @settings(max_examples=60)
 @given(st.data(), st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=3), st.sampled_from([1, 2, 5, 32]))
-def test_every_row_is_in_one_bucket_and_equal_keys_are_in_the_same(data: Any, types: Any, buckets: int) -> None:
+def test_every_row_is_in_one_partition_and_equal_keys_are_in_the_same(data: Any, types: Any, partitions: int) -> None:
     rows = data.draw(st.lists(st.tuples(*(st.none() | COLUMNS[kind] for kind in types)), max_size=40))
     keys = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(types)]
-    found = spread(keys, len(rows), buckets)
-    assert len(found) == buckets
+    found = spread(keys, len(rows), partitions)
+    assert len(found) == partitions
     assert sorted(at for part in found for at in part) == list(range(len(rows)))
     assert all(part.tolist() == sorted(part) for part in found), "rows keep their order"
-    where = {at: bucket for bucket, part in enumerate(found) for at in part.tolist()}
+    where = {at: partition for partition, part in enumerate(found) for at in part.tolist()}
     homes: dict[Any, int] = {}
     for at, row in enumerate(rows):
         assert homes.setdefault(grouped(row), where[at]) == where[at], row
 
 
 @pytest.mark.parametrize("values", [list(range(1000)), [str(n) for n in range(1000)], [n * 2**32 for n in range(1000)]])
-def test_keys_of_any_pattern_are_spread_over_all_buckets(values: list[Any]) -> None:
+def test_keys_of_any_pattern_are_spread_over_all_partitions(values: list[Any]) -> None:
     assert min(len(part) for part in spread([pa.array(values)], 1000, 4)) > 150
 
 
@@ -53,5 +53,5 @@ def test_integers_meet_whatever_their_width_and_null_meets_null_whatever_lies_be
     assert sorted(len(part) for part in spread([beneath], 64, 4)) == [0, 0, 0, 64]
 
 
-def test_without_rows_every_bucket_gets_none() -> None:
+def test_without_rows_every_partition_gets_none() -> None:
     assert [len(part) for part in spread([pa.array([], pa.int64())], 0, 3)] == [0, 0, 0]

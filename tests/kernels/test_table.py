@@ -48,7 +48,7 @@ class Table:
         (changes,) = inputs
         types = [*TYPES, pa.string()] if self.kernel.has_change_column else list(TYPES)
         rows = [change[1:] if self.kernel.has_change_column else change[1:3] for change in changes]
-        delta = StreamDelta(batch(rows, types), ints(change[0] for change in changes), step.upto)
+        delta = StreamDelta(batch(rows, types), ints(change[0] for change in changes), step.frontier)
         out, rejected = self.kernel.apply(state, delta, step)
         self.rejected += [changes[i] for i in rejected.tolist()]
         return out
@@ -57,8 +57,8 @@ class Table:
 def run(kernel: ChangesTable, changes: list[Change], cuts: list[int], restart: bool) -> tuple[Stepped, list[Change]]:
     table = Table(kernel)
     stepped = Stepped(table, restart=restart)
-    for upto in cuts:
-        stepped.step(([c for c in changes if stepped.before <= c[0] < upto],), upto)
+    for frontier in cuts:
+        stepped.step(([c for c in changes if stepped.before <= c[0] < frontier],), frontier)
     return stepped, table.rejected
 
 
@@ -92,7 +92,7 @@ def test_rows_live_from_their_plus_to_their_minus(upsert: bool, signed: bool) ->
         lives, wrong = by_definition(changes, identity, upsert)
         assert stepped.all_lives() == lives
         assert repr(rejected) == repr(wrong)
-        assert stepped.state.slots.in_use == len(stepped.open) == stepped.holders.in_use
+        assert stepped.state.slots.in_use == len(stepped.open) == stepped.open_ids.in_use
         keys = {grouped(row[i] for i in identity) for row, _, te in lives if te is None}
         assert stepped.state.keys.slots.in_use == len(keys)
 
@@ -109,7 +109,7 @@ def test_memory_is_that_of_the_rows_alive() -> None:
     changes: list[Change] = [(t, float(t // 2), f"value {t // 2}", "+-"[t % 2]) for t in range(2_000)]
     stepped, rejected = run(ChangesTable(SCHEMA, (0, 1), False, True), changes, list(range(7, 2_003, 7)), restart=False)
     assert not rejected and not stepped.open and len(stepped.lives) == 1_000
-    assert stepped.state.nodes.shape[1] <= 64 and len(stepped.state.top) <= 64 and stepped.holders.slots.high <= 8
+    assert stepped.state.nodes.shape[1] <= 64 and len(stepped.state.top) <= 64 and stepped.open_ids.slots.high <= 8
 
 
 def test_static_rows_live_from_the_origin_forever() -> None:

@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import NO_HOLDER, Delta, Ends
+from transom.core.delta import NO_OPEN_ID, Delta, Ends
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.to_stream.to_stream import ToStreamKernel, ToStreamState
 from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 
 
-def delta(random: Random, step: Step, open_holders: list[int]) -> Delta:
+def delta(random: Random, step: Step, still_open: list[int]) -> Delta:
     """Rows of few values, some of them open, and the ends of some that were."""
     count = random.randrange(40)
     values = pa.RecordBatch.from_arrays(
@@ -29,19 +29,21 @@ def delta(random: Random, step: Step, open_holders: list[int]) -> Delta:
         ],
         schema=SCHEMA,
     )
-    ta = np.array([random.randrange(step.before, step.upto) for _ in range(count)], dtype=np.int64)
+    ta = np.array([random.randrange(step.before, step.frontier) for _ in range(count)], dtype=np.int64)
     te = ta + np.array([random.randrange(1, 30) for _ in range(count)], dtype=np.int64)
-    holder = np.full(count, NO_HOLDER, dtype=np.int64)
-    closed = [h for h in open_holders if random.random() < 0.3]
-    open_holders[:] = [h for h in open_holders if h not in closed]
+    open_id = np.full(count, NO_OPEN_ID, dtype=np.int64)
+    closed = [h for h in still_open if random.random() < 0.3]
+    still_open[:] = [h for h in still_open if h not in closed]
     ends = (
-        step.holders.close(np.array(closed, dtype=np.int64), np.full(len(closed), step.upto - 1)) if closed else Ends()
+        step.open_ids.close(np.array(closed, dtype=np.int64), np.full(len(closed), step.frontier - 1))
+        if closed
+        else Ends()
     )
     opened = np.flatnonzero(np.array([random.random() < 0.3 for _ in range(count)], dtype=np.bool_))
-    holder[opened] = step.holders.take(len(opened))
+    open_id[opened] = step.open_ids.take(len(opened))
     te[opened] = FOREVER
-    open_holders += holder[opened].tolist()
-    return Delta(values, ta, te, holder, step.upto, ends)
+    still_open += open_id[opened].tolist()
+    return Delta(values, ta, te, open_id, step.frontier, ends)
 
 
 @pytest.mark.parametrize("change", ["istream", "dstream", "changes", "rstream"])
@@ -50,18 +52,18 @@ def test_a_saved_stream_of_changes_goes_on_as_it_was(seed: int, change: str) -> 
     random = Random(seed)
     kernel = ToStreamKernel(change, SCHEMA)
     kept, saved = kernel.start(), kernel.start()
-    holders = HolderPool()
-    open_holders: list[int] = []
+    open_ids = OpenIdPool()
+    still_open: list[int] = []
     before = 0
     for _ in range(25):
-        step = Step(before, before + random.randrange(1, 20), 0, holders)
-        rows = delta(random, step, open_holders)
+        step = Step(before, before + random.randrange(1, 20), 0, open_ids)
+        rows = delta(random, step, still_open)
         expected, found = kernel.step(kept, (rows,), step), kernel.step(saved, (rows,), step)
         assert found.values.to_pylist() == expected.values.to_pylist() and found.t.tolist() == expected.t.tolist()
-        holders.finish_step()
+        open_ids.finish_step()
         saved = codec.decode(codec.encode(saved), STATE_CLASSES)
         assert isinstance(saved, ToStreamState)
-        before = step.upto
+        before = step.frontier
 
 
 def test_what_is_gone_is_not_written() -> None:
@@ -69,7 +71,7 @@ def test_what_is_gone_is_not_written() -> None:
     state = kernel.start()
     many = pa.RecordBatch.from_arrays([pa.array(range(50_000)), pa.array(["text"] * 50_000)], schema=SCHEMA)
     ta = np.arange(50_000)
-    rows = Delta(many, ta, ta + 1, np.full(50_000, NO_HOLDER, dtype=np.int64), 60_000)
-    kernel.step(state, (rows,), Step(0, 60_000, 0, HolderPool()))
+    rows = Delta(many, ta, ta + 1, np.full(50_000, NO_OPEN_ID, dtype=np.int64), 60_000)
+    kernel.step(state, (rows,), Step(0, 60_000, 0, OpenIdPool()))
     assert codec.saved_bytes(state, whole=True) > 1_000_000
     assert codec.saved_bytes(state) < 10_000 and len(codec.encode(state)) < 20_000

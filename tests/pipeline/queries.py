@@ -9,7 +9,7 @@ import pyarrow as pa
 from tests.run_locally import Rows, batch_of
 from transom.core.time import SECOND, to_datetime
 from transom.cql.statements import parse_statements
-from transom.pipeline.admission import Refused
+from transom.pipeline.admission import RejectedRows
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
@@ -37,7 +37,7 @@ class Running:
         self.emit = emit
         self.pipeline = Pipeline(self.root, self.catalogue, emit)
 
-    def push(self, name: str, *rows: tuple[Any, ...], now: int | None = None) -> Refused | None:
+    def push(self, name: str, *rows: tuple[Any, ...], now: int | None = None) -> RejectedRows | None:
         definition = self.catalogue.relations[name]
         assert isinstance(definition, StreamDefinition | TableDefinition)
         timed: Rows = list(rows)
@@ -47,16 +47,16 @@ class Running:
 
     def advance(self) -> list[tuple[Any, ...]]:
         """What comes out; times as seconds."""
-        output, self.refused = self.pipeline.advance()
+        output, self.rejected_rows = self.pipeline.advance()
         return [] if output is None else rows_of(output.rows)
 
     def fall_idle(self, name: str) -> bool:
         """It has been silent for the time that it declares, and the others have not."""
-        doors = self.pipeline.doors
-        idle = doors.inputs[name].definition.idle
+        gates = self.pipeline.gates
+        idle = gates.inputs[name].definition.idle
         assert idle is not None
-        doors.hear(name, 0, came=True, looked=idle)
-        return doors.leave_idle_behind()
+        gates.hear(name, 0, came=True, polled_at=idle)
+        return gates.leave_idle_behind()
 
     def end(self, *names: str) -> list[tuple[Any, ...]]:
         for name in names:

@@ -1,4 +1,4 @@
-"""At the door: each row is judged by the watermark just before it, and the ledger adds up whatever comes."""
+"""At the input gate: each row is judged by the watermark just before it, and the ledger adds up whatever comes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transom.core.errors import LateRowError
 from transom.core.schema import BIGINT, INTEGER, TIMESTAMP, VARCHAR, Schema
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline import admission
-from transom.pipeline.admission import REASONS, Input, InputState, Refused
+from transom.pipeline.admission import REASONS, InputGate, InputState, RejectedRows
 from transom.pipeline.registry import STATE_CLASSES
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
 from transom.state import codec
@@ -76,9 +76,9 @@ class Model:
         self.counts["rejected"] += 1
         return REASONS[code]
 
-    def release(self, upto: int) -> list[tuple[int, int]]:
-        due = sorted((row for row in self.waiting if row[0] < upto), key=lambda row: row[0])
-        self.waiting = [row for row in self.waiting if row[0] >= upto]
+    def release(self, frontier: int) -> list[tuple[int, int]]:
+        due = sorted((row for row in self.waiting if row[0] < frontier), key=lambda row: row[0])
+        self.waiting = [row for row in self.waiting if row[0] >= frontier]
         self.counts["used"] += len(due)
         return due
 
@@ -92,23 +92,27 @@ MOVES = st.lists(
 @settings(max_examples=100)
 @given(MOVES, st.sampled_from([0, 2, 10, FAR - 1]), st.sampled_from([1, 5]), st.sampled_from([None, 0, 10]))
 def test_every_row_is_somewhere_at_every_moment(moves: Any, bound: int, tick: int, origin: int | None) -> None:
-    model, entry, state = Model(bound, tick, origin), Input(stream(bound), tick, origin), InputState()
+    model, entry, state = Model(bound, tick, origin), InputGate(stream(bound), tick, origin), InputState()
     number = 0
     firsts: list[int] = []
     for times, then in moves:
         rows = list(enumerate(times, start=number))
         number += len(times)
         expected = [(n, reason) for n, t in rows if (reason := model.judge(n, t))]
-        refused = entry.admit(state, entry.look(batch([(n, t) for n, t in rows])))
-        found = [] if refused is None else list(zip(refused.values["n"].to_pylist(), refused.reasons, strict=True))
+        rejected_rows = entry.admit(state, entry.classify(batch([(n, t) for n, t in rows])))
+        found = (
+            []
+            if rejected_rows is None
+            else list(zip(rejected_rows.values["n"].to_pylist(), rejected_rows.reasons, strict=True))
+        )
         assert found == expected
         assert entry.watermark(state) == model.watermark
         firsts += [t for t, _ in model.waiting]
         if then == "release":
-            upto = model.watermark
-            values, t = entry.release(state, upto)
+            frontier = model.watermark
+            values, t = entry.release(state, frontier)
             numbers = [] if values is None else values["n"].to_pylist()
-            assert list(zip(t.tolist(), numbers, strict=True)) == model.release(upto)
+            assert list(zip(t.tolist(), numbers, strict=True)) == model.release(frontier)
         elif then == "idle":
             model.raised = state.raised = max(model.watermark, 20)
         elif then == "restart":
@@ -123,10 +127,10 @@ def test_every_row_is_somewhere_at_every_moment(moves: Any, bound: int, tick: in
 
 
 def test_a_late_row_fails_the_query_where_that_is_asked_for_and_nothing_of_its_batch_is_taken() -> None:
-    entry, state = Input(stream(2, late="fail"), 1), InputState()
-    entry.admit(state, entry.look(batch([(0, 10), (1, 8)])))
+    entry, state = InputGate(stream(2, late="fail"), 1), InputState()
+    entry.admit(state, entry.classify(batch([(0, 10), (1, 8)])))
     with pytest.raises(LateRowError, match="'s' came late") as caught:
-        entry.admit(state, entry.look(batch([(2, 11), (3, 20), (4, 17)])))
+        entry.admit(state, entry.classify(batch([(2, 11), (3, 20), (4, 17)])))
     assert caught.value.remedy and "1970-01-01 00:00:00.000017" in str(caught.value)
     assert (state.ledger.rows_in, state.ledger.late, state.ledger.waiting) == (2, 0, 2)
     assert sum(len(part.t) for part in state.waiting) == 2 and state.greatest == 10
@@ -138,24 +142,27 @@ CHANGES = Schema.of(("ts", TIMESTAMP), ("op", VARCHAR), ("k", INTEGER))
 TABLE = TableDefinition("t", CHANGES, TimeColumn("ts", 0), "op", ("k",))
 
 
-def admitted(definition: TableDefinition, rows: list[tuple[Any, ...]]) -> tuple[InputState, Refused | None]:
+def admitted(definition: TableDefinition, rows: list[tuple[Any, ...]]) -> tuple[InputState, RejectedRows | None]:
     state = InputState()
-    door = Input(definition, 1)
-    return state, door.admit(state, door.look(batch(rows, definition.columns)))
+    gate = InputGate(definition, 1)
+    return state, gate.admit(state, gate.classify(batch(rows, definition.columns)))
 
 
 def test_changes_without_a_meaning_are_rejected_each_for_its_own_reason() -> None:
     rows = [(1, "+", 1), (2, "*", 1), (3, None, 1), (4, "-", None), (None, "?", None), (0, "?", None), (4, "+", 2)]
-    state, refused = admitted(TABLE, rows)
-    assert refused is not None
+    state, rejected_rows = admitted(TABLE, rows)
+    assert rejected_rows is not None
     codes = [admission.BAD_CHANGE] * 2 + [admission.MISSING_KEY, admission.MISSING_TIME, admission.LATE]
-    assert refused.reasons == [REASONS[code] for code in codes]
+    assert rejected_rows.reasons == [REASONS[code] for code in codes]
     assert (state.ledger.rejected, state.ledger.late, state.ledger.waiting) == (4, 1, 2)
 
 
 def test_a_rejected_change_moves_the_watermark_as_every_row_does() -> None:
-    state, refused = admitted(TABLE, [(9, "*", 1), (4, "+", 1)])
-    assert refused is not None and refused.reasons == [REASONS[admission.BAD_CHANGE], REASONS[admission.LATE]]
+    state, rejected_rows = admitted(TABLE, [(9, "*", 1), (4, "+", 1)])
+    assert rejected_rows is not None and rejected_rows.reasons == [
+        REASONS[admission.BAD_CHANGE],
+        REASONS[admission.LATE],
+    ]
     assert state.greatest == 9
 
 
@@ -168,7 +175,7 @@ def test_time_begins_with_a_row_not_with_the_minus_of_none() -> None:
 
 def test_times_are_timestamps_of_any_year() -> None:
     rows = [(0, datetime(1, 1, 1)), (1, datetime(1969, 12, 31)), (2, datetime(9999, 12, 31, 23, 59, 59, 999_998))]
-    entry, state = Input(stream(0), 1), InputState()
-    assert entry.admit(state, entry.look(batch(rows))) is None
+    entry, state = InputGate(stream(0), 1), InputState()
+    assert entry.admit(state, entry.classify(batch(rows))) is None
     _, t = entry.release(state, FOREVER)
     assert t.tolist() == [BEGINNING, -86_400_000_000, FOREVER - 1]

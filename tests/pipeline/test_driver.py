@@ -63,11 +63,11 @@ def test_a_silent_stream_is_left_behind_once_and_its_old_rows_are_late_because_o
     if restarted:
         running.restart()
     assert running.pipeline.watermark("s") == 18 * SECOND
-    refused = running.push("s", (17, 1), (18, 2), (25, 3), (17, 4), (21, 5))
-    assert refused is not None
+    rejected_rows = running.push("s", (17, 1), (18, 2), (25, 3), (17, 4), (21, 5))
+    assert rejected_rows is not None
     # 17 would have been in time but for the silence; after 25 it is late by the stream's own watermark, as 21 is.
-    assert refused.values["k"].to_pylist() == [1, 4, 5]
-    assert refused.reasons == [REASONS[IDLE], REASONS[LATE], REASONS[LATE]]
+    assert rejected_rows.values["k"].to_pylist() == [1, 4, 5]
+    assert rejected_rows.reasons == [REASONS[IDLE], REASONS[LATE], REASONS[LATE]]
     assert ledger(running, "s") == (6, 1, 3, 0, 2)
     assert running.pipeline.watermark("s") == 25 * SECOND
 
@@ -116,8 +116,8 @@ def test_a_minus_without_its_row_is_rejected_when_its_time_comes() -> None:
     assert ledger(running, "r") == (4, 0, 0, 1, 3)
     assert running.advance() == [("+", 1.0, 1), ("-", 3.0, 1)]
     assert ledger(running, "r") == (4, 2, 0, 2, 0)
-    refused = running.refused["r"]
-    assert refused.reasons == [REASONS[NO_SUCH_ROW]] and refused.values["k"].to_pylist() == [2]
+    rejected_rows = running.rejected_rows["r"]
+    assert rejected_rows.reasons == [REASONS[NO_SUCH_ROW]] and rejected_rows.values["k"].to_pylist() == [2]
 
 
 def test_rows_that_no_source_could_read_are_counted_too() -> None:
@@ -139,24 +139,24 @@ MOVES = st.lists(
 def test_the_ledger_adds_up_at_every_moment(moves: Any) -> None:
     running = Running("SELECT s.k FROM s [ROWS 2], t [RANGE 5 SECONDS], r WHERE s.k = t.k AND t.k = r.k")
     pushed = dict.fromkeys("str", 0)
-    refused = dict.fromkeys("str", 0)
+    rejected_rows = dict.fromkeys("str", 0)
     for name, seconds, then in moves:
         values: list[tuple[Any, ...]] = [("+-?"[i % 3], 1) if name == "r" else (1,) for i in range(len(seconds))]
         rows = [(second, *row) for second, row in zip(seconds, values, strict=True)]
         given_back = running.push(name, *rows)
         pushed[name] += len(rows)
-        refused[name] += 0 if given_back is None else len(given_back.reasons)
+        rejected_rows[name] += 0 if given_back is None else len(given_back.reasons)
         if then == 0:
             running.fall_idle("s")
         if then < 4:
             running.advance()
-            refused["r"] += len(running.refused["r"].reasons) if "r" in running.refused else 0
+            rejected_rows["r"] += len(running.rejected_rows["r"].reasons) if "r" in running.rejected_rows else 0
         if then == 4:
             running.restart()
         for each in "str":
             of = running.pipeline.ledger(each)
-            waiting = sum(len(part.t) for part in running.pipeline.state.doors.inputs[each].waiting)
-            assert of.rows_in == pushed[each] and of.waiting == waiting and of.late + of.rejected == refused[each]
+            waiting = sum(len(part.t) for part in running.pipeline.state.gates.inputs[each].waiting)
+            assert of.rows_in == pushed[each] and of.waiting == waiting and of.late + of.rejected == rejected_rows[each]
     running.end("s", "t", "r")
     assert all(running.pipeline.ledger(each).waiting == 0 for each in "str")
 
@@ -186,8 +186,8 @@ def test_a_query_over_static_tables_alone_is_over_in_one_step() -> None:
 def test_a_set_origin_is_floored_to_the_tick_like_every_instant() -> None:
     options = "SET tick = '1 SECOND'; SET origin = '1970-01-01 00:00:02.500';"
     running = Running("SELECT COUNT(*) AS n FROM s [RANGE 9 SECONDS]", options=options)
-    refused = running.push("s", (1.9, 1), (2.1, 2), (4, 3))
-    assert refused is not None and refused.values["k"].to_pylist() == [1]
+    rejected_rows = running.push("s", (1.9, 1), (2.1, 2), (4, 3))
+    assert rejected_rows is not None and rejected_rows.values["k"].to_pylist() == [1]
     assert running.advance() == [("+", 2.0, 1)]
 
 
@@ -205,7 +205,7 @@ def test_a_set_origin_is_floored_to_the_tick_like_every_instant() -> None:
     ],
     ids=["window", "emit", "tick", "tactic", "origin"],
 )
-def test_the_memory_of_another_query_is_refused(other: Running) -> None:
+def test_the_memory_of_another_query_is_rejected(other: Running) -> None:
     running = Running(BOTH)
     with pytest.raises(CheckpointError, match="another query"):
         running.pipeline.restore(other.pipeline.snapshot())

@@ -1,4 +1,4 @@
-"""How answers leave: the forms tell the same story, and each what is only its own to tell."""
+"""How answers leave: the forms report the same story, and each what is only its own to report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transom.pipeline.answer import output_schema
 from transom.pipeline.emit import LifetimesEmit
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import RelationHistory
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 QUERIES = (
     "SELECT k FROM s [ROWS 2]",
@@ -41,18 +41,18 @@ def rows(seed: int) -> list[tuple[str, float, int | None]]:
 def test_all_forms_tell_the_same_story(text: str, seed: int) -> None:
     forms = {emit: Running(text, emit) for emit in ("changes", "lifetimes", "latest")}
     streams = {change: Running(f"{change}({text})") for change in ("ISTREAM", "DSTREAM", "RSTREAM")}
-    told: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*forms, *streams)}
+    reported: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*forms, *streams)}
     latest: dict[int, Counter[Any]] = {}
     inputs: dict[str, list[tuple[Any, ...]]] = {"s": [], "t": []}
 
     def advance() -> None:
         for name, running in (forms | streams).items():
-            before = running.pipeline.state.doors.upto
+            before = running.pipeline.state.gates.frontier
             out = running.advance()
-            told[name] += out
-            upto = running.pipeline.state.doors.upto
-            if name == "latest" and upto is not None and upto != before:
-                latest[upto] = Counter(out)
+            reported[name] += out
+            frontier = running.pipeline.state.gates.frontier
+            if name == "latest" and frontier is not None and frontier != before:
+                latest[frontier] = Counter(out)
 
     for name, second, k in rows(seed):
         inputs[name].append((to_datetime(0) + timedelta(seconds=second), k))
@@ -68,18 +68,22 @@ def test_all_forms_tell_the_same_story(text: str, seed: int) -> None:
     expected = evaluate(forms["changes"].query, forms["changes"].catalogue, inputs)
     assert isinstance(expected, RelationHistory) and len(expected.points) > 5
     changes = RelationHistory.of_changes(
-        (round(at * SECOND), 1 if sign == "+" else -1, row) for sign, at, *row in told["changes"]
+        (round(at * SECOND), 1 if sign == "+" else -1, row) for sign, at, *row in reported["changes"]
     )
-    ends = ((row, round(ta * SECOND), None if te is None else round(te * SECOND)) for *row, ta, te in told["lifetimes"])
+    ends = (
+        (row, round(ta * SECOND), None if te is None else round(te * SECOND)) for *row, ta, te in reported["lifetimes"]
+    )
     assert changes.points == expected.points == RelationHistory.of_lifetimes(ends).points
     read = [at for name, given in inputs.items() if name in forms["latest"].pipeline.inputs for at, _ in given]
     at_the_end = {FOREVER: from_datetime(max(read))}
-    assert {upto: expected.snapshot(at_the_end.get(upto, upto - 1)) for upto in latest} == latest and len(latest) > 5
-    assert told["ISTREAM"] == [(at, *row) for sign, at, *row in told["changes"] if sign == "+"]
-    assert told["DSTREAM"] == [(at, *row) for sign, at, *row in told["changes"] if sign == "-"]
-    if "SLIDE" not in text:  # over slides it tells more than changes
+    assert {
+        frontier: expected.snapshot(at_the_end.get(frontier, frontier - 1)) for frontier in latest
+    } == latest and len(latest) > 5
+    assert reported["ISTREAM"] == [(at, *row) for sign, at, *row in reported["changes"] if sign == "+"]
+    assert reported["DSTREAM"] == [(at, *row) for sign, at, *row in reported["changes"] if sign == "-"]
+    if "SLIDE" not in text:  # over slides it reports more than changes
         whole = [(t / SECOND, *row) for t, bag in expected.points for row in bag.elements()]
-        assert sorted(told["RSTREAM"], key=repr) == sorted(whole, key=repr)
+        assert sorted(reported["RSTREAM"], key=repr) == sorted(whole, key=repr)
 
 
 def test_latest_is_the_snapshot_just_before_progress() -> None:
@@ -123,19 +127,19 @@ def test_rows_of_one_instant_that_push_each_other_out_are_never_seen() -> None:
     for emit in ("changes", "lifetimes"):
         running = Running("SELECT k FROM s [ROWS 1]", emit)
         running.push("s", (1, 1), (1, 2), (1, 3), (2, 4))
-        told = [*running.advance(), *running.end("s")]
-        assert 1 not in [row[2 if emit == "changes" else 0] for row in told]
-        assert 2 not in [row[2 if emit == "changes" else 0] for row in told]
+        reported = [*running.advance(), *running.end("s")]
+        assert 1 not in [row[2 if emit == "changes" else 0] for row in reported]
+        assert 2 not in [row[2 if emit == "changes" else 0] for row in reported]
 
 
 def test_a_row_that_turns_out_to_be_a_ghost_is_not_written() -> None:
     emit = LifetimesEmit(Schema.of(("a", BIGINT)))
     state = emit.start()
     rows = Delta(pa.record_batch({"a": [1, 2]}), ints([5, 6]), ints([FOREVER] * 2), ints([0, 1]), 7)
-    assert len(emit.write(state, rows, Step(0, 7, 0, HolderPool()))) == 0
+    assert len(emit.write(state, rows, Step(0, 7, 0, OpenIdPool()))) == 0
     none = pa.record_batch({"a": pa.array([], pa.int64())})
     ends = Delta(none, ints([]), ints([]), ints([]), 9, Ends.of(ints([0, 1]), ints([5, 8])))
-    assert emit.write(state, ends, Step(7, 9, 0, HolderPool()))["a"].to_pylist() == [2]
+    assert emit.write(state, ends, Step(7, 9, 0, OpenIdPool()))["a"].to_pylist() == [2]
     assert len(emit.remaining(state)) == 0
 
 

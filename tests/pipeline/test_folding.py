@@ -40,8 +40,8 @@ def test_the_answer_is_the_same(text: str, emit: str, monkeypatch: pytest.Monkey
         plain = Running(text, emit, options)
     assert (kernels(folded)["Project"] == ()) == ("+ 1" not in text)
     assert isinstance(kernels(plain)["Project"][0], ProjectKernel)
-    told = answer(folded)
-    assert told == answer(plain) and len(told) > 20
+    reported = answer(folded)
+    assert reported == answer(plain) and len(reported) > 20
     mine, others = (one.pipeline.state.part.counters for one in (folded, plain))
     assert [(c.rows_in, c.rows_out, c.ends_out) for c in mine] == [(c.rows_in, c.rows_out, c.ends_out) for c in others]
 

@@ -7,7 +7,7 @@ import weakref
 import pyarrow as pa
 import pytest
 
-from tests.pipeline.test_group import CATALOGUE, answers, by_time, feed, member
+from tests.pipeline.test_group import CATALOGUE, answers, by_time, feed, spec
 from transom.core.errors import CheckpointError
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.part import Part
@@ -16,8 +16,8 @@ from transom.planner.scheduling import Schedule
 
 
 def group_of(*seconds: int) -> GroupPipeline:
-    group = GroupPipeline([member(f"q{i}", by_time(i)) for i in seconds], CATALOGUE)
-    feed(group.trunk, 0, 20)
+    group = GroupPipeline([spec(f"q{i}", by_time(i)) for i in seconds], CATALOGUE)
+    feed(group.subplan, 0, 20)
     return group
 
 
@@ -25,9 +25,9 @@ def scheduled(budget: int) -> ScheduledGroup:
     """Every look at the clock takes a microsecond."""
     looks = iter(range(1_000_000))
     schedule = Schedule("mqt", "block", 5_000, budget)
-    members = [member(f"q{i}", by_time(i).replace("s.k = t.k", "s.k < t.k")) for i in (3, 40, 9)]
-    group = ScheduledGroup(members, CATALOGUE, schedule, lambda: next(looks))
-    feed(group.trunk, 0, 60)
+    specs = [spec(f"q{i}", by_time(i).replace("s.k = t.k", "s.k < t.k")) for i in (3, 40, 9)]
+    group = ScheduledGroup(specs, CATALOGUE, schedule, lambda: next(looks))
+    feed(group.subplan, 0, 60)
     return group
 
 
@@ -37,35 +37,35 @@ def test_an_answer_is_gone_before_the_next_is_made(ordered: bool) -> None:
     alive: list[weakref.ref[pa.RecordBatch]] = []
     made: list[list[int]] = []
 
-    def tell(place: int, rows: pa.RecordBatch) -> None:
+    def emit_rows(index: int, rows: pa.RecordBatch) -> None:
         assert all(other() is None for other in alive)
         alive.append(weakref.ref(rows))
-        made.append([i for i, branch in enumerate(group.branches) if branch.state.rows_out])
+        made.append([i for i, runner in enumerate(group.runners) if runner.state.rows_out])
 
-    assert group.advance(tell)
+    assert group.advance(emit_rows)
     assert made == [[0], [0, 1], [0, 1, 2]]
-    assert not group.advance(tell) and len(made) == 3
+    assert not group.advance(emit_rows) and len(made) == 3
 
 
-def test_a_query_whose_work_waits_is_told_nothing_and_stands_where_its_rows_were_written_up_to() -> None:
+def test_a_query_whose_work_waits_is_reported_nothing_and_stands_where_its_rows_were_written_up_to() -> None:
     group = scheduled(1)
-    told: list[int] = []
+    reported: list[int] = []
     passed = 0
 
     def reached() -> list[int | None]:
-        return [group.progress_of(branch.member.name) for branch in group.branches]
+        return [group.progress_of(runner.spec.name) for runner in group.runners]
 
-    def tell(place: int, rows: pa.RecordBatch) -> None:
-        assert reached()[place] == before[place]
-        told.append(place)
+    def emit_rows(index: int, rows: pa.RecordBatch) -> None:
+        assert reached()[index] == before[index]
+        reported.append(index)
 
     before = reached()
-    while group.advance(tell):
-        moved = [place for place, upto in enumerate(reached()) if upto != before[place]]
-        assert sorted(told) == moved
+    while group.advance(emit_rows):
+        moved = [index for index, frontier in enumerate(reached()) if frontier != before[index]]
+        assert sorted(reported) == moved
         passed += 0 < len(moved) < 3
         before = reached()
-        told.clear()
+        reported.clear()
     assert passed and group.at_rest
 
 
@@ -74,12 +74,12 @@ def test_what_fails_halfway_is_neither_saved_nor_gone_on_from() -> None:
     group = group_of(5, 9)
     saved = group.snapshot()
 
-    def refuse(place: int, rows: pa.RecordBatch) -> None:
-        if place == 1:
+    def reject(index: int, rows: pa.RecordBatch) -> None:
+        if index == 1:
             raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
-        group.advance(refuse)
+        group.advance(reject)
     with pytest.raises(CheckpointError, match="halfway"):
         group.snapshot()
     with pytest.raises(AssertionError):
@@ -93,7 +93,7 @@ def test_threads_begin_what_was_left_for_later_when_all_answers_are_out(monkeypa
     group = group_of(5, 9)
     seen: list[object] = []
     monkeypatch.setattr(Part, "answered", lambda part: seen.append(part))
-    group.advance(lambda place, rows: seen.append(place))
-    assert seen == [0, 1, group.trunk.part, *(branch.part for branch in group.branches)]
+    group.advance(lambda index, rows: seen.append(index))
+    assert seen == [0, 1, group.subplan.part, *(runner.part for runner in group.runners)]
     group.advance()
     assert len(seen) == 5  # time has not gone on

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from tests.pipeline.buckets import laid_out
+from tests.pipeline.spread_queries import laid_out
 from transom.pipeline.layout import Layout
 
 JOINED = "SELECT m.k FROM s [RANGE 5 SECONDS] AS m, s [RANGE 9 SECONDS] AS o WHERE m.k = o.x"
 
 
 def sent(layout: Layout) -> dict[str, list[str]]:
-    """The columns that travel through every port of a source."""
+    """The columns that travel through every channel of a source."""
     found = {}
-    for port in layout.ports:
-        if port.exchange.source is not None:
-            columns = layout.sources[port.exchange.source.lower()].columns
-            found[port.name] = [columns[i].name for i in port.columns]
+    for channel in layout.channels:
+        if channel.exchange.source is not None:
+            columns = layout.sources[channel.exchange.source.lower()].columns
+            found[channel.name] = [columns[i].name for i in channel.columns]
     return found
 
 
@@ -20,22 +20,22 @@ def test_levels_follow_the_rows() -> None:
     layout = laid_out(
         "SELECT x, COUNT(*) AS n FROM (SELECT x, COUNT(*) AS m FROM s [ROWS 9] GROUP BY x) AS v GROUP BY x"
     )
-    assert layout.levels == len(layout.fragments) == 2
-    assert [layout.buckets_of(fragment.number) for fragment in layout.fragments] == [1, 3]
+    assert layout.stage_count == len(layout.fragments) == 2
+    assert [layout.partitions_of(fragment.number) for fragment in layout.fragments] == [1, 3]
     grouped = "(SELECT {0}, COUNT(*) AS n FROM {1} [NOW] GROUP BY {0}) AS {2}"
     two = f"{grouped.format('k', 's', 'm')}, {grouped.format('x', 't', 'o')}"
     side_by_side = laid_out(f"SELECT m.k FROM {two} WHERE m.n = o.n")
-    assert side_by_side.level == {1: 1, 2: 1, 3: 2, 4: 3}
+    assert side_by_side.stage_number == {1: 1, 2: 1, 3: 2, 4: 3}
     assert side_by_side.accountant == 1
-    assert [port.name for port in side_by_side.ports_from(3)] == ["4.0"]
+    assert [channel.name for channel in side_by_side.channels_from(3)] == ["4.0"]
 
 
-def test_one_port_accounts_for_a_source_that_is_read_twice() -> None:
+def test_one_channel_accounts_for_a_source_that_is_read_twice() -> None:
     layout = laid_out(JOINED)
-    ports = layout.ports_of("s")
-    assert [str(port.exchange.partitioning) for port in ports] == ["by (k)", "by (x)"]
-    assert [port.accounts for port in ports] == [True, False]
-    assert layout.ports_into(1) == ports
+    channels = layout.channels_of("s")
+    assert [str(channel.exchange.partitioning) for channel in channels] == ["by (k)", "by (x)"]
+    assert [channel.accounts for channel in channels] == [True, False]
+    assert layout.channels_into(1) == channels
 
 
 def test_columns_that_nobody_reads_do_not_travel() -> None:
@@ -57,7 +57,7 @@ def test_rows_without_an_order_travel_whole_only_where_somebody_counts_them() ->
     assert counted.by_value("d") and not ranged.by_value("d")
 
 
-def test_another_number_of_buckets_is_another_layout() -> None:
+def test_another_number_of_partitions_is_another_layout() -> None:
     one, same = laid_out(JOINED, 2), laid_out(JOINED, 2)
     assert one.fingerprint == same.fingerprint
     others = [laid_out(JOINED, 3), laid_out(JOINED, 2, emit="lifetimes"), laid_out(JOINED, 2, unordered=frozenset("s"))]

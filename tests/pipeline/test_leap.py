@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipeline.buckets import Row, Spread, laid_out, rows
 from tests.pipeline.queries import Running
+from tests.pipeline.spread_queries import Row, Spread, laid_out, rows
 from transom.cli.summary import summary
 from transom.core.time import UNITS
 from transom.pipeline.leap import Leap
@@ -18,7 +18,7 @@ SOME = [(10, 1), (YEAR, 2), (11, 3), (12, 4)]
 
 
 def leap(query: Running) -> tuple[float, float, int] | None:
-    found = query.pipeline.doors.leap("s")
+    found = query.pipeline.gates.leap("s")
     return None if found is None else (found.before / 1_000_000, found.to / 1_000_000, found.late)
 
 
@@ -52,7 +52,7 @@ def test_gaps_are_no_leaps() -> None:
         CREATE STREAM u (ts TIMESTAMP INVISIBLE, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '1' DAY);
     """)  # fmt: skip
     far.push("u", (0, 1), (9 * DAY, 2), (1, 3))
-    assert far.pipeline.doors.leap("u") is None, "not many times the bound"
+    assert far.pipeline.gates.leap("u") is None, "not many times the bound"
 
 
 def test_the_first_leap_that_did_harm_is_named() -> None:
@@ -68,20 +68,20 @@ def _batches(at_once: int) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 4])
-def test_buckets_name_it_as_well(at_once: int) -> None:
+def test_partitions_name_it_as_well(at_once: int) -> None:
     layout = laid_out("SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k")
     spread = Spread(layout)
     for batch in _batches(at_once):
         spread.batch([rows(layout, "s", *batch)])
     assert spread.ledger("s") == (1, 2, 0)
     statuses = Statuses(layout, "query")
-    statuses._buckets = spread.cluster.statuses
-    (told,) = statuses.status().inputs
-    assert told.leap == Leap(10_000_000, YEAR * 1_000_000, 2)
+    statuses._partitions = spread.cluster.statuses
+    (reported,) = statuses.status().inputs
+    assert reported.leap == Leap(10_000_000, YEAR * 1_000_000, 2)
 
 
 def test_the_summary_names_both_instants_and_the_remedy() -> None:
     one = InputStatus("s", 4, 2, 2, 0, 0, 0, True, {"late: came after the watermark": 2}, Leap(0, YEAR * 1_000_000, 2))
-    told = summary([Status("q", (one,), (), 0, None, 0, 0, True)])
-    assert "a row took time from 1970-01-01 00:00:00 to 1971-01-01 00:00:00, and 2 rows after it were late" in told
-    assert "ahead = '1 DAY'" in told
+    reported = summary([Status("q", (one,), (), 0, None, 0, 0, True)])
+    assert "a row took time from 1970-01-01 00:00:00 to 1971-01-01 00:00:00, and 2 rows after it were late" in reported
+    assert "ahead = '1 DAY'" in reported

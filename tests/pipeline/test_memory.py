@@ -1,4 +1,4 @@
-"""How much a query remembers, as people are told of it."""
+"""How much a query remembers, as people are notified of it."""
 
 from __future__ import annotations
 

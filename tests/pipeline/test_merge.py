@@ -1,4 +1,4 @@
-"""What the buckets told is one answer, in the order in which one bucket would have told it."""
+"""What the partitions reported is one answer, in the order in which one partition would have told it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.pipeline.buckets import Spread, laid_out, rows
+from tests.pipeline.spread_queries import Spread, laid_out, rows
 from transom.core.schema import BIGINT, Schema
-from transom.pipeline import bucket
+from transom.pipeline import fragment_partition
 from transom.pipeline.answer import output_schema
 from transom.pipeline.merge import merged, value_ranks
 
 ROW = Schema.of(("n", BIGINT))
 
 
-def told(emit: str, *parts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def reported(emit: str, *parts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     schema = output_schema(emit, ROW)
     batches = [
         pa.RecordBatch.from_arrays(
@@ -34,17 +34,17 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def test_changes_are_in_time_order_what_left_first_then_by_value() -> None:
     one, other = [("+", 2, 5), ("-", 3, 5), ("+", 3, 7)], [("-", 2, 9), ("+", 2, None), ("-", 3, 1)]
-    assert told("changes", one, other) == [
+    assert reported("changes", one, other) == [
         ("-", 2, 9), ("+", 2, None), ("+", 2, 5), ("-", 3, 1), ("-", 3, 5), ("+", 3, 7),
     ]  # fmt: skip
 
 
 def test_rows_of_a_stream_and_of_the_latest_snapshot() -> None:
-    assert told("stream", [(1, 8), (4, 2)], [], [(1, 3)]) == [(1, 3), (1, 8), (4, 2)]
-    assert told("latest", [(3,), (8,)], [(-1,), (None,)]) == [(None,), (-1,), (3,), (8,)]
+    assert reported("stream", [(1, 8), (4, 2)], [], [(1, 3)]) == [(1, 3), (1, 8), (4, 2)]
+    assert reported("latest", [(3,), (8,)], [(-1,), (None,)]) == [(None,), (-1,), (3,), (8,)]
 
 
-def test_nothing_told_has_the_columns_of_the_answer() -> None:
+def test_nothing_reported_has_the_columns_of_the_answer() -> None:
     schema = output_schema("changes", ROW)
     assert merged([], "changes", schema).schema == schema
 
@@ -56,20 +56,20 @@ def test_equal_rows_have_equal_ranks() -> None:
     assert sorted(range(5), key=lambda i: (ranks[i], i)) == [1, 0, 2, 4, 3]
 
 
-@pytest.mark.parametrize("buckets", [1, 4])
-def test_the_latest_snapshot_is_told_once_a_batch_for_all_buckets(
-    buckets: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_the_latest_snapshot_is_reported_once_a_batch_for_all_partitions(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "SLICE_ROWS", 1)
-    spread = Spread(laid_out("SELECT k FROM s [RANGE 5 SECONDS]", buckets, emit="latest"))
+    monkeypatch.setattr(fragment_partition, "SLICE_ROWS", 1)
+    spread = Spread(laid_out("SELECT k FROM s [RANGE 5 SECONDS]", partitions, emit="latest"))
     first = spread.batch([rows(spread.layout, "s", *((t, t % 4, 0) for t in range(10)))])
     assert first == [(0,), (0,), (1,), (2,), (3,)]  # just before 9: rows of 4 .. 8
     assert spread.push("s", (11, 7, 0)) == [(0,), (1,), (2,), (3,)]
 
 
-def test_what_leaves_one_bucket_and_enters_another_at_once_is_no_change() -> None:
-    """k moves the row to another bucket, the answer (x) stays the same."""
-    spread = Spread(laid_out("SELECT x FROM p", buckets=4))
+def test_what_leaves_one_partition_and_enters_another_at_once_is_no_change() -> None:
+    """k moves the row to another partition, the answer (x) stays the same."""
+    spread = Spread(laid_out("SELECT x FROM p", partitions=4))
     out = spread.push("p", *((0, k, 1) for k in range(6))) + spread.push("p", (1, 0, 2), (1, 1, 2))
     out += spread.batch([rows(spread.layout, "p", (2, 0, 1), (2, 2, 2))]) + spread.end("p")
     assert [row for row in out if row[1] == 2.0] == []

@@ -79,30 +79,31 @@ def rows_of(random: Random, count: int = 120) -> dict[str, Rows]:
     }
 
 
-Told = tuple[list[dict[str, Any]], dict[str, list[Any]], list[tuple[int, int, int]], list[int]]
+Reported = tuple[list[dict[str, Any]], dict[str, list[Any]], list[tuple[int, int, int]], list[int]]
 
 
-def run(text: str, emit: str, number: int, seed: int) -> Told:
-    """The answer, what was refused, the accounts of inputs and operators; the seed tells the cut and the restarts."""
+def run(text: str, emit: str, number: int, seed: int) -> Reported:
+    """The answer, what was rejected, the accounts of inputs and operators; the seed reports the cut and the
+    restarts."""
     root, catalogue = planned(text)
     random = Random(seed)
     given = rows_of(random)
     pipeline = Pipeline(root, catalogue, emit, partitions=number)
     answer: list[pa.RecordBatch] = []
-    refused: dict[str, list[Any]] = {}
+    rejected_rows: dict[str, list[Any]] = {}
     todo = {name: given[name] for name in pipeline.names}
 
     def push(name: str, rows: Rows) -> None:
         definition = catalogue.relations[name]
         assert isinstance(definition, StreamDefinition | TableDefinition)
         late = pipeline.push(name, batch_of(definition.columns, rows))
-        refused.setdefault(name, []).extend([] if late is None else late.values.to_pylist())
+        rejected_rows.setdefault(name, []).extend([] if late is None else late.values.to_pylist())
 
     def advance() -> None:
         output, unmatched = pipeline.advance()
         answer.extend(() if output is None else output.batches)
         for name, some in unmatched.items():
-            refused[name] += some.values.to_pylist()
+            rejected_rows[name] += some.values.to_pylist()
 
     for name in pipeline.statics:
         push(name, todo.pop(name))
@@ -125,7 +126,7 @@ def run(text: str, emit: str, number: int, seed: int) -> Told:
     ledgers = [count for name in pipeline.names for count in vars(pipeline.ledger(name)).values()]
     assert pipeline.state.rows_out == sum(map(len, answer))
     pipeline.close()
-    return [row for batch in answer for row in batch.to_pylist()], refused, counted, ledgers
+    return [row for batch in answer for row in batch.to_pylist()], rejected_rows, counted, ledgers
 
 
 @pytest.mark.parametrize("emit", ["changes", "lifetimes", "latest"])

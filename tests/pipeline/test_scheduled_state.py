@@ -33,7 +33,7 @@ def running() -> tuple[Trial, ScheduledJoinState]:
 def test_every_class_of_it_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduled_work, "PAIRS_AT_ONCE", 3)
     trial, state = running()
-    trial.group.work.settle()
+    trial.group.work.drain()
     saved = codec.encode(state)
     back = codec.decode(saved, GROUP_CLASSES)
     assert isinstance(back, ScheduledJoinState)
@@ -50,7 +50,7 @@ def _names(state: ScheduledJoinState) -> set[str]:
     return {type(part).__name__ for part in parts}
 
 
-def test_what_is_lost_is_told_ever_coarser_but_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lost_is_reported_ever_coarser_but_never_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduled_state, "_MOST_SPANS", 8)
     random, shed, lost = Random(3), Shed(), []
     for _ in range(60):

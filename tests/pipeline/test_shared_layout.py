@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from tests.run_in_buckets import Cluster
+from tests.run_in_partitions import Cluster
 from tests.run_locally import Push
 from transom.core.time import SECOND
 from transom.cql.statements import parse_statements
-from transom.pipeline.bucket import Bucket
-from transom.pipeline.consumer import Consumer, Member
+from transom.pipeline.consumer import Consumer, ConsumerSpec
+from transom.pipeline.fragment_partition import FragmentPartition
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.sharing import shared_join
@@ -30,14 +30,14 @@ ROWS = "FROM s [ROWS 5], t [RANGE 5 SECONDS] WHERE s.k = t.k AND s.g = t.g"
 def consumer(name: str, query: str, emit: str = "lifetimes", catalogue: Catalogue = CATALOGUE) -> Consumer:
     (statement,) = parse_statements(query, catalogue)
     assert isinstance(statement, QueryStatement)
-    asked = sharable(statement.query, catalogue)
-    assert isinstance(asked, Sharable)
-    return Consumer(Member(name, asked, emit), catalogue)
+    requested = sharable(statement.query, catalogue)
+    assert isinstance(requested, Sharable)
+    return Consumer(ConsumerSpec(name, requested, emit), catalogue)
 
 
-def layout(*consumers: Consumer, buckets: int = 3, catalogue: Catalogue = CATALOGUE) -> Layout:
-    trunk = shared_join([each.member.asked for each in consumers], catalogue)
-    return Layout(trunk, catalogue, "changes", buckets, open=True, consumers=consumers)
+def layout(*consumers: Consumer, partitions: int = 3, catalogue: Catalogue = CATALOGUE) -> Layout:
+    subplan = shared_join([each.spec.request for each in consumers], catalogue)
+    return Layout(subplan, catalogue, "changes", partitions, open=True, consumers=consumers)
 
 
 PAIRS = ["Narrow", "Project"]
@@ -64,18 +64,21 @@ def test_what_needs_no_rows_of_others_runs_beside_the_join(
     found = layout(one, consumer("other", f"SELECT t.x {FROM}"))
     own = [each for each in found.fragments if found.consumer_of(each.number) is one]
     assert [
-        ([o.kind for o in each.operators], each.partitioning.kind, found.buckets_of(each.number)) for each in own
+        ([o.kind for o in each.operators], each.partitioning.kind, found.partitions_of(each.number)) for each in own
     ] == above
 
 
-def test_fragments_ports_and_operators_are_called_alike_whoever_is_there() -> None:
+def test_fragments_channels_and_operators_are_called_alike_whoever_is_there() -> None:
     first = consumer("first", f"SELECT COUNT(*) AS n {FROM}")
     one = consumer("one", f"SELECT s.k, MAX(t.x) AS x {FROM} GROUP BY s.k")
     alone, together = layout(one), layout(first, one)
     numbers = [each.numbers["one", one.above(3)[0].number] for each in (alone, together)]
     assert numbers[0] < numbers[1]
-    buckets = [Bucket(each, number, 0) for each, number in zip((alone, together), numbers, strict=True)]
-    assert buckets[0].ports.keys() == buckets[1].ports.keys() and buckets[0].numbers == buckets[1].numbers
+    partitions = [FragmentPartition(each, number, 0) for each, number in zip((alone, together), numbers, strict=True)]
+    assert (
+        partitions[0].channels.keys() == partitions[1].channels.keys()
+        and partitions[0].numbers == partitions[1].numbers
+    )
     assert alone.fingerprint != together.fingerprint != layout(first, consumer("one", f"SELECT t.x {FROM}")).fingerprint
 
 
@@ -94,7 +97,7 @@ def test_a_query_beside_the_join_is_heard_of_in_silence() -> None:
     parse_statements("".join(map(declared.format, "ab")), catalogue)
     text = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
     short, long = (consumer(name, text.format(n), "changes", catalogue) for name, n in (("q", 5), ("other", 60)))
-    found = layout(short, long, catalogue=catalogue, buckets=1)
+    found = layout(short, long, catalogue=catalogue, partitions=1)
     with closing(Cluster(found)) as cluster:
         first = cluster.answers([[Push("a", [(1, None)]), Push("b", [(1, None)])]], now=10 * SECOND, at_end=["a", "b"])
         assert sum(map(len, first["q"])) == 1

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.run_in_buckets import Cluster
+from tests.run_in_partitions import Cluster
 from tests.run_locally import Push
 from transom.core.errors import EvaluationError
-from transom.kernels.crew import Crew
 from transom.kernels.kernel import Step
 from transom.kernels.multiway import meeting, pace, parallel_mjoin
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
+from transom.kernels.worker_pool import WorkerPool
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.layout import Layout
 from transom.program.run import Run
@@ -84,7 +84,7 @@ def test_none_is_left_by_a_query_that_is_closed_or_abandoned() -> None:
     begun().close()
     assert not its_threads()
     query = begun()
-    query.abandon()
+    query.abort()
     assert not its_threads()
     query.run()  # and it can go on
 
@@ -115,11 +115,11 @@ def test_none_is_left_after_an_interrupt() -> None:
 
 def test_none_is_left_by_explain_analyze() -> None:
     given, text = session()
-    *_, told = given.execute(f"EXPLAIN ANALYZE {text}")
-    assert told.text is not None and "parallel_mjoin" in told.text
+    *_, reported = given.execute(f"EXPLAIN ANALYZE {text}")
+    assert reported.text is not None and "parallel_mjoin" in reported.text
 
 
-def test_none_is_left_by_buckets() -> None:
+def test_none_is_left_by_partitions() -> None:
     given, text = session()
     (planned,) = given.prepare(text)
     assert planned.root is not None
@@ -135,7 +135,7 @@ def test_none_is_left_by_buckets() -> None:
 
 def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshot, status and the end of a query wait for it, and hear of its failure."""
-    asked: list[int] = []
+    requested: list[int] = []
     done: list[int] = []
     failing: list[bool] = []
     step = ParallelMJoinKernel.step
@@ -146,10 +146,10 @@ def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: py
         assert not failing, "it failed"
 
     def stepped(self: ParallelMJoinKernel, state: Any, inputs: Any, at: Step) -> Any:
-        assert isinstance(at.crew, Crew)
-        at.crew.settle()
-        asked.append(1)
-        at.crew.later(slow)
+        assert isinstance(at.worker_pool, WorkerPool)
+        at.worker_pool.drain()
+        requested.append(1)
+        at.worker_pool.later(slow)
         return step(self, state, inputs, at)
 
     monkeypatch.setattr(ParallelMJoinKernel, "step", stepped)
@@ -157,24 +157,24 @@ def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: py
     pipeline = query.pipeline
     assert isinstance(pipeline, Pipeline)
     for look in (pipeline.snapshot, query.status, query.job.save):
-        before = len(asked)
-        while len(asked) == before:
+        before = len(requested)
+        while len(requested) == before:
             assert query.step()
         assert look() is not None
-        assert len(done) == len(asked)
+        assert len(done) == len(requested)
     failing.append(True)
     with pytest.raises(AssertionError, match="it failed"):
         query.run()
 
 
-def test_queries_without_such_a_join_have_no_crew() -> None:
+def test_queries_without_such_a_join_have_no_worker_pool() -> None:
     given, text = session()
     given.execute("SET multiway = 'tree';")
     (planned,) = given.prepare(text)
     assert planned.root is not None
     pipeline = Pipeline(planned.root, planned.catalogue)
-    assert pipeline.part.crew is None
-    pipeline.settle()
+    assert pipeline.part.worker_pool is None
+    pipeline.drain()
     pipeline.close()
 
 

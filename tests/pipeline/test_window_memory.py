@@ -34,8 +34,8 @@ def kept(window: str, rows: int) -> int:
         t = np.arange(first, first + BATCH)
         values = pa.record_batch([pa.array(t).cast(pa.timestamp("us")), pa.array(t % 7), notes], ["ts", "k", "note"])
         delta = StreamDelta(values, t, first + BATCH)
-        part.step(state, {"s": delta}, Step(first, first + BATCH, 0, state.holders), first, {})
-        state.holders.finish_step()
+        part.step(state, {"s": delta}, Step(first, first + BATCH, 0, state.open_ids), first, {})
+        state.open_ids.finish_step()
     return state_bytes(state)
 
 

@@ -1,4 +1,4 @@
-"""The closed list of functions: what each call is typed as, which casts it gets, and what a misfit is told."""
+"""The closed list of functions: what each call is typed as, which casts it gets, and what a misfit is reported."""
 
 from __future__ import annotations
 

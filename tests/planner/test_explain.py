@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
@@ -40,7 +40,7 @@ def test_the_tree_of_a_join() -> None:
         "   │  keeps 16 bytes per argument and row of the join alive, totals per group; O(1) a row; fragment 1",
         "   │  not factorised: (a < c) is a predicate between inputs that is not an equality of all of them",
         "   │  not tc: rows of input 2 may match before it is known when they end",
-        "   │  not ic: not asked for",
+        "   │  not ic: not requested",
         "   └─ #7 join lazy_hash: S.k = T.k AND (a < c)",
         "      │  keeps the rows alive of both sides, and a list node per open pair; "
         "O(1 + matches) a row, O(log n) to expire; fragment 1",
@@ -60,7 +60,7 @@ def test_the_tree_of_a_join() -> None:
         "            └─ #4 scan: stream T",
         "                  keeps rows waiting for progress; O(1) a row; source",
         "fragment 1, by (k): S by (k) through #2 into #3; T by (k) through #5 into #6",
-        "lifetimes direct: a row passes every operator once; an open end is a holder of 8 bytes",
+        "lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes",
         "   not negative: a row would pass every operator twice",
     ]
 
@@ -95,7 +95,7 @@ def test_json_tells_all_that_the_tree_tells() -> None:
     join = found["operators"][6]
     assert join["tactic"] == "lazy_hash"
     assert join["inputs"] == [3, 6]
-    assert [one["tactic"] for one in join["refused"]] == ["ring_hash", "nested_loop"]
+    assert [one["tactic"] for one in join["not_taken"]] == ["ring_hash", "nested_loop"]
     assert join["needs"] == ["by (k)", "by (k)"]
     assert "measured" not in join
     assert [one["fragment"] for one in found["operators"]] == [None, None, 1, None, None, 1, 1, 1, 1]
@@ -105,8 +105,8 @@ def test_json_tells_all_that_the_tree_tells() -> None:
             "partitioning": "by (k)",
             "operators": [3, 6, 7, 8, 9],
             "exchanges": [
-                {"source": "S", "fragment": None, "into": 3, "input": 0, "partitioning": "by (k)", "way": [2]},
-                {"source": "T", "fragment": None, "into": 6, "input": 0, "partitioning": "by (k)", "way": [5]},
+                {"source": "S", "fragment": None, "into": 3, "input": 0, "partitioning": "by (k)", "prefix": [2]},
+                {"source": "T", "fragment": None, "into": 6, "input": 0, "partitioning": "by (k)", "prefix": [5]},
             ],
         }
     ]
@@ -132,5 +132,5 @@ def test_every_operator_can_be_explained(text: str) -> None:
 
 
 def test_streams_stamped_on_arrival_do_not_mix_with_others() -> None:
-    with pytest.raises(RefusedError, match="mixes streams with time = 'arrival' and 'S'"):
+    with pytest.raises(UnsupportedError, match="mixes streams with time = 'arrival' and 'S'"):
         planned("SELECT S.a FROM S [NOW], Now [NOW] AS n WHERE S.a = n.a")

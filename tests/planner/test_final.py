@@ -32,7 +32,7 @@ def tactics(query: str, emit: str) -> list[str]:
         (
             f"{GROUPS} UNION ALL SELECT k, n FROM ISTREAM({GROUPS})",
             [],
-        ),  # one aggregate, which is told in full to ISTREAM
+        ),  # one aggregate, which is reported in full to ISTREAM
     ],
 )
 def test_what_only_the_answer_reads_is_looked_at_once_a_step(query: str, found: list[str]) -> None:

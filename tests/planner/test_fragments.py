@@ -7,7 +7,7 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.expression import columns_of
 from transom.planner.fragments import ANSWER, Fragment, fragments
 from transom.planner.plan import plan
-from transom.planner.statistics import Declared, Machine
+from transom.planner.statistics import DeclaredStatistics, Machine
 
 KNOWN = Catalogue()
 parse_statements(
@@ -25,7 +25,7 @@ parse_statements(
 
 
 def cut(text: str) -> list[Fragment]:
-    return fragments(plan(bind_query(text, KNOWN), KNOWN, Declared(KNOWN, Machine(buckets=4))))
+    return fragments(plan(bind_query(text, KNOWN), KNOWN, DeclaredStatistics(KNOWN, Machine(partitions=4))))
 
 
 def shape(text: str) -> list[tuple[str, list[str]]]:
@@ -43,12 +43,12 @@ def kinds(part: Fragment) -> list[str]:
     return [operator.kind for operator in part.operators if "Project" not in operator.kind]
 
 
-def ways(text: str) -> list[str]:
+def prefixes(text: str) -> list[str]:
     """Every exchange: from where, through what, into what."""
     found = []
     for part in cut(text):
         for exchange in part.exchanges:
-            stations = [*exchange.way, exchange.into]
+            stations = [*exchange.prefix, exchange.into]
             found.append(" -> ".join([str(exchange.source or exchange.fragment), *(o.kind for o in stations)]))
     return found
 
@@ -60,7 +60,7 @@ def test_a_window_and_a_grouping_are_one_fragment_by_the_key_with_a_filter_on_th
     text = "SELECT k, COUNT(*) AS n FROM S [RANGE 1 MINUTE] WHERE a > 1 GROUP BY k"
     assert shape(text) == [("by (k)", ["S by (k)"])]
     assert kinds(cut(text)[0]) == ["Window", "Aggregate"]
-    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window"]
+    assert prefixes(text) == ["S -> StreamFilter -> StreamProject -> Window"]
 
 
 @pytest.mark.parametrize("key", ["S.k", "T.k"])
@@ -74,14 +74,14 @@ def test_a_grouping_on_another_column_than_the_join_moves_the_rows() -> None:
     assert [kinds(part) for part in cut(text)] == [["Window", "Window", "JoinAggregate"], ["MergeAggregate"]]
 
 
-def test_a_global_aggregate_is_a_single_bucket_fed_by_many() -> None:
+def test_a_global_aggregate_is_a_single_partition_fed_by_many() -> None:
     text = "SELECT COUNT(*) AS n FROM S [RANGE 1 MINUTE] WHERE a > 1"
     assert shape(text) == [("any", ["S any"]), ("single", ["1 single"])]
     assert [kinds(part) for part in cut(text)] == [["Window"], ["Aggregate"]]
-    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window", "1 -> Aggregate"]
+    assert prefixes(text) == ["S -> StreamFilter -> StreamProject -> Window", "1 -> Aggregate"]
 
 
-def test_a_row_count_window_is_a_single_bucket_and_what_has_a_key_above_it_is_spread_again() -> None:
+def test_a_row_count_window_is_a_single_partition_and_what_has_a_key_above_it_is_spread_again() -> None:
     assert [part.partitioning.kind for part in cut("SELECT * FROM S [ROWS 10]")] == ["single"]
     assert shape("SELECT * FROM S [ROWS 10]") == [("single", ["S single"])]
     found = cut("SELECT k, COUNT(*) AS n FROM S [ROWS 10] GROUP BY k")
@@ -139,7 +139,7 @@ def test_a_computed_key_does_not_pass_a_filter_that_may_guard_it() -> None:
 def test_a_computed_key_is_made_of_what_a_filter_on_the_way_lets_through() -> None:
     text = "SELECT x, COUNT(*) AS n FROM (SELECT 10 / a AS x FROM S [NOW] WHERE a <> 0) AS v GROUP BY x"
     (part,) = cut(text)
-    assert ways(text) == ["S -> StreamFilter -> StreamProject -> Window"]
+    assert prefixes(text) == ["S -> StreamFilter -> StreamProject -> Window"]
     (key,) = part.exchanges[0].partitioning.keys
     assert columns_of(key) == {0}, "a is the first column behind the way"
 
@@ -213,7 +213,7 @@ def test_static_tables_are_sources() -> None:
     assert shape("SELECT * FROM Names") == [("any", ["Names any"])]
 
 
-def test_pairs_without_a_key_meet_in_a_single_bucket() -> None:
+def test_pairs_without_a_key_meet_in_a_single_partition() -> None:
     assert [spread for spread, _ in shape("SELECT S.a FROM S [NOW], T [NOW] WHERE S.k < T.k")] == [
         "any",
         "any",
@@ -228,7 +228,7 @@ COUNTED = "ISTREAM(SELECT k, COUNT(*) AS n FROM S [RANGE 1 MINUTE] GROUP BY k)"
 
 def test_what_is_read_of_a_stream_of_another_fragment_is_on_the_way_and_runs_nowhere_else() -> None:
     text = f"SELECT MAX(k) AS m FROM {COUNTED} [ROWS 3]"
-    assert ways(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window"]
+    assert prefixes(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window"]
     assert [[operator.kind for operator in part.operators] for part in cut(text)] == [
         ["Window", "Aggregate", "Project", "ToStream"],
         ["Window", "Aggregate", "Project"],
@@ -241,15 +241,15 @@ def test_what_the_same_fragment_reads_as_well_stays_in_it() -> None:
         WHERE x.k = y.k
     """
     first, second, third = cut(text)
-    assert ways(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window", "1 -> Join", "2 -> Join"]
-    (shared,) = second.exchanges[0].way
+    assert prefixes(text) == ["S -> StreamProject -> Window", "1 -> StreamProject -> Window", "1 -> Join", "2 -> Join"]
+    (shared,) = second.exchanges[0].prefix
     assert any(operator is shared for operator in first.operators)
     assert kinds(first).count("Window") == 2 and kinds(second) == ["Window"] and kinds(third) == ["Join"]
 
 
 def test_a_stream_and_a_filter_within_a_fragment_are_in_it() -> None:
     text = f"SELECT k FROM {COUNTED} [RANGE 1 MINUTE] WHERE n > 1"
-    assert ways(text) == ["S -> StreamProject -> Window"]
+    assert prefixes(text) == ["S -> StreamProject -> Window"]
     assert kinds(cut(text)[0]) == ["Window", "Aggregate", "ToStream", "StreamFilter", "Window"]
 
 
@@ -258,17 +258,20 @@ def test_two_that_read_one_filtered_stream_have_it_on_the_way_each() -> None:
         SELECT x.b, y.k FROM S [RANGE 1 MINUTE] AS x, S [ROWS 5] AS y WHERE x.k = y.k AND x.a > 1
         UNION ALL SELECT b, k FROM S [RANGE 2 MINUTES] WHERE a > 1
     """
-    assert ways(text).count("S -> StreamFilter -> StreamProject -> Window") == 2
-    assert ways(text).count("S -> StreamProject -> Window") == 1
-    filters = [o for part in cut(text) for exchange in part.exchanges for o in exchange.way if o.kind == "StreamFilter"]
+    assert prefixes(text).count("S -> StreamFilter -> StreamProject -> Window") == 2
+    assert prefixes(text).count("S -> StreamProject -> Window") == 1
+    filters = [
+        o for part in cut(text) for exchange in part.exchanges for o in exchange.prefix if o.kind == "StreamFilter"
+    ]
     assert len(filters) == 2 and filters[0].node == filters[1].node
     assert not any("Stream" in kind for part in cut(text) for kind in kinds(part))
 
 
-# --- who tells the answer --------------------------------------------------------------------------------------------
+# --- who reports the answer
+# --------------------------------------------------------------------------------------------
 
 
-def told_by(text: str) -> tuple[int, Fragment]:
+def reported_by(text: str) -> tuple[int, Fragment]:
     """How many fragments more there are where equal rows have to meet, and the last."""
     root = plan(bind_query(text, KNOWN), KNOWN)
     found = fragments(root, tuple(range(len(root.schema))))
@@ -286,8 +289,8 @@ def told_by(text: str) -> tuple[int, Fragment]:
         "SELECT price FROM (SELECT MAX(price) AS price FROM Prices) AS v",
     ],
 )
-def test_an_answer_that_is_spread_by_its_columns_is_told_where_it_is(text: str) -> None:
-    more, last = told_by(text)
+def test_an_answer_that_is_spread_by_its_columns_is_reported_where_it_is(text: str) -> None:
+    more, last = reported_by(text)
     assert more == 0 and last.operators
 
 
@@ -303,9 +306,9 @@ def test_an_answer_that_is_spread_by_its_columns_is_told_where_it_is(text: str) 
         ("SELECT price FROM Prices", "by (price)"),
     ],
 )
-def test_equal_rows_of_an_answer_meet_where_it_is_told(text: str, spread: str) -> None:
-    more, last = told_by(text)
+def test_equal_rows_of_an_answer_meet_where_it_is_reported(text: str, spread: str) -> None:
+    more, last = reported_by(text)
     (exchange,) = last.exchanges
     assert (more, last.operators, str(last.partitioning)) == (1, (), spread)
-    assert (exchange.place, exchange.fragment, exchange.way) == (ANSWER, last.number - 1, ())
+    assert (exchange.index, exchange.fragment, exchange.prefix) == (ANSWER, last.number - 1, ())
     assert exchange.into.schema.names == plan(bind_query(text, KNOWN), KNOWN).schema.names

@@ -11,10 +11,10 @@ from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import fragments
 from transom.planner.join_tree import Tree, best_tree, joins_of, leaves, left_deep
 from transom.planner.plan import plan, plan_and_decisions
-from transom.planner.statistics import Declared, InputStatistics, JoinStatistics, Machine
+from transom.planner.statistics import DeclaredStatistics, InputStatistics, JoinStatistics, Machine
 
 STREAMS = "ABCDE"
-SPREAD = Machine(buckets=4, one_by_one=False)
+SPREAD = Machine(partitions=4, one_by_one=False)
 
 
 def known(rates: list[float], members: list[int], origin: str = "declared") -> JoinStatistics:
@@ -37,7 +37,7 @@ def catalogue(**rates: float) -> Catalogue:
 
 def planned(where: str, known: Catalogue, machine: Machine | None = None, names: str = STREAMS) -> Operator:
     query = f"SELECT {', '.join(f'{n}.x AS {n}' for n in names)} FROM {', '.join(f'{n} [1 MINUTE]' for n in names)}"
-    return plan(bind_query(f"{query} WHERE {where}", known), known, Declared(known, machine or Machine()))
+    return plan(bind_query(f"{query} WHERE {where}", known), known, DeclaredStatistics(known, machine or Machine()))
 
 
 def joins(root: Operator) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_fast_stream_meets_the_others_when_they_are_joined() -> None:
     tree = best_tree(known([1000.0, 1, 1, 1, 1], [0b11111]), left_deep([0, 1, 2, 3, 4]), False)
     assert isinstance(tree, tuple) and tree[0] == 0 and sorted(leaves(tree)) == [0, 1, 2, 3, 4]
     root = planned(" AND ".join(f"A.x = {n}.x" for n in "BCDE"), catalogue(A=1000, B=1, C=1, D=1, E=1))
-    last = next(each for each in root.walk() if each.kind == "Join" and "mjoin" in dict(each.tactic.refused))
+    last = next(each for each in root.walk() if each.kind == "Join" and "mjoin" in dict(each.tactic.not_taken))
     assert [len(list(side.walk())) < 4 for side in last.inputs] == [True, False]
     assert root.schema.names == list(STREAMS)
 
@@ -100,7 +100,7 @@ def test_a_chain_has_a_fragment_for_each_of_its_keys(rates: dict[str, float]) ->
     assert len(fragments(planned(where, catalogue(**rates), SPREAD))) == 3
 
 
-def test_in_buckets_inputs_on_one_key_are_joined_before_the_others() -> None:
+def test_in_partitions_inputs_on_one_key_are_joined_before_the_others() -> None:
     where = "A.x = B.x AND A.y = C.y AND B.x = D.x"
     assert len(fragments(planned(where, catalogue(), SPREAD, "ABCD"))) == 2
     assert len(fragments(planned(where, catalogue(), names="ABCD"))) == 3  # as written

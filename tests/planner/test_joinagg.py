@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.multiway.node import MultiwayJoin
@@ -17,7 +17,7 @@ from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fragments import fragments
-from transom.planner.multiway_choice import Decision
+from transom.planner.multiway_choice import MultiwayDecision
 from transom.planner.plan import plan, plan_and_decisions
 from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
 
@@ -43,7 +43,7 @@ def join_aggregate(text: str, **options: str) -> Operator:
 
 
 def reasons(operator: Operator) -> dict[str, str]:
-    return dict(operator.tactic.refused)
+    return dict(operator.tactic.not_taken)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_only_the_pipeline_can_do(text: str, reason: str) -> None:
     assert not any(isinstance(each.node, JoinAggregate) for each in operators)
     (aggregate,) = [each for each in operators if each.kind == "Aggregate"]
     assert list(reasons(aggregate)) == ["factorised", "ic", "tc"]
-    assert all(reason in told for told in reasons(aggregate).values())
+    assert all(reason in reported for reported in reasons(aggregate).values())
     assert "row of the join alive" in aggregate.tactic.keeps
 
 
@@ -110,12 +110,12 @@ def test_what_only_the_pipeline_can_do(text: str, reason: str) -> None:
         ("ic", f"SELECT MAX(A.x) FROM {TWO} WHERE A.k = B.k", r"max\(x\) cannot be told from what it was"),
     ],
 )
-def test_a_forced_tactic_that_cannot_is_refused_with_its_reason(tactic: str, text: str, reason: str) -> None:
+def test_a_forced_tactic_that_cannot_is_rejected_with_its_reason(tactic: str, text: str, reason: str) -> None:
     with pytest.raises(
-        RefusedError, match=f"join-aggregate tactic '{tactic}' cannot run this query: .*{reason}"
-    ) as told:
+        UnsupportedError, match=f"join-aggregate tactic '{tactic}' cannot run this query: .*{reason}"
+    ) as reported:
         planned(text, joinagg=tactic)
-    assert told.value.remedy is not None and "pc" in told.value.remedy and tactic not in told.value.remedy
+    assert reported.value.remedy is not None and "pc" in reported.value.remedy and tactic not in reported.value.remedy
 
 
 @pytest.mark.parametrize("tactic", ["factorised", "ic", "tc"])
@@ -123,7 +123,7 @@ def test_a_tactic_can_be_forced(tactic: str) -> None:
     text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
     found = join_aggregate(text, joinagg=tactic)
     assert found.tactic.name == tactic
-    assert set(reasons(found).values()) == {"not asked for"}
+    assert set(reasons(found).values()) == {"not requested"}
     assert {each.kind for each in planned(text, joinagg="pc").walk()} >= {"Join", "Aggregate"}
 
 
@@ -131,12 +131,12 @@ def test_negative_tuples_leave_the_pipeline() -> None:
     text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
     kinds = {each.kind for each in planned(text, lifetimes="negative").walk()}
     assert "JoinAggregate" not in kinds and "Aggregate" in kinds
-    with pytest.raises(RefusedError, match="negative tuples"):
+    with pytest.raises(UnsupportedError, match="negative tuples"):
         planned(text, lifetimes="negative", joinagg="ic")
 
 
-def test_a_sub_query_in_the_predicate_is_refused_as_in_any_join() -> None:
-    with pytest.raises(RefusedError, match="EXISTS"):
+def test_a_sub_query_in_the_predicate_is_rejected_as_in_any_join() -> None:
+    with pytest.raises(UnsupportedError, match="EXISTS"):
         planned(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x IN (SELECT x FROM C [NOW])")
 
 
@@ -153,7 +153,7 @@ def test_grouped_by_a_join_key_there_is_nothing_to_merge() -> None:
     assert len(wider) == 1 and "MergeAggregate" not in wider[0][1]
 
 
-def test_other_groups_are_merged_from_the_partial_results_of_the_buckets() -> None:
+def test_other_groups_are_merged_from_the_partial_results_of_the_partitions() -> None:
     assert cut(f"SELECT A.d, COUNT(*) FROM {TWO} WHERE A.k = B.k GROUP BY A.d") == [
         ("by (k)", ["Window", "Window", "JoinAggregate"]),
         ("by (d)", ["MergeAggregate"]),
@@ -161,7 +161,7 @@ def test_other_groups_are_merged_from_the_partial_results_of_the_buckets() -> No
     assert cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k")[1] == ("single", ["MergeAggregate"])
 
 
-def test_without_a_key_there_is_one_bucket_and_nothing_to_merge() -> None:
+def test_without_a_key_there_is_one_partition_and_nothing_to_merge() -> None:
     found = cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.x < B.x")
     assert found[-1][0] == "single" and found[-1][1][-1] == "JoinAggregate"
 
@@ -201,11 +201,11 @@ def lines(text: str, **options: str) -> list[str]:
     return [line.lstrip("├└─ │") for line in explain_text(planned(text, **options)).splitlines()]
 
 
-def test_the_tree_tells_the_tactic_its_bounds_and_the_refusals() -> None:
-    told = lines(f"SELECT A.d, COUNT(*) AS n, MIN(B.x) AS m FROM {TWO} WHERE A.k = B.k GROUP BY A.d")
-    at = next(i for i, line in enumerate(told) if "join-aggregate factorised" in line)
-    assert told[at:][:5] == [
-        f"{told[at].split()[0]} join-aggregate factorised: partial count(*), min(x) by d over A.k = B.k",
+def test_the_tree_tells_the_tactic_its_bounds_and_the_rejections() -> None:
+    reported = lines(f"SELECT A.d, COUNT(*) AS n, MIN(B.x) AS m FROM {TWO} WHERE A.k = B.k GROUP BY A.d")
+    at = next(i for i, line in enumerate(reported) if "join-aggregate factorised" in line)
+    assert reported[at:][:5] == [
+        f"{reported[at].split()[0]} join-aggregate factorised: partial count(*), min(x) by d over A.k = B.k",
         "keeps of the rows alive of all inputs the keys and 16 bytes per argument; totals per key, input and group, "
         "a heap entry per key and group; O(log rows alive) a row for each group under its key, whatever its matches; "
         "fragment 1",
@@ -213,7 +213,7 @@ def test_the_tree_tells_the_tactic_its_bounds_and_the_refusals() -> None:
         "not tc: factorised does it with less",
         "not pc: factorised does it with less",
     ]
-    assert any(line.endswith("join-aggregate merge: count(*), min(x) by d") for line in told)
+    assert any(line.endswith("join-aggregate merge: count(*), min(x) by d") for line in reported)
 
 
 def test_json_tells_the_same() -> None:
@@ -222,7 +222,7 @@ def test_json_tells_the_same() -> None:
     (operator,) = [one for one in found["operators"] if one["operator"] == "JoinAggregate"]
     assert operator["tactic"] == "ic" and operator["needs"] == ["single", "single"]
     assert operator["description"] == "count(*) over ((x < x) AND (k <> k))"
-    assert [one["tactic"] for one in operator["refused"]] == ["factorised", "tc", "pc"]
+    assert [one["tactic"] for one in operator["not_taken"]] == ["factorised", "tc", "pc"]
     assert operator["keeps"].startswith("of the rows alive") and operator["costs"].startswith("O(1 + matches)")
 
 
@@ -242,7 +242,9 @@ class Counted:
         return JoinStatistics(inputs, members, (keys,) * len(members))
 
 
-def decided(keys: int, *given: Decision, text: str = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k") -> tuple[Any, Any]:
+def decided(
+    keys: int, *given: MultiwayDecision, text: str = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
+) -> tuple[Any, Any]:
     catalogue = Catalogue()
     parse_statements(DECLARED, catalogue)
     return plan_and_decisions(bind_query(text, catalogue), catalogue, Counted(keys), given)
@@ -251,24 +253,24 @@ def decided(keys: int, *given: Decision, text: str = f"SELECT COUNT(*) FROM {TWO
 @pytest.mark.parametrize(("keys", "tactic"), [(100, "pc"), (20, "pc"), (10, "factorised"), (1, "factorised")])
 def test_the_join_is_taken_where_a_row_is_known_to_have_few_matches(keys: int, tactic: str) -> None:
     root, decisions = decided(keys)
-    assert decisions == (Decision(tactic),)
+    assert decisions == (MultiwayDecision(tactic),)
     assert any(isinstance(each.node, JoinAggregate) for each in root.walk()) == (tactic == "factorised")
     other = "factorised" if tactic == "pc" else "pc"
-    told = dict(next(each.tactic.refused for each in root.walk() if other in dict(each.tactic.refused)))[other]
-    assert told == f"{tactic} does it with less: {100 / keys:.2g} matches a row estimated, pc is faster up to 8"
-    assert told in explain_text(root)
+    reported = dict(next(each.tactic.not_taken for each in root.walk() if other in dict(each.tactic.not_taken)))[other]
+    assert reported == f"{tactic} does it with less: {100 / keys:.2g} matches a row estimated, pc is faster up to 8"
+    assert reported in explain_text(root)
 
 
 def test_what_nobody_knows_does_not_lead_to_the_join() -> None:
-    assert decided(0)[1] == (Decision("factorised"),)
+    assert decided(0)[1] == (MultiwayDecision("factorised"),)
 
 
 def test_a_decision_about_an_aggregate_over_a_join_stands() -> None:
     """Whatever would be decided now; of another query's decisions nothing is taken."""
-    root, decisions = decided(100, Decision("mjoin"), Decision("factorised"))
-    assert decisions == (Decision("factorised"),)
+    root, decisions = decided(100, MultiwayDecision("mjoin"), MultiwayDecision("factorised"))
+    assert decisions == (MultiwayDecision("factorised"),)
     assert "the checkpoint was written with factorised" in explain_text(root)
-    assert decided(1, Decision("ic"))[1] == (Decision("factorised"),)
+    assert decided(1, MultiwayDecision("ic"))[1] == (MultiwayDecision("factorised"),)
 
 
 def test_where_there_is_nothing_to_choose_no_estimate_decides() -> None:

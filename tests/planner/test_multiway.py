@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from transom.core.errors import OptionError, RefusedError
+from transom.core.errors import OptionError, UnsupportedError
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.operator import Operator
@@ -48,45 +48,47 @@ def test_a_tree_is_joins_of_two_and_its_root_tells_why() -> None:
     root = planned(ONE_KEY, multiway="tree")
     found = [each for each in root.walk() if each.kind == "Join"]
     assert len(found) == 2 and "MultiwayJoin" not in {each.kind for each in root.walk()}
-    assert [("mjoin" in dict(each.tactic.refused)) for each in found] == [False, True]
+    assert [("mjoin" in dict(each.tactic.not_taken)) for each in found] == [False, True]
 
 
 @pytest.mark.parametrize("tactic", ["auto", "tree"])
 def test_two_inputs_are_joined_as_ever(tactic: str) -> None:
     two = planned("SELECT A.x FROM A [NOW], B [NOW] WHERE A.k = B.k", multiway=tactic)
     assert "MultiwayJoin" not in {each.kind for each in two.walk()}
-    assert not any("mjoin" in dict(each.tactic.refused) for each in two.walk())
+    assert not any("mjoin" in dict(each.tactic.not_taken) for each in two.walk())
 
 
 @pytest.mark.parametrize("tactic", ["parallel_tree", "mjoin", "parallel_mjoin"])
 def test_what_is_asked_for_is_planned(tactic: str) -> None:
     (found,) = [each for each in planned(ONE_KEY, multiway=tactic).walk() if each.kind == "MultiwayJoin"]
-    assert found.tactic.name == tactic and set(dict(found.tactic.refused).values()) == {"not asked for"}
+    assert found.tactic.name == tactic and set(dict(found.tactic.not_taken).values()) == {"not requested"}
     assert found.tactic.estimates == () and found.tactic.rests_on == ()
-    with pytest.raises(RefusedError, match=f"'{tactic}' cannot run this query: lifetimes are told by negative tuples"):
+    with pytest.raises(
+        UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are reported by negative tuples"
+    ):
         planned(ONE_KEY, lifetimes="negative", multiway=tactic)
 
 
 def test_whoever_asks_for_a_join_of_two_gets_one() -> None:
     root = planned(ONE_KEY, join="nested_loop")
     assert [each.tactic.name for each in root.walk() if each.kind == "Join"] == ["nested_loop"] * 2
-    assert dict(root.inputs[0].tactic.refused)["mjoin"] == "SET join asks for nested_loop"
+    assert dict(root.inputs[0].tactic.not_taken)["mjoin"] == "SET join requests nested_loop"
 
 
 def test_equalities_become_one_key_by_transitivity() -> None:
     found, node = multiway(ONE_KEY)
     assert keys(node) == [["k"], ["k"], ["k"]] and node.residual == () and node.last is None
     assert [str(need) for need in found.needs] == ["by (k)"] * 3
-    assert dict(found.tactic.refused) == dict.fromkeys(("tree", "parallel_tree", "parallel_mjoin"), "not asked for")
+    assert dict(found.tactic.not_taken) == dict.fromkeys(("tree", "parallel_tree", "parallel_mjoin"), "not requested")
     _, again = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = C.k AND B.k = A.k AND C.k = B.k")
     assert keys(again) == [["k"], ["k"], ["k"]] and again.residual == ()
 
 
-def test_chains_have_a_key_for_each_edge_and_one_bucket() -> None:
+def test_chains_have_a_key_for_each_edge_and_one_partition() -> None:
     found, node = multiway(CHAIN)
     assert keys(node) == [["k", None], ["k", "d"], [None, "d"]]
     assert {need.kind for need in found.needs} == {"single"} and "up to 2 hash tables each" in found.tactic.keeps
-    assert "one bucket" in found.tactic.costs
+    assert "one partition" in found.tactic.costs
 
 
 def test_what_is_no_key_is_a_predicate_and_what_can_fail_comes_last() -> None:
@@ -138,11 +140,11 @@ def test_the_key_goes_on_through_the_join() -> None:
 def test_negative_tuples_leave_the_tree() -> None:
     root = planned(ONE_KEY, lifetimes="negative")
     assert "MultiwayJoin" not in {each.kind for each in root.walk()}
-    (whole,) = [each for each in root.walk() if "mjoin" in dict(each.tactic.refused)]
-    assert dict(whole.tactic.refused)["parallel_mjoin"] == "lifetimes are told by negative tuples"
-    with pytest.raises(RefusedError) as told:
+    (whole,) = [each for each in root.walk() if "mjoin" in dict(each.tactic.not_taken)]
+    assert dict(whole.tactic.not_taken)["parallel_mjoin"] == "lifetimes are reported by negative tuples"
+    with pytest.raises(UnsupportedError) as reported:
         planned(ONE_KEY, lifetimes="negative", multiway="mjoin")
-    assert told.value.remedy is not None and "SET multiway" in told.value.remedy
+    assert reported.value.remedy is not None and "SET multiway" in reported.value.remedy
 
 
 def test_aggregates_over_joins_stay_as_they_are() -> None:
@@ -158,14 +160,14 @@ def test_another_word_is_no_tactic() -> None:
         read_option("multiway", "bushy")
 
 
-def test_explain_tells_the_tactic_its_bounds_and_the_refusals() -> None:
+def test_explain_tells_the_tactic_its_bounds_and_the_rejections() -> None:
     lines = [line.lstrip("├└─ │") for line in explain_text(planned(ONE_KEY, multiway="mjoin")).splitlines()]
     at = next(i for i, line in enumerate(lines) if "mjoin" in line)
     assert lines[at].endswith("join mjoin: A.k = B.k = C.k")
     assert lines[at + 1 :][:2] == [
         "keeps the rows alive of all 3 inputs once, in a hash table each; "
         "2 probes a row, one more per partial match; O(1) to expire; fragment 1",
-        "not tree: not asked for",
+        "not tree: not requested",
     ]
     found: Any = json.loads(json.dumps(explain_json(planned(CHAIN, multiway="mjoin"))))
     (operator,) = [one for one in found["operators"] if one["operator"] == "MultiwayJoin"]

@@ -15,7 +15,7 @@ from transom.planner.explain import explain_json, explain_text
 from transom.planner.join_tree import left_deep
 from transom.planner.multiway_cost import TACTICS, Costs, Estimate, costs
 from transom.planner.plan import plan
-from transom.planner.statistics import Declared, Machine
+from transom.planner.statistics import DeclaredStatistics, Machine
 
 FAST, SLOW = Machine(cores=48, handover_us=5.0), Machine(cores=2, handover_us=20.0)
 MACHINES = (Machine(), SLOW, FAST)
@@ -38,7 +38,7 @@ def planned(count: int, machine: Machine, arrival: bool = False, rates: dict[int
     if chain:
         keys[-1] = f"s{count - 2}.t = s{count - 1}.t"
     query = f"SELECT s0.k, s1.t FROM {inputs} WHERE {' AND '.join(keys)}{more}"
-    return plan(bind_query(query, known), known, Declared(known, machine))
+    return plan(bind_query(query, known), known, DeclaredStatistics(known, machine))
 
 
 def join(root: Operator) -> Operator:
@@ -89,16 +89,16 @@ def test_a_fast_stream_and_slow_others_are_joined_by_a_tree() -> None:
     assert found["tree"] < found["mjoin"]
 
 
-def test_what_runs_in_one_bucket_pays_for_it() -> None:
-    buckets = Machine(buckets=8, one_by_one=False)
-    assert chosen(planned(4, buckets, chain=True)) == "tree"
-    whole, chain = (dict(join(planned(4, buckets, chain=c)).tactic.estimates) for c in (False, True))
+def test_what_runs_in_one_partition_pays_for_it() -> None:
+    partitions = Machine(partitions=8, one_by_one=False)
+    assert chosen(planned(4, partitions, chain=True)) == "tree"
+    whole, chain = (dict(join(planned(4, partitions, chain=c)).tactic.estimates) for c in (False, True))
     assert chain["mjoin"] > 4 * whole["mjoin"]
     assert chosen(planned(4, Machine(), chain=True)) == "mjoin"
 
 
 def test_streams_stamped_on_arrival_come_in_batches_on_spark() -> None:
-    spark = planned(5, Machine(buckets=2, one_by_one=False), arrival=True)
+    spark = planned(5, Machine(partitions=2, one_by_one=False), arrival=True)
     assert dict(join(spark).tactic.rests_on)["rows"] == "in batches"
     assert dict(join(planned(5, SLOW, arrival=True)).tactic.rests_on)["rows"] == "one by one"
 
@@ -118,7 +118,7 @@ def test_every_tactic_has_an_estimate_of_every_shape() -> None:
         root = plan(bind_query(f"SELECT s0.k FROM {inputs} WHERE {where}", known), known)
         (node,) = [each.node for each in root.walk() if isinstance(each.node, MultiwayJoin)]
         for one_by_one in (False, True):
-            found = costs(node, Declared(known).join(node), left_deep([0, 1, 2, 3]), SLOW, one_by_one)
+            found = costs(node, DeclaredStatistics(known).join(node), left_deep([0, 1, 2, 3]), SLOW, one_by_one)
             assert all(0 < found.price(name) < float("inf") for name in TACTICS), where
 
 
@@ -134,8 +134,8 @@ def test_explain_tells_the_estimates_and_what_they_rest_on() -> None:
         "estimated from rates 20, 40, 20 rows a second (declared); matches 1 to 2 a probe (assumed); "
         "rows in batches; machine 2 cores, 20 us a hand-over"
     )
-    told: Any = json.loads(json.dumps(explain_json(root)))
-    (whole,) = [one for one in told["operators"] if "estimates" in one]
+    reported: Any = json.loads(json.dumps(explain_json(root)))
+    (whole,) = [one for one in reported["operators"] if "estimates" in one]
     assert set(whole["estimates"]["microseconds a row"]) == set(TACTICS)
     assert whole["estimates"]["rests on"]["machine"] == "2 cores, 20 us a hand-over"
 

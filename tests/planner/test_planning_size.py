@@ -1,11 +1,11 @@
-"""Long and deep queries are planned in a number of steps that grows as they do, or are refused."""
+"""Long and deep queries are planned in a number of steps that grows as they do, or are rejected."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from transom.core.errors import RefusedError, TransomError
+from transom.core.errors import TransomError, UnsupportedError
 from transom.core.structural import Structural
 from transom.cql.statements import parse_statements
 from transom.kernels.operator import Operator, Site
@@ -137,13 +137,13 @@ def test_the_two_uses_of_a_view_are_one_operator() -> None:
     assert more <= 2 * few
 
 
-def test_views_that_double_without_end_are_refused() -> None:
+def test_views_that_double_without_end_are_rejected() -> None:
     with pytest.raises(TransomError, match="once its views are put in"):
         planned(levels(20, TWICE["join"]))
 
 
-def test_a_plan_of_too_many_operators_is_refused() -> None:
+def test_a_plan_of_too_many_operators_is_rejected() -> None:
     """Other selections on each use leave nothing to share."""
     level = "SELECT a, c FROM {below} WHERE a > {i} EXCEPT ALL SELECT a, c FROM {below} WHERE c < {i}"
-    with pytest.raises(RefusedError, match="more than 2,000 operators"):
+    with pytest.raises(UnsupportedError, match="more than 2,000 operators"):
         planned(levels(10, level))

@@ -21,7 +21,7 @@ CREATE TABLE names (k INTEGER, name VARCHAR);
 BASE = "SELECT s.x FROM s [RANGE 5 SECONDS], t [RANGE 5 SECONDS] WHERE s.k = t.k"
 
 
-def asked(query: str, settings: str = "") -> Sharable | str:
+def requested(query: str, settings: str = "") -> Sharable | str:
     catalogue = Catalogue()
     statement = parse_statements(f"{DECLARATIONS}{settings}{query}", catalogue)[-1]
     assert isinstance(statement, QueryStatement)
@@ -29,7 +29,7 @@ def asked(query: str, settings: str = "") -> Sharable | str:
 
 
 def join_of(query: str, settings: str = "") -> object:
-    found = asked(query, settings)
+    found = requested(query, settings)
     assert isinstance(found, Sharable), found
     return found.join
 
@@ -74,47 +74,47 @@ def test_other_joins_are_not_the_same(query: str, settings: str) -> None:
         (BASE.replace("s [RANGE 5 SECONDS]", "s [PARTITION BY k ROWS 2]"), "", "by partition"),
         (BASE.replace("s [RANGE 5 SECONDS]", "s [ROWS 4 SLIDE 2]"), "", "slides"),
         (BASE, "SET lifetimes = 'negative';", "negative tuples"),
-        (BASE, "SET multiway = 'mjoin';", "multiway asks for 'mjoin'"),
-        ("SELECT COUNT(*) FROM s, t WHERE s.k = t.k", "SET joinagg = 'factorised';", "joinagg asks for"),
+        (BASE, "SET multiway = 'mjoin';", "multiway requests 'mjoin'"),
+        ("SELECT COUNT(*) FROM s, t WHERE s.k = t.k", "SET joinagg = 'factorised';", "joinagg requests"),
     ],
 )
 def test_a_query_without_a_shared_join_says_why(query: str, settings: str, reason: str) -> None:
-    found = asked(query, settings)
+    found = requested(query, settings)
     assert isinstance(found, str) and reason in found
 
 
 def shared(*queries: str) -> Operator:
     catalogue = Catalogue()
     parse_statements(DECLARATIONS, catalogue)
-    found = [asked(query) for query in queries]
-    asking = [one for one in found if isinstance(one, Sharable)]
-    assert len(asking) == len(found)
-    trunk = shared_join(asking, catalogue)
-    for one in asking:
-        operators = list(consumer(one, catalogue, trunk).walk())
+    found = [requested(query) for query in queries]
+    predicates = [one for one in found if isinstance(one, Sharable)]
+    assert len(predicates) == len(found)
+    subplan = shared_join(predicates, catalogue)
+    for one in predicates:
+        operators = list(consumer(one, catalogue, subplan).walk())
         (narrow,) = [operator.node for operator in operators if isinstance(operator.node, Narrow)]
-        assert narrow.windows == one.windows and trunk in operators
-    return trunk
+        assert narrow.windows == one.windows and subplan in operators
+    return subplan
 
 
 def test_the_join_keeps_the_widest_windows_and_the_columns_that_are_read() -> None:
-    trunk = shared(BASE, "SELECT t.g FROM s [RANGE 9 SECONDS], t [NOW] WHERE s.k = t.k")
-    lengths = [length_of(child.node.spec) for child in trunk.inputs if isinstance(child.node, Window)]
+    subplan = shared(BASE, "SELECT t.g FROM s [RANGE 9 SECONDS], t [NOW] WHERE s.k = t.k")
+    lengths = [length_of(child.node.spec) for child in subplan.inputs if isinstance(child.node, Window)]
     assert lengths == [9_000_000, 5_000_000]
-    assert [child.schema.names for child in trunk.inputs] == [["k", "x"], ["k", "g"]]
-    assert isinstance(trunk.node, SharedJoin) and trunk.node.places == (1, 3, 5, 6)
-    assert trunk.schema.names[-1] == "age" and "for 2 queries" in trunk.tactic.keeps
+    assert [child.schema.names for child in subplan.inputs] == [["k", "x"], ["k", "g"]]
+    assert isinstance(subplan.node, SharedJoin) and subplan.node.indexes == (1, 3, 5, 6)
+    assert subplan.schema.names[-1] == "age" and "for 2 queries" in subplan.tactic.keeps
 
 
 def test_rows_are_numbered_where_somebody_counts_them() -> None:
-    trunk = shared(BASE, "SELECT t.g FROM s [ROWS 7], t WHERE s.k = t.k", BASE.replace("s [RANGE 5", "s [RANGE 6"))
-    counted, other = (child.node for child in trunk.inputs)
+    subplan = shared(BASE, "SELECT t.g FROM s [ROWS 7], t WHERE s.k = t.k", BASE.replace("s [RANGE 5", "s [RANGE 6"))
+    counted, other = (child.node for child in subplan.inputs)
     assert isinstance(counted, CountedWindow) and (counted.length, counted.rows) == (6_000_000, 7)
     assert isinstance(other, Window) and length_of(other.spec) == UNBOUNDED
-    assert isinstance(trunk.node, SharedJoin) and trunk.node.places == (1, 3, -2, 5, 6)
+    assert isinstance(subplan.node, SharedJoin) and subplan.node.indexes == (1, 3, -2, 5, 6)
 
 
 def test_both_sides_of_a_join_with_itself_are_kept_apart() -> None:
-    trunk = shared("SELECT a.x FROM s [NOW] AS a, s [NOW] AS b WHERE a.k = b.k")
-    left, right = trunk.inputs
+    subplan = shared("SELECT a.x FROM s [NOW] AS a, s [NOW] AS b WHERE a.k = b.k")
+    left, right = subplan.inputs
     assert left is not right and left.inputs[0].inputs[0] is right.inputs[0].inputs[0]

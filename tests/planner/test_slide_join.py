@@ -1,10 +1,10 @@
-"""Which queries run slide by slide, what the others are told, and what EXPLAIN says."""
+"""Which queries run slide by slide, what the others are reported, and what EXPLAIN says."""
 
 from __future__ import annotations
 
 import pytest
 
-from transom.core.errors import OptionError, RefusedError
+from transom.core.errors import OptionError, UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.kernels.operator import Operator
 from transom.kernels.slide_join.node import SlideJoin
@@ -71,12 +71,12 @@ NOT_SO = {
 
 
 @pytest.mark.parametrize("query", NOT_SO)
-def test_what_cannot_run_so_is_told_why(query: str) -> None:
+def test_what_cannot_run_so_is_reported_why(query: str) -> None:
     assert planned(query).kind != "SlideJoin"
     for options in ({"slide_join": "full"}, {"memory": "64 MB"}):
-        with pytest.raises(RefusedError, match=NOT_SO[query]) as refused:
+        with pytest.raises(UnsupportedError, match=NOT_SO[query]) as not_taken:
             planned(query, **options)
-        assert refused.value.remedy is not None and "RSTREAM(SELECT" in refused.value.remedy
+        assert not_taken.value.remedy is not None and "RSTREAM(SELECT" in not_taken.value.remedy
 
 
 def test_a_budget_concerns_nobody_who_keeps_nothing() -> None:
@@ -84,23 +84,23 @@ def test_a_budget_concerns_nobody_who_keeps_nothing() -> None:
 
 
 def test_budgets_that_cannot_be() -> None:
-    with pytest.raises(RefusedError, match="too small") as small:
+    with pytest.raises(UnsupportedError, match="too small") as small:
         planned(JOIN, memory="1 MB")
     assert "4 MB" in str(small.value)
-    with pytest.raises(RefusedError, match="'off'"):
+    with pytest.raises(UnsupportedError, match="'off'"):
         planned(JOIN, memory="64 MB", slide_join="off")
     for wrong in ("much", "0 MB", "-3", ""):
         with pytest.raises(OptionError, match="memory"):
             read_option("memory", wrong)
 
 
-def test_a_budget_is_divided_among_buckets() -> None:
+def test_a_budget_is_divided_among_partitions() -> None:
     root = planned(JOIN, memory="64 MB")
     catalogue = Catalogue()
-    assert Layout(root, catalogue, "changes", 16).buckets == 16
-    with pytest.raises(RefusedError, match="divided among 17 buckets") as refused:
+    assert Layout(root, catalogue, "changes", 16).partitions == 16
+    with pytest.raises(UnsupportedError, match="divided among 17 partitions") as not_taken:
         Layout(root, catalogue, "changes", 17)
-    assert "68 MB" in str(refused.value)
+    assert "68 MB" in str(not_taken.value)
 
 
 def test_explain_tells_the_tactic_and_why_not_the_others() -> None:

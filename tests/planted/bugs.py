@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.planted.bugs_of_buckets import DOORS, EXCHANGES, STEPS
 from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
+from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
 from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
@@ -37,7 +37,7 @@ BUGS: Final = (
     *GROWTH,
     *SCALAR,
     *EXCHANGES,
-    *DOORS,
+    *GATES,
     *NEGATIVE,
     *SHARING,
     *SLIDES,

@@ -12,11 +12,11 @@ CHECKPOINTS: Final = (
         "program/checkpoint_manifest.py",
         "if was != is_now and about != _query(name):",
         "if was != is_now and not about:",
-        "a restart with another bound, late or idle is accepted, and rows are told twice or never",
+        "a restart with another bound, late or idle is accepted, and rows are reported twice or never",
     ),
     Bug(
         "another_past_believed",
-        "pipeline/keeper.py",
+        "pipeline/state_backend.py",
         "if other is not None:",
         "if other is not None and not found:",
         "memory that was made again otherwise than it was goes on as if nothing had happened",
@@ -51,7 +51,7 @@ CHECKPOINTS: Final = (
     ),
     Bug(
         "sinks_with_the_numbers_of_others",
-        "program/orders.py",
+        "program/query_specs.py",
         'f"{run}/{name}"',
         "run",
         "two sinks that keep their epochs in one database take those of the other for their own: rows are lost",
@@ -59,7 +59,7 @@ CHECKPOINTS: Final = (
     Bug(
         "a_snapshot_behind_its_epoch",
         "runtimes/local/output.py",
-        """        self.hand_latest()
+        """        self.write_latest()
         return""",
         "        return",
         "the snapshot that a checkpoint counts is not in its epoch, and is never shown if the process dies then",
@@ -80,7 +80,7 @@ CHECKPOINTS: Final = (
     ),
     Bug(
         "silence_begins_with_every_look",
-        "pipeline/doors.py",
+        "pipeline/input_gates.py",
         "if came or source not in self.state.spoke:",
         "if came or source:",
         "a stream that fell silent long ago holds the others back for ever",

@@ -9,28 +9,28 @@ from tests.planted.bug import Bug
 JOINAGG: Final = (
     Bug(
         "matches_counted_once",
-        "kernels/joinagg/factorise.py",
+        "kernels/joinagg/factorised_loop.py",
         "wide.times_count(weight, b_rows[current[j]])",
         "wide.times_count(weight, min(b_rows[current[j]], 1))",
         "a row counts once, however many rows of the other input it matches",
     ),
     Bug(
         "sum_multiplied_by_its_own_rows",
-        "kernels/joinagg/factorise.py",
+        "kernels/joinagg/factorised_loop.py",
         "times = weight // b_rows[other]",
         "times = weight",
         "SUM over another input than the one that changes is too large by a factor",
     ),
     Bug(
         "extreme_of_a_bundle_only_comes",
-        "kernels/joinagg/factorise.py",
-        "changed[c] = b_roots[place, mine] != root",
+        "kernels/joinagg/factorised_loop.py",
+        "changed[c] = b_roots[index, mine] != root",
         "changed[c] = way > 0",
         "MIN and MAX go on showing a value whose row has left",
     ),
     Bug(
         "entry_kept_without_rows",
-        "kernels/joinagg/factorise.py",
+        "kernels/joinagg/factorised_loop.py",
         "alive[entry] = not went",
         "alive[entry] = True",
         "state grows with every key that has been",
@@ -52,8 +52,8 @@ JOINAGG: Final = (
     Bug(
         "digits_beyond_the_second_lost",
         "kernels/joinagg/exact_times.py",
-        "_add_digit(total, place + 1, above & _LOW, low, high, sign)",
-        "_add_digit(total, place + 1, above & _LOW, low, np.int64(0), sign)",
+        "_add_digit(total, index + 1, above & _LOW, low, high, sign)",
+        "_add_digit(total, index + 1, above & _LOW, low, np.int64(0), sign)",
         "a floating SUM over more than 2^32 matches is wrong",
     ),
     Bug(

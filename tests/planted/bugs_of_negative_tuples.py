@@ -29,7 +29,7 @@ NEGATIVE: tuple[Bug, ...] = (
     Bug(
         "departures_of_the_same_step_forgotten",
         "kernels/negative/departures.py",
-        "gone = np.flatnonzero(determined & (rows.te < step.upto))",
+        "gone = np.flatnonzero(determined & (rows.te < step.frontier))",
         "gone = np.flatnonzero(determined & (rows.te < step.before))",
         "a row of a partition that begins and ends within a batch never leaves",
     ),
@@ -49,9 +49,9 @@ NEGATIVE: tuple[Bug, ...] = (
     ),
     Bug(
         "holder_queue_reuses_too_early",
-        "state/holders.py",
+        "state/open_ids.py",
         "if region[0] + count <= oldest:",
         "if region[0] + count <= oldest + 1:",
-        "two open rows share a holder, and one ends with the other",
+        "two open rows share an open row id, and one ends with the other",
     ),
 )

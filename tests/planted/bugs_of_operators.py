@@ -10,8 +10,8 @@ COUNTING: Final = (
     Bug(
         "end_at_progress_counted",
         "kernels/tally.py",
-        "gone = (delta.te < upto)",
-        "gone = (delta.te <= upto)",
+        "gone = (delta.te < frontier)",
+        "gone = (delta.te <= frontier)",
         "a row leaves a step before the row that replaces it comes: ISTREAM shows a row that did not change",
     ),
     Bug(
@@ -19,7 +19,7 @@ COUNTING: Final = (
         "kernels/tally.py",
         "entry = entry_of[k]",
         "entry = -1",
-        "a row that leaves as an equal one enters is told as new",
+        "a row that leaves as an equal one enters is reported as new",
     ),
     Bug(
         "change_told_without_one",
@@ -94,15 +94,15 @@ COUNTING: Final = (
     Bug(
         "rows_of_one_instant_in_any_order",
         "kernels/to_stream/to_stream.py",
-        "order[places] = places[np.lexsort(by)]",
-        "order[places] = places",
+        "order[indexes] = indexes[np.lexsort(by)]",
+        "order[indexes] = indexes",
         "the order of a derived stream depends on batches and history, and so does every ROWS window over it",
     ),
     Bug(
         "changes_enter_before_they_leave",
         "kernels/to_stream/to_stream.py",
-        "by.insert(1, sign[places])",
-        "by.insert(1, 1 - sign[places])",
+        "by.insert(1, sign[indexes])",
+        "by.insert(1, 1 - sign[indexes])",
         "within an instant + comes before -, and an upsert on a key ends with the old row",
     ),
 )
@@ -169,7 +169,7 @@ JOIN: Final = (
         "kernels/join/lazy_sweep.py",
         "found[PAIR_TA, count] = l_ta",
         "found[PAIR_TA, count] = r_entries[at, TA]",
-        "a pair is told for a time when one of its rows was not there",
+        "a pair is reported for a time when one of its rows was not there",
     ),
     Bug(
         "open_pair_lost_close",
@@ -202,8 +202,8 @@ JOIN: Final = (
     Bug(
         "ring_tail_moved_too_far",
         "kernels/join/ring_hash.py",
-        "entries[oldest & mask, TE] < upto:",
-        "entries[(oldest + 1) & mask, TE] < upto:",
+        "entries[oldest & mask, TE] < frontier:",
+        "entries[(oldest + 1) & mask, TE] < frontier:",
         "a row is dropped when its successor would be due",
     ),
     Bug(
@@ -251,9 +251,9 @@ JOIN: Final = (
     Bug(
         "slice_keeps_a_row_open_that_ended",
         "kernels/slices.py",
-        "holder[ended] = NO_HOLDER",
-        "holder[ended[1:]] = NO_HOLDER",
-        "a row that ends in a later slice of its step waits for an end that was told already",
+        "open_id[ended] = NO_OPEN_ID",
+        "open_id[ended[1:]] = NO_OPEN_ID",
+        "a row that ends in a later slice of its step waits for an end that was reported already",
     ),
 )
 
@@ -261,8 +261,8 @@ AGGREGATE: Final = (
     Bug(
         "aggregate_end_at_progress",
         "kernels/aggregate/aggregate.py",
-        "gone = (delta.te < step.upto)",
-        "gone = (delta.te <= step.upto)",
+        "gone = (delta.te < step.frontier)",
+        "gone = (delta.te <= step.frontier)",
         "a group is empty for no time between a row that leaves and the one that replaces it: ISTREAM flickers",
     ),
     Bug(
@@ -324,8 +324,8 @@ AGGREGATE: Final = (
     Bug(
         "float_sum_rounds_at_every_row",
         "kernels/aggregate/accumulate.py",
-        "exact_sum.add(floats[g * width + calls[c, PLACE]], np.uint64(lo[a, s]).view(np.float64), way)",
-        "to = g * width + calls[c, PLACE]\n"
+        "exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)",
+        "to = g * width + calls[c, OFFSET]\n"
         "                        total = exact_sum.rounded(floats[to]) + way * np.uint64(lo[a, s]).view(np.float64)\n"
         "                        floats[to] = 0\n"
         "                        exact_sum.add(floats[to], total, 1)",
@@ -371,14 +371,14 @@ AGGREGATE: Final = (
         "kernels/aggregate/aggregate.py",
         "counted = self.running and bool(",
         "counted = bool(",
-        "a group is told again though as many rows came as went",
+        "a group is reported again though as many rows came as went",
     ),
     Bug(
         "groups_without_calls_are_always_news",
         "kernels/aggregate/accumulate.py",
         "compares = last.shape[1] == words",
         "compares = last.shape[1] > 0",
-        "a group of which only the key is asked for is told again with every row",
+        "a group of which only the key is requested is reported again with every row",
     ),
     Bug(
         "hash_of_words_forgets_the_rest_of_one",
@@ -406,7 +406,7 @@ AGGREGATE: Final = (
         "planner/final.py",
         '("net", "latest")',
         '("net", "latest", "changes")',
-        "an answer that is told with all its changes lacks those that do not last",
+        "an answer that is reported with all its changes lacks those that do not last",
     ),
     Bug(
         "null_group_dropped",

@@ -1,4 +1,4 @@
-"""Bugs of joins that are told slide by slide within a memory budget."""
+"""Bugs of joins that are reported slide by slide within a memory budget."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SLIDES: Final = (
         "kernels/slide_join/combine.py",
         "older[j] if j < i else alive[j]",
         "alive[j]",
-        "a result of two rows of the same slide is told twice",
+        "a result of two rows of the same slide is reported twice",
     ),
     Bug(
         "result_outlives_its_oldest_member",
         "kernels/slide_join/combine.py",
-        "min(death, piece.te)",
-        "max(death, piece.te)",
+        "min(death, run.te)",
+        "max(death, run.te)",
         "results are merged into slides in which a member of theirs is gone",
     ),
     Bug(
@@ -37,10 +37,10 @@ SLIDES: Final = (
     ),
     Bug(
         "shares_overlap",
-        "kernels/slide_join/piece.py",
+        "kernels/slide_join/sorted_run.py",
         "return int(np.searchsorted(hashes, edges[0])), last",
         "return 0, last",
-        "a join in shares tells results again",
+        "a join in shares reports results again",
     ),
     Bug(
         "rows_of_slides_put_off_forgotten",

@@ -62,8 +62,8 @@ TABLES: Final = (
     Bug(
         "minus_without_its_row_accepted",
         "kernels/scan/table.py",
-        "refused += 1",
-        "refused += 0",
+        "count += 1",
+        "count += 0",
         "a - that took nothing away is counted as used",
     ),
     Bug(
@@ -77,7 +77,7 @@ TABLES: Final = (
         "static_table_from_the_step_on",
         "kernels/scan/table.py",
         "ta = np.full(count, step.origin, dtype=np.int64)",
-        "ta = np.full(count, step.upto - 1, dtype=np.int64)",
+        "ta = np.full(count, step.frontier - 1, dtype=np.int64)",
         "reference data is not there at the origin",
     ),
 )
@@ -144,7 +144,7 @@ PLAN: Final = (
         "kernels/window/tactic.py",
         'rows{more}"), SINGLE, True, True)',
         'rows{more}"), ANY, True, True)',
-        "a fragment with a ROWS window would count the rows of each bucket by themselves",
+        "a fragment with a ROWS window would count the rows of each partition by themselves",
     ),
 )
 

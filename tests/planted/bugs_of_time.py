@@ -10,8 +10,8 @@ WINDOWS: Final = (
     Bug(
         "rows_window_lost_close",
         "kernels/window/rows.py",
-        "close(step.holders, te[:waiting])",
-        "close(step.holders, te[:waiting][:-1])",
+        "close(step.open_ids, te[:waiting])",
+        "close(step.open_ids, te[:waiting][:-1])",
         "a row that is pushed out of a ROWS window stays in the answer for longer",
     ),
     Bug(
@@ -31,9 +31,9 @@ WINDOWS: Final = (
     Bug(
         "partition_window_lost_close",
         "kernels/window/partition_rows.py",
-        "elif holder >= 0:\n                closed_holder[closed] = holder\n                closed_te[closed] = end",
-        "elif holder > 0:\n                closed_holder[closed] = holder\n                closed_te[closed] = end",
-        "the row with the first holder is pushed out of its partition and never ends",
+        "elif open_id >= 0:\n                closed_id[closed] = open_id\n                closed_te[closed] = end",
+        "elif open_id > 0:\n                closed_id[closed] = open_id\n                closed_te[closed] = end",
+        "the row with the first open row id is pushed out of its partition and never ends",
     ),
     Bug(
         "partition_range_ends_the_wrong_row",
@@ -111,8 +111,8 @@ PROGRESS: Final = (
     Bug(
         "row_at_progress_released",
         "pipeline/admission.py",
-        "count = int(np.searchsorted(part.t, upto))",
-        'count = int(np.searchsorted(part.t, upto, side="right"))',
+        "count = int(np.searchsorted(part.t, frontier))",
+        'count = int(np.searchsorted(part.t, frontier, side="right"))',
         "a row of the instant that is not final yet is taken before those that may still come ahead of it",
     ),
     Bug(
@@ -138,14 +138,14 @@ PROGRESS: Final = (
     ),
     Bug(
         "progress_of_the_fastest_input",
-        "pipeline/doors.py",
+        "pipeline/input_gates.py",
         "least = min((self.watermark(name) for name in self._timed), default=FOREVER)",
         "least = max((self.watermark(name) for name in self._timed), default=FOREVER)",
         "rows of the slower input are taken after their time was called final",
     ),
     Bug(
         "origin_of_the_last_input",
-        "pipeline/doors.py",
+        "pipeline/input_gates.py",
         "first = min((s.first for s",
         "first = max((s.first for s",
         "time begins when the last input has a row, and what came before it is lost",
@@ -166,22 +166,22 @@ PROGRESS: Final = (
     ),
     Bug(
         "silent_stream_runs_ahead",
-        "pipeline/doors.py",
-        "return min((marks[name] for name in goes_on), default=BEGINNING)",
-        "return max((marks[name] for name in goes_on), default=BEGINNING)",
+        "pipeline/input_gates.py",
+        "return min((marks[name] for name in is_open), default=BEGINNING)",
+        "return max((marks[name] for name in is_open), default=BEGINNING)",
         "an idle stream is raised past a stream that is slower than the fastest, and its rows become late",
     ),
     Bug(
         "heartbeat_speaks_over_a_backlog",
-        "pipeline/doors.py",
+        "pipeline/input_gates.py",
         "if self.source_of[name] in at_end:",
         "if at_end is not None:",
         "rows that came while nobody ran are late",
     ),
     Bug(
         "silence_brings_nothing",
-        "pipeline/agenda.py",
-        "return min(self._due, default=FOREVER)",
+        "pipeline/timers.py",
+        "return min(self._next_timers, default=FOREVER)",
         "return FOREVER",
         "what expires while nothing comes is not told before a row comes",
     ),
@@ -190,7 +190,7 @@ PROGRESS: Final = (
         "pipeline/admission.py",
         "codes[late] = np.where(t[late] < own, LATE, IDLE)",
         "codes[late] = LATE",
-        "the side table gives the wrong reason",
+        "the dead-letter table gives the wrong reason",
     ),
 )
 
@@ -198,8 +198,8 @@ LIFETIMES: Final = (
     Bug(
         "ghost_kept",
         "kernels/kernel.py",
-        "step.upto, ends), ta < te), holder",
-        "step.upto, ends), ta <= te), holder",
+        "step.frontier, ends), ta < te), open_id",
+        "step.frontier, ends), ta <= te), open_id",
         "a row that ends when it begins is shown to the user",
     ),
     Bug(
@@ -212,8 +212,8 @@ LIFETIMES: Final = (
     Bug(
         "end_at_progress_is_due",
         "kernels/lifetimes.py",
-        'np.searchsorted(run.te, upto, side="left")',
-        'np.searchsorted(run.te, upto, side="right")',
+        'np.searchsorted(run.te, frontier, side="left")',
+        'np.searchsorted(run.te, frontier, side="right")',
         "a row leaves a step before the row that replaces it comes: they do not cancel",
     ),
     Bug(
@@ -232,17 +232,17 @@ LIFETIMES: Final = (
     ),
     Bug(
         "holder_reused_within_the_step",
-        "state/holders.py",
-        "self.closed.append(holders)",
-        "self.slots.give_back(holders)",
-        "a closing is taken for that of the row that has the holder now",
+        "state/open_ids.py",
+        "self.closed.append(open_ids)",
+        "self.slots.give_back(open_ids)",
+        "a closing is taken for that of the row that has the open row id now",
     ),
     Bug(
         "holder_given_back_twice",
-        "state/holders.py",
+        "state/open_ids.py",
         "self.closed.clear()",
         "self.closed = self.closed[-1:]",
-        "two open rows share a holder, and the end of one ends the other",
+        "two open rows share an open row id, and the end of one ends the other",
     ),
     Bug(
         "union_loses_closings_of_the_right",
@@ -265,7 +265,7 @@ RESTART: Final = (
         "restart_forgets_the_holders",
         "pipeline/driver.py",
         'self._state = saved["state"]',
-        'saved["state"].part.holders = self._state.part.holders; self._state = saved["state"]',
+        'saved["state"].part.open_ids = self._state.part.open_ids; self._state = saved["state"]',
         "after a restart the ends of open rows reach others",
     ),
     Bug(

@@ -10,8 +10,8 @@ TRIALS: Final = (
     Bug(
         "a_woken_job_goes_on_sleeping",
         "runtimes/local/intake.py",
-        "for name, at in self._look_again.items() if at == FOREVER}",
-        "for name, at in self._look_again.items()}",
+        "for name, at in self._poll_again.items() if at == FOREVER}",
+        "for name, at in self._poll_again.items()}",
         "rows that a test sends are not read before its clock goes on",
     ),
     Bug(

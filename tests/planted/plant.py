@@ -219,8 +219,8 @@ def plant_all(bugs: list[Bug], jobs: int) -> Iterator[Found]:
         beds = [Bed(Path(folder) / f"bed{i}") for i in range(jobs)]
         known: dict[str, str] = json.loads(CAUGHT_BY.read_text(encoding="utf-8"))
         tests = sorted({known[bug.name] for bug in bugs if bug.name in known})
-        tell(f"{len(bugs)} bugs; first the {len(tests)} tests that are thought to catch them, without any")
-        tell(f"without a bug they pass ({beds[0].prepare(checkout, tests, jobs):.0f} s)")
+        report(f"{len(bugs)} bugs; first the {len(tests)} tests that are thought to catch them, without any")
+        report(f"without a bug they pass ({beds[0].prepare(checkout, tests, jobs):.0f} s)")
         for bed in beds[1:]:
             bed.be_like(beds[0])
         for bed in beds:
@@ -242,7 +242,7 @@ def taken(free: SimpleQueue[Bed]) -> Iterator[Bed]:
         free.put(bed)
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -257,23 +257,23 @@ def main() -> int:
     try:
         for done in plant_all(bugs, max(arguments.jobs, 1)):
             found.append(done)
-            told = "MISSED" if done.caught_by is None else f"caught by {done.caught_by}"
-            tell(f"[{len(found)}/{len(bugs)}] {done.bug.name}: {told} ({done.seconds:.0f} s)")
+            reported = "MISSED" if done.caught_by is None else f"caught by {done.caught_by}"
+            report(f"[{len(found)}/{len(bugs)}] {done.bug.name}: {reported} ({done.seconds:.0f} s)")
     except (Broken, ValueError) as error:
-        tell(str(error))
+        report(str(error))
         return 2
     missed = [done.bug.name for done in found if done.caught_by is None]
     if arguments.only is None and not missed:
         by = {done.bug.name: done.caught_by for done in found if done.caught_by and "::" in done.caught_by}
         CAUGHT_BY.write_text(json.dumps(by, indent=2) + "\n", encoding="utf-8")
     if arguments.json:
-        bugs_told = [
+        bugs_reported = [
             {"name": f.bug.name, "file": f.bug.file, "caught_by": f.caught_by, "seconds": round(f.seconds, 1)}
             for f in found
         ]
         summary = {"planted": len(found), "caught": len(found) - len(missed), "missed": missed}
-        print(json.dumps({"bugs": bugs_told, "summary": summary}, indent=2))
-    tell(f"{len(found) - len(missed)} of {len(found)} bugs were caught" + "".join(f"\n  MISSED {m}" for m in missed))
+        print(json.dumps({"bugs": bugs_reported, "summary": summary}, indent=2))
+    report(f"{len(found) - len(missed)} of {len(found)} bugs were caught" + "".join(f"\n  MISSED {m}" for m in missed))
     return 1 if missed else 0
 
 

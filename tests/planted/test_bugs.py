@@ -29,7 +29,7 @@ def test_it_can_be_planted(bug: Bug) -> None:
     assert bug.why
 
 
-def test_a_text_that_is_not_there_once_is_refused() -> None:
+def test_a_text_that_is_not_there_once_is_rejected() -> None:
     bug = Bug("made_up", "nowhere.py", "a = b", "a = c", "")
     for source in ("", "a = b\na = b\n"):
         with pytest.raises(ValueError, match="made_up"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.core.time import BEGINNING, FOREVER, SECOND
-from transom.program.alignment import Pace, read_by_need
+from transom.program.alignment import InputPace, read_by_need
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Simulated:
 
     def __post_init__(self) -> None:
         self.read = dict.fromkeys(self.times, 0)
-        self.paces = {name: Pace() for name in self.times}
+        self.paces = {name: InputPace() for name in self.times}
         self.peak = 0
         self.batches = 0
 
@@ -122,7 +122,7 @@ def test_who_is_ahead_of_a_silent_one_is_read_until_so_much_waits() -> None:
 
 @pytest.mark.parametrize("first", [None, 0])
 def test_how_dense_rows_are_is_what_came_last(first: int | None) -> None:
-    pace = Pace().after(100, 10, 0, first)
+    pace = InputPace().after(100, 10, 0, first)
     assert pace.density == (None if first is None else 0.1)
     pace = pace.after(200, 30, 0)
     assert pace.density == 0.2

@@ -37,12 +37,12 @@ def raised(number: signal.Signals) -> type[BaseException]:
 def test_a_signal_is_noted_and_raised_at_the_end(number: signal.Signals) -> None:
     with Interrupt() as noted:
         send(number)
-        assert noted.asked
+        assert noted.requested
     with pytest.raises(raised(number)):
-        noted.tell()
+        noted.notify()
     with Interrupt() as none:
         pass
-    none.tell()
+    none.notify()
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -55,12 +55,12 @@ def test_a_second_signal_interrupts_at_once(number: signal.Signals, monkeypatch:
 
 
 def test_what_is_sent_twice_at_once_is_one_signal() -> None:
-    """A shell and the kernel both tell of a hang-up, and `timeout` tells a process and its group."""
+    """A shell and the kernel both report of a hang-up, and `timeout` reports a process and its group."""
     with Interrupt() as noted:
         send(signal.SIGHUP)
         send(signal.SIGHUP)
     with pytest.raises(Terminated) as ended:
-        noted.tell()
+        noted.notify()
     assert ended.value.code == 129
 
 
@@ -72,7 +72,7 @@ def test_who_has_handlers_keeps_them() -> None:
     with Interrupt() as noted:
         send(signal.SIGTERM)
         send(signal.SIGHUP)
-    assert heard == [signal.SIGTERM] and not noted.asked
+    assert heard == [signal.SIGTERM] and not noted.requested
 
 
 def test_a_program_that_listens_ends_in_good_order() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transom.core.errors import OptionError, QueryError, RefusedError, TransomError
+from transom.core.errors import OptionError, QueryError, TransomError, UnsupportedError
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.program.planned import read_program
@@ -19,12 +19,12 @@ CREATE SINK kept WITH (connector = 'memory');
 """
 
 
-def refused(text: str) -> TransomError:
+def rejected(text: str) -> TransomError:
     known = Catalogue()
     with pytest.raises(TransomError) as caught:
         read_program(DECLARED + text, known)
     assert known == Catalogue(), "nothing of a wrong text may be remembered"
-    assert caught.value.place is not None and caught.value.remedy
+    assert caught.value.span is not None and caught.value.remedy
     return caught.value
 
 
@@ -50,7 +50,7 @@ def test_statements_are_planned_in_order_with_the_options_at_their_place() -> No
     ("text", "kind", "what", "line"),
     [
         ("SELECT b FROM s", QueryError, "'b'", 10),
-        ("\nSELECT a FROM s [NOW] WHERE EXISTS (SELECT 1 FROM t)", RefusedError, "cannot run yet", 11),
+        ("\nSELECT a FROM s [NOW] WHERE EXISTS (SELECT 1 FROM t)", UnsupportedError, "cannot run yet", 11),
         (
             "CREATE SINK x WITH (connector = 'files', path = 'x', format = 'xml')",
             OptionError,
@@ -66,14 +66,14 @@ def test_statements_are_planned_in_order_with_the_options_at_their_place() -> No
         ("INSERT INTO kept SELECT a FROM s; INSERT INTO kept SELECT a FROM s", QueryError, "by two queries", 10),
         ("INSERT INTO back SELECT a FROM s", QueryError, "where 's' is read", 10),
         ("INSERT INTO beside SELECT a FROM s", QueryError, "where 'f' is read", 10),
-        ("SET join = 'ring_hash'; SELECT s.a FROM s [NOW], t [NOW]", RefusedError, "no equality", 10),
+        ("SET join = 'ring_hash'; SELECT s.a FROM s [NOW], t [NOW]", UnsupportedError, "no equality", 10),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_starts(
     text: str, kind: type[TransomError], what: str, line: int
 ) -> None:
-    error = refused(text)
+    error = rejected(text)
     assert isinstance(error, kind)
     assert what in error.what
-    assert error.place is not None and error.place.line == line
+    assert error.span is not None and error.span.line == line
     assert error.text == DECLARED + text

@@ -1,4 +1,4 @@
-"""What the first rows of inputs tell of them, which inputs are looked at, and that nothing comes of it but a plan."""
+"""What the first rows of inputs report of them, which inputs are looked at, and that nothing comes of it but a plan."""
 
 from __future__ import annotations
 
@@ -150,9 +150,9 @@ def test_a_generator_of_the_program_is_not_consumed() -> None:
     session = Session()
     for name in "abc":
         session.stream(name, numbers(name), time="ts")
-    looked = len(read)
-    told = session.explain(ONE_KEY)
-    assert "rates 100, 100, 100 rows a second (assumed)" in told and len(read) == looked
+    polled_at = len(read)
+    reported = session.explain(ONE_KEY)
+    assert "rates 100, 100, 100 rows a second (assumed)" in reported and len(read) == polled_at
     assert len(session.run(ONE_KEY)) > 0 and len(read) == 60
 
 
@@ -160,11 +160,11 @@ def test_only_a_join_of_many_inputs_is_looked_into(monkeypatch: pytest.MonkeyPat
     opened: list[str] = []
     peek = Session()._inputs.__class__.peek
 
-    def told(self: Any, definition: StreamDefinition | TableDefinition) -> Source | None:
+    def reported(self: Any, definition: StreamDefinition | TableDefinition) -> Source | None:
         opened.append(definition.name)
         return peek(self, definition)
 
-    monkeypatch.setattr("transom.program.inputs.Inputs.peek", told)
+    monkeypatch.setattr("transom.program.inputs.SessionInputs.peek", reported)
     session = Session()
     for name in "abc":
         session.stream(name, rows(np.arange(30)), time="ts")

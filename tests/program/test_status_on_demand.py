@@ -1,4 +1,5 @@
-"""How a running query is doing is told when somebody asks, not after every step; and it is always of the last step."""
+"""How a running query is doing is reported when somebody asks, not after every step; and it is always of the last
+step."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ NOON = datetime(2024, 5, 1, 12)
 LONG = 60.0
 
 
-def test_nobody_is_told_of_steps_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = 0
+def test_nobody_is_reported_of_steps_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported = 0
     whole = LocalQuery.status
 
     def counted(query: LocalQuery) -> Any:
-        nonlocal told
-        told += 1
+        nonlocal reported
+        reported += 1
         return whole(query)
 
     monkeypatch.setattr(LocalQuery, "status", counted)
@@ -32,11 +33,11 @@ def test_nobody_is_told_of_steps_that_nobody_asked_for(monkeypatch: pytest.Monke
     with session.start("SELECT a FROM s [RANGE 1 SECOND]") as query:
         assert query.await_termination(timeout=LONG)
     assert query.status.steps >= 200 and query.status.finished and query.status.inputs[0].used == 200
-    assert told <= 3 + len(query.recent_progress)  # one a second is remembered
+    assert reported <= 3 + len(query.recent_progress)  # one a second is remembered
 
 
 def test_a_query_that_waits_for_its_source_tells_of_its_last_step() -> None:
-    """The source is asked outside of the step: whoever asks for the status does not wait for it."""
+    """The source is asked outside of the step: whoever requests the status does not wait for it."""
     goes_on, waits = threading.Event(), threading.Event()
 
     def rows() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""An example on the engine: any cut into batches and any restarts, here in one or several partitions, or in buckets."""
+"""An example on the engine: any cut into batches and any restarts, here in one or several partitions, or in
+partitions."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from random import Random
 
 from tests.properties.examples import Example
 from tests.properties.streams import cut, cut_into_tasks
-from tests.run_in_buckets import run_in_buckets
+from tests.run_in_partitions import run_in_partitions
 from tests.run_locally import Answer, run_locally
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History
@@ -18,7 +19,7 @@ def locally(example: Example, random: Random) -> History:
     partitions, threads = random.choice([(1, False), (3, False), (3, True)])
 
     def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        example.check_so_far(pipeline.state.doors.upto, answer.history)
+        example.check_so_far(pipeline.state.gates.frontier, answer.history)
 
     return run_locally(
         example.query, example.catalogue, example.rows, pushes, emit=example.emit,
@@ -26,11 +27,12 @@ def locally(example: Example, random: Random) -> History:
     )  # fmt: skip
 
 
-def in_buckets(example: Example, random: Random) -> History:
+def in_partitions(example: Example, random: Random) -> History:
     batches = cut_into_tasks(random, cut(random, example.rows))
     restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
-    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
-    return run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=buckets, threads=threads, emit=example.emit,
+    partitions, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
+    return run_in_partitions(
+        example.query, example.catalogue, example.rows, batches, partitions=partitions, threads=threads,
+        emit=example.emit,
         restart=restarts.__contains__, disorder=Random(random.random()),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from tests.properties import occurrences
 from tests.properties.queries import DECLARATIONS, Generator, Noted, statement_of
 from tests.properties.streams import inputs
 from tests.run_locally import Rows
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement
@@ -36,26 +36,27 @@ class Example:
     noted: Noted
 
     def check(self, run: Callable[[], History]) -> None:
-        """The answer of a runtime, and what it refused, are those of the reference, however lifetimes are told."""
+        """The answer of a runtime, and what it rejected, are those of the reference, however lifetimes are reported."""
         for method in ("direct", "negative"):
             self.catalogue.options["lifetimes"] = method
             try:
                 answer = run()
-            except RefusedError:
+            except UnsupportedError:
                 assert self.tactic == "lazy_hash"  # a join without an equality
                 self.catalogue.options["join"] = "auto"
                 answer = run()
-            told = difference(self.expected, answer)
-            assert told is None, f"{self.text}\n(first: reference, second: the runtime, {method})\n{told}"
+            reported = difference(self.expected, answer)
+            assert reported is None, f"{self.text}\n(first: reference, second: the runtime, {method})\n{reported}"
             assert answer.late == self.expected.late and answer.rejected == self.expected.rejected, self.text
         occurrences.note(self.noted.pairs(), len(self.expected.instants))
 
-    def check_so_far(self, upto: int | None, told: Callable[[], History]) -> None:
-        """All that happens before `upto` is out, if what is out tells it (a lifetime is not told before it is over)."""
-        if upto is None or (self.emit == "lifetimes" and not isinstance(self.query, Stream)):
+    def check_so_far(self, frontier: int | None, reported: Callable[[], History]) -> None:
+        """All that happens before `frontier` is out, if what is out reports it (a lifetime is not told before it is
+        over)."""
+        if frontier is None or (self.emit == "lifetimes" and not isinstance(self.query, Stream)):
             return
-        wrong = difference(self.expected, told(), until=upto)
-        assert wrong is None, f"{self.text}\nwhen progress had reached {upto}:\n{wrong}"
+        wrong = difference(self.expected, reported(), until=frontier)
+        assert wrong is None, f"{self.text}\nwhen progress had reached {frontier}:\n{wrong}"
 
 
 def example_of(random: Random, family: str, repeats: int = 0) -> Example:

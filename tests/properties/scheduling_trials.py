@@ -12,7 +12,7 @@ from tests.properties.streams import inputs
 from tests.run_locally import Answer, Push, Rows, batch_of
 from transom.core.time import FOREVER, UNBOUNDED, from_datetime
 from transom.cql.statements import parse_statements
-from transom.pipeline.consumer import Member
+from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
@@ -37,11 +37,11 @@ class TickingClock(HeldClock):
 
 
 @dataclass
-class Asked:
+class AskedQuery:
     """A query, what has come out of it, and from where to where it was there."""
 
     text: str
-    member: Member
+    member: ConsumerSpec
     query: Node
     answer: Answer
     begin: int | None = None
@@ -53,7 +53,7 @@ class Asked:
 
     @property
     def windows(self) -> tuple[int, int]:
-        left, right = (length_of(window, 1_000_000) for window in self.member.asked.windows)
+        left, right = (length_of(window, 1_000_000) for window in self.member.request.windows)
         return left, right
 
 
@@ -61,12 +61,12 @@ class Asked:
 class Trial:
     catalogue: Catalogue
     rows: dict[str, Rows]
-    waiting: list[Asked]
+    waiting: list[AskedQuery]
     schedule: Schedule
     clock: TickingClock
     random: Random
-    here: list[Asked] = field(default_factory=list)
-    gone: list[Asked] = field(default_factory=list)
+    here: list[AskedQuery] = field(default_factory=list)
+    gone: list[AskedQuery] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         count = self.random.randint(1, len(self.waiting))
@@ -74,7 +74,7 @@ class Trial:
         self.group = self._made()
 
     def _made(self) -> ScheduledGroup:
-        members = [asked.member for asked in self.here]
+        members = [requested.member for requested in self.here]
         return ScheduledGroup(members, self.catalogue, self.schedule, self.clock.now)
 
     # --- running -----------------------------------------------------------------------------------------------------
@@ -83,13 +83,13 @@ class Trial:
         definition = self.catalogue.relations[push.name]
         assert isinstance(definition, StreamDefinition)
         if push.rows:
-            self.group.trunk.push(push.name, batch_of(definition.columns, push.rows))
+            self.group.subplan.push(push.name, batch_of(definition.columns, push.rows))
         if push.end:
-            self.group.trunk.end(push.name)
+            self.group.subplan.end(push.name)
         self.advance()
 
     def advance(self) -> None:
-        self.group.advance(lambda place, rows: self.here[place].answer.add(rows))
+        self.group.advance(lambda index, rows: self.here[index].answer.add(rows))
 
     def finish(self) -> None:
         for name in self.rows:
@@ -103,12 +103,12 @@ class Trial:
     # --- coming and going --------------------------------------------------------------------------------------------
 
     def come(self) -> None:
-        asked = self.waiting.pop()
-        asked.begin = self.group.trunk.state.doors.upto
-        self.group.add(asked.member)
-        self.here.append(asked)
+        requested = self.waiting.pop()
+        requested.begin = self.group.subplan.state.gates.frontier
+        self.group.add(requested.member)
+        self.here.append(requested)
 
-    def go(self, which: Asked) -> None:
+    def go(self, which: AskedQuery) -> None:
         which.left = self.group.progress_of(which.member.name)
         self.group.remove(which.member.name)
         self.here.remove(which)
@@ -116,14 +116,14 @@ class Trial:
 
     def restart(self) -> None:
         """In another process, perhaps with other queries."""
-        saved, upto = self.group.snapshot(), self.group.trunk.state.doors.upto
-        last = {asked.member.name: self.group.progress_of(asked.member.name) for asked in self.here}
+        saved, frontier = self.group.snapshot(), self.group.subplan.state.gates.frontier
+        last = {requested.member.name: self.group.progress_of(requested.member.name) for requested in self.here}
         self.group.close()
         if len(self.here) > 1 and self.random.random() < 0.2:
             self.here[0].left = last[self.here[0].member.name]
             self.gone.append(self.here.pop(0))
         if self.waiting and self.random.random() < 0.2:
-            self.waiting[-1].begin = upto
+            self.waiting[-1].begin = frontier
             self.here.append(self.waiting.pop())
         self.random.shuffle(self.here)
         self.group = self._made()
@@ -132,66 +132,70 @@ class Trial:
     # --- checks ------------------------------------------------------------------------------------------------------
 
     def ledgers(self) -> list[tuple[int, int, int, int]]:
-        found = [self.group.work.ledger_of(asked.member.name) for asked in self.here]
+        found = [self.group.work.ledger_of(requested.member.name) for requested in self.here]
         return [(each.due, each.processed, each.shed, each.pending) for each in found]
 
     def check_ledgers(self) -> None:
         assert all(due == processed + shed + pending for due, processed, shed, pending in self.ledgers())
 
-    def expected(self, asked: Asked) -> History:
+    def expected(self, requested: AskedQuery) -> History:
         """The reference, of that query alone, whose time begins when it came."""
         options = dict(self.catalogue.options)
-        if asked.begin is not None:
-            options["origin"] = asked.begin
-        return evaluate(asked.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
+        if requested.begin is not None:
+            options["origin"] = requested.begin
+        return evaluate(requested.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
 
-    def check(self, asked: Asked, until: int | None) -> int:
-        if until is not None and asked.member.emit == "lifetimes" and not asked.answer.stream:
+    def check(self, requested: AskedQuery, until: int | None) -> int:
+        if until is not None and requested.member.emit == "lifetimes" and not requested.answer.stream:
             return 0  # a lifetime is not told before it is over
-        expected = self.expected(asked)
-        told = difference(expected, asked.answer.history(), until=until)
-        assert told is None, f"{asked.text} since {asked.begin}\n(first: reference, second: the group)\n{told}"
+        expected = self.expected(requested)
+        reported = difference(expected, requested.answer.history(), until=until)
+        assert reported is None, (
+            f"{requested.text} since {requested.begin}\n(first: reference, second: the group)\n{reported}"
+        )
         return len(expected.instants)
 
-    def check_partial(self, asked: Asked) -> int:
+    def check_partial(self, requested: AskedQuery) -> int:
         """Nothing is there that should not be, and every pair that is missing began with a lost row; how many are."""
-        lost = self._lost(asked)
-        expected, found = self.expected(asked), asked.answer.history()
+        lost = self._lost(requested)
+        expected, found = self.expected(requested), requested.answer.history()
         if isinstance(expected, StreamHistory) and isinstance(found, StreamHistory):
             gone = 0
             for instant in {*expected.instants, *found.instants}:
                 right, there = Counter(expected.rows(instant)), Counter(found.rows(instant))
-                assert not there - right, f"{asked.text}: pairs that there are not, at {instant}"
+                assert not there - right, f"{requested.text}: pairs that there are not, at {instant}"
                 missing = right - there
-                assert not missing or instant in lost, f"{asked.text}: {missing} at {instant}, lost was {lost}"
+                assert not missing or instant in lost, f"{requested.text}: {missing} at {instant}, lost was {lost}"
                 gone += sum(missing.values())
             return gone
         assert isinstance(expected, RelationHistory) and isinstance(found, RelationHistory)
         partial = 0
-        for instant in self._instants(asked, expected, found):
+        for instant in self._instants(requested, expected, found):
             right, there = expected.snapshot(instant), found.snapshot(instant)
-            if not asked.counts:
-                assert not there - right, f"{asked.text}: pairs that there are not, at {instant}"
+            if not requested.counts:
+                assert not there - right, f"{requested.text}: pairs that there are not, at {instant}"
             if right != there:
-                assert any(t <= instant < t + max(asked.windows) for t in lost), f"{asked.text}: not right at {instant}"
+                assert any(t <= instant < t + max(requested.windows) for t in lost), (
+                    f"{requested.text}: not right at {instant}"
+                )
                 partial += 1
         return partial
 
-    def exact_again(self, asked: Asked) -> bool:
+    def exact_again(self, requested: AskedQuery) -> bool:
         """Whether there was a right answer after the largest window of the last lost row."""
-        lost, expected = self._lost(asked), self.expected(asked)
-        return bool(lost) and any(instant >= max(lost) + max(asked.windows) for instant in expected.instants)
+        lost, expected = self._lost(requested), self.expected(requested)
+        return bool(lost) and any(instant >= max(lost) + max(requested.windows) for instant in expected.instants)
 
-    def _lost(self, asked: Asked) -> set[int]:
-        shed = self.group.work.state.accounts[asked.member.name].shed
+    def _lost(self, requested: AskedQuery) -> set[int]:
+        shed = self.group.work.state.accounts[requested.member.name].shed
         assert (shed.first == shed.last).all()
         return set(shed.first.tolist())
 
-    def _instants(self, asked: Asked, *histories: History) -> set[int]:
+    def _instants(self, requested: AskedQuery, *histories: History) -> set[int]:
         """Where something may change."""
-        lost = self._lost(asked)
+        lost = self._lost(requested)
         found = {t for history in histories for t in history.instants if t < FOREVER}
-        return found | lost | {t + window for t in lost for window in asked.windows if window < UNBOUNDED}
+        return found | lost | {t + window for t in lost for window in requested.windows if window < UNBOUNDED}
 
 
 def trial_of(random: Random, policy: str, overload: str) -> Trial:
@@ -202,24 +206,26 @@ def trial_of(random: Random, policy: str, overload: str) -> Trial:
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     declared = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
     budget, buffer = random.choice([1, 1, 300, 50_000]), random.choice([1, 2, 5, 5_000 if overload == "block" else 3])
-    asks = f"""SET tick = '{tick}'; SET schedule = '{policy}'; SET overload = '{overload}'; SET buffer = {buffer};
+    requests = f"""SET tick = '{tick}'; SET schedule = '{policy}'; SET overload = '{overload}'; SET buffer = {buffer};
         SET step_budget = '{budget} MICROSECONDS';"""
-    parse_statements(declared + asks, catalogue)
+    parse_statements(declared + requests, catalogue)
     rows = {name: some for name, some in inputs(random, bounds).items() if name in generator.streams}
     if random.random() < 0.15:
         catalogue.options["origin"] = from_datetime(random.choice(rows[generator.streams[0]])[0])
-    asked: list[Asked] = []
+    requested: list[AskedQuery] = []
     wanted = random.randint(2, 6)
-    while len(asked) < wanted:
-        another = asked_of(generator, catalogue, len(asked), asked)
-        asked = [*asked, another] if another is not None else []
-    schedule = schedule_of(asked[0].member.asked, catalogue)
+    while len(requested) < wanted:
+        another = request_of(generator, catalogue, len(requested), requested)
+        requested = [*requested, another] if another is not None else []
+    schedule = schedule_of(requested[0].member.request, catalogue)
     assert isinstance(schedule, Schedule), schedule
     clock = TickingClock(random.choice([100, 10_000, 200_000]))
-    return Trial(catalogue, rows, asked, schedule, clock, random)
+    return Trial(catalogue, rows, requested, schedule, clock, random)
 
 
-def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: list[Asked]) -> Asked | None:
+def request_of(
+    generator: SharedJoins, catalogue: Catalogue, number: int, others: list[AskedQuery]
+) -> AskedQuery | None:
     """A query on the same join as the others; None if there is none: what one asks of pairs may be its own."""
     for _ in range(20):
         text = generator.statement()
@@ -227,10 +233,10 @@ def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: 
         assert isinstance(statement, QueryStatement)
         shape = sharable(statement.query, catalogue)
         assert isinstance(shape, Sharable), f"{text}: {shape}"
-        if all(other.member.asked.join == shape.join for other in others):
+        if all(other.member.request.join == shape.join for other in others):
             emit = generator.pick(("changes", "changes", "lifetimes"))
             answer = Answer(isinstance(statement.query, Stream), emit)
-            return Asked(text, Member(f"q{number}", shape, emit), statement.query, answer)
+            return AskedQuery(text, ConsumerSpec(f"q{number}", shape, emit), statement.query, answer)
     return None
 
 

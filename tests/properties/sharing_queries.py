@@ -38,7 +38,7 @@ class SharedJoins(Generator):
         return Source(f"({inner.text})", inner.columns)
 
     def by_key(self) -> str:
-        """Grouped by one of the keys: rows of a group are in one bucket if it is the only key, and else in many."""
+        """Grouped by one of the keys: rows of a group are in one partition if it is the only key, and else in many."""
         inner = self.joined_columns(0, key=self.pick(self.equal))
         grouped = self.pick(
             ("SELECT j.key, COUNT(*) AS n FROM ({}) AS j GROUP BY j.key", "SELECT DISTINCT j.key FROM ({}) AS j")

@@ -1,4 +1,4 @@
-"""Random joins of two to four sliding windows on a key that all of them have, told slide by slide."""
+"""Random joins of two to four sliding windows on a key that all of them have, reported slide by slide."""
 
 from __future__ import annotations
 

@@ -66,15 +66,15 @@ def cut_into_tasks(random: Random, pushes: list[Push]) -> list[list[list[Push]]]
         count = random.randint(1, random.choice([1, 3, 8]))
         together, pushes = pushes[:count], pushes[count:]
         tasks: list[list[Push]] = [[]]
-        for stretch in (stretch for push in together for stretch in _stretches(random, push)):
+        for span in (span for push in together for span in _spans(random, push)):
             if random.random() < 0.6:
                 tasks.append([])
-            tasks[-1].append(stretch)
+            tasks[-1].append(span)
         batches.append(tasks)
     return batches
 
 
-def _stretches(random: Random, push: Push) -> list[Push]:
+def _spans(random: Random, push: Push) -> list[Push]:
     cuts = sorted(random.randint(0, len(push.rows)) for _ in range(random.choice([0, 0, 1, 2])))
     parts = [push.rows[a:b] for a, b in pairwise([0, *cuts, len(push.rows)])]
     return [Push(push.name, rows) for rows in parts[:-1]] + [Push(push.name, parts[-1], push.end)]

@@ -40,7 +40,7 @@ def check_example(family: str, seed: int, partitions: int = 1) -> None:
     threads = random.random() < 0.5
 
     def punctual(pipeline: Pipeline, answer: Answer) -> None:
-        example.check_so_far(pipeline.state.doors.upto, answer.history)
+        example.check_so_far(pipeline.state.gates.frontier, answer.history)
 
     def run() -> History:
         return run_locally(

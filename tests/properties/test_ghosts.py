@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.run_locally import Rows, batch_of
-from transom.core.delta import NO_HOLDER, Delta, StreamDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, StreamDelta, no_int64s
 from transom.core.time import FOREVER, SECOND, from_datetime, to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.kernel import Step
@@ -50,27 +50,27 @@ EXAMPLES = 12
 
 
 class Relation:
-    """The rows of a relation as they are told, with the ends that become known later."""
+    """The rows of a relation as they are reported, with the ends that become known later."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[tuple[Any, ...], int, int | None]] = []
         self.open: dict[int, list[int]] = {}
 
     def add(self, delta: Delta) -> None:
-        for holders, ends in delta.ends.chunks:
-            for holder, te in zip(holders.tolist(), ends.tolist(), strict=True):
-                for i in self.open.pop(holder, []):
+        for open_ids, ends in delta.ends.chunks:
+            for open_id, te in zip(open_ids.tolist(), ends.tolist(), strict=True):
+                for i in self.open.pop(open_id, []):
                     self.rows[i] = (*self.rows[i][:2], te)
         columns = [column.to_pylist() for column in delta.values.columns]
         for i, row in enumerate(zip(*columns, strict=True)):
-            holder = int(delta.holder[i])
-            if holder != NO_HOLDER:
-                self.open.setdefault(holder, []).append(len(self.rows))
-            self.rows.append((row, int(delta.ta[i]), int(delta.te[i]) if holder == NO_HOLDER else None))
+            open_id = int(delta.open_id[i])
+            if open_id != NO_OPEN_ID:
+                self.open.setdefault(open_id, []).append(len(self.rows))
+            self.rows.append((row, int(delta.ta[i]), int(delta.te[i]) if open_id == NO_OPEN_ID else None))
 
 
 def row_by_row(root: Operator, catalogue: Catalogue, rows: dict[str, Rows]) -> dict[int, Relation]:
-    """What every operator tells when each row takes a step of its own, ties included."""
+    """What every operator says when each row takes a step of its own, ties included."""
     operators = list(root.walk())
     scans = [o for o in operators if isinstance(o.node, StreamScan)]
     part = Part(operators, {(id(o), 0): scanned(o) for o in scans}, catalogue, SECOND)
@@ -87,8 +87,8 @@ def row_by_row(root: Operator, catalogue: Catalogue, rows: dict[str, Rows]) -> d
             mine = [rows[name][i]] if scanned(o) == name else []
             times = np.array([at]) if mine else no_int64s()
             brought[scanned(o)] = StreamDelta(batch_of(definition.columns, mine), times, at + 1)
-        deltas, _ = part.step(state, brought, Step(before, at + 1, origin, state.holders), at, {})
-        state.holders.finish_step()
+        deltas, _ = part.step(state, brought, Step(before, at + 1, origin, state.open_ids), at, {})
+        state.open_ids.finish_step()
         before = at + 1
         for i, operator in enumerate(part.operators):
             delta = deltas[i]
@@ -122,10 +122,10 @@ def test_open_rows_in_play_make_ghosts_at_most_and_ghosts_change_no_snapshot(nam
         for relation in relations.values():
             assert all(te is None or te >= ta for _, ta, te in relation.rows), text
             ghosts += sum(ta == te for _, ta, te in relation.rows)
-        told = relations[id(root)].rows
-        lived = [row for row in told if row[1] != row[2]]
+        reported = relations[id(root)].rows
+        lived = [row for row in reported if row[1] != row[2]]
         expected = evaluate(statement.query, catalogue, rows)
-        for lifetimes in (told, lived):
+        for lifetimes in (reported, lived):
             history = RelationHistory.of_lifetimes(lifetimes, late=expected.late, rejected=expected.rejected)
             wrong = difference(expected, history)
             assert wrong is None, f"{text}\n{rows}\n(first: reference)\n{wrong}"

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.profile import examples
-from tests.properties.any_run import in_buckets, locally
+from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
@@ -61,9 +61,9 @@ def test_every_shape_equals_the_reference(family: str, monkeypatch: pytest.Monke
         example = lively_example(random, statement)
         example.catalogue.options["multiway"] = "tree"
         many.extend(join for join in joins_of(example.query) if len(join.relations) > 2)
-        for run in (locally, in_buckets):
-            told = difference(example.expected, run(example, random))
-            assert told is None, f"{shapes}: {example.text}\n(first: reference, second: the engine)\n{told}"
+        for run in (locally, in_partitions):
+            reported = difference(example.expected, run(example, random))
+            assert reported is None, f"{shapes}: {example.text}\n(first: reference, second: the engine)\n{reported}"
 
     check()
     assert shapes or not many

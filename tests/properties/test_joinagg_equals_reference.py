@@ -1,6 +1,6 @@
 """Any aggregate over a join by every tactic that can run it: equal to the reference at every instant, and punctual.
 
-Each is forced, on the local engine with any cut and restarts, and laid out over buckets.
+Each is forced, on the local engine with any cut and restarts, and laid out over partitions.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import pytest
 
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.any_run import in_buckets, locally
+from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.joinagg_queries import FAMILIES, JoinAggregates
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
-from transom.core.errors import RefusedError
-from transom.pipeline import bucket
+from transom.core.errors import UnsupportedError
+from transom.pipeline import fragment_partition
 from transom.planner.joinagg import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
@@ -46,10 +46,10 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
         for tactic in tactics:
             ran[tactic] += 1
             example.catalogue.options["joinagg"] = tactic
-            monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
-            answer = (locally if random.random() < 0.5 else in_buckets)(example, random)
-            told = difference(example.expected, answer)
-            assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
+            monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+            answer = (locally if random.random() < 0.5 else in_partitions)(example, random)
+            reported = difference(example.expected, answer)
+            assert reported is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{reported}"
             assert answer.late == example.expected.late and answer.rejected == example.expected.rejected
         occurrences.note(example.noted.pairs(), len(example.expected.instants))
 
@@ -58,13 +58,13 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
 
 
 def admissible(example: Example) -> list[str]:
-    """The tactics that do not refuse the query; `auto` plans the first of them."""
+    """The tactics that do not reject the query; `auto` plans the first of them."""
     found = []
     for tactic in TACTICS:
         example.catalogue.options["joinagg"] = tactic
         try:
             plan(example.query, example.catalogue)
-        except RefusedError as error:
+        except UnsupportedError as error:
             assert "join-aggregate tactic" in str(error), example.text
         else:
             found.append(tactic)

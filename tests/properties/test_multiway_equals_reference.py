@@ -1,6 +1,6 @@
 """Any join of two to six inputs by every tactic: equal to the reference at every instant, and punctual.
 
-Each is forced, on the local engine with any cut and restarts, and laid out over buckets.
+Each is forced, on the local engine with any cut and restarts, and laid out over partitions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pytest
 
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.any_run import in_buckets, locally
+from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from transom.kernels import slices
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
-from transom.pipeline import bucket
+from transom.pipeline import fragment_partition
 from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
@@ -45,16 +45,16 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
             joins = [o for o in plan(example.query, example.catalogue).walk() if o.kind in ("Join", "MultiwayJoin")]
             names = {operator.tactic.name if operator.kind == "MultiwayJoin" else "tree" for operator in joins}
             assert names == {tactic}
-            monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+            monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
             monkeypatch.setattr(mjoin, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(mjoin, "BLOCK", random.choice([8, 1 << 20]))
             monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
             monkeypatch.setattr(parallel_tree, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(parallel_tree, "BLOCK", random.choice([8, 1 << 20]))
             monkeypatch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
-            answer = (locally if random.random() < 0.5 else in_buckets)(example, random)
-            told = difference(example.expected, answer)
-            assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
+            answer = (locally if random.random() < 0.5 else in_partitions)(example, random)
+            reported = difference(example.expected, answer)
+            assert reported is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{reported}"
             assert answer.late == example.expected.late and answer.rejected == example.expected.rejected
             lively[tactic] += len(example.expected.instants) >= 3
         occurrences.note(example.noted.pairs(), len(example.expected.instants))

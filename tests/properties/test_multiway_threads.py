@@ -13,14 +13,14 @@ from random import Random
 import pytest
 
 from tests.profile import examples
-from tests.properties.any_run import in_buckets, locally
+from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from transom.kernels import slices
-from transom.kernels.crew import Crew
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
+from transom.kernels.worker_pool import WorkerPool
 from transom.runtimes.reference.history import difference
 
 EXAMPLES = examples(by_day=4, at_night=150)
@@ -35,7 +35,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         ran[threading.current_thread().name] += 1
         time.sleep(delays.choice([0, 0, 1e-6, 5e-5, 3e-4]))
 
-    monkeypatch.setattr(Crew, "hook", hold_up)
+    monkeypatch.setattr(WorkerPool, "hook", hold_up)
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
     monkeypatch.setattr(pace, "sooner", lambda *of: True)
 
@@ -51,14 +51,14 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         example = lively_example(random, statement)
         example.catalogue.options["multiway"] = tactic
         workers = random.choice([1, 2, 4])
-        monkeypatch.setattr("transom.kernels.crew.processors", lambda: workers + 1)
+        monkeypatch.setattr("transom.kernels.worker_pool.processors", lambda: workers + 1)
         for module in (mjoin, parallel_tree):
             monkeypatch.setattr(module, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(module, "BLOCK", random.choice([8, 1 << 20]))
         monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
-        answer = (locally if random.random() < 0.7 else in_buckets)(example, random)
-        told = difference(example.expected, answer)
-        assert told is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{told}"
+        answer = (locally if random.random() < 0.7 else in_partitions)(example, random)
+        reported = difference(example.expected, answer)
+        assert reported is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{reported}"
         assert not [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
 
     check()

@@ -16,9 +16,9 @@ from tests.properties.examples import Example, example_of
 from tests.properties.queries import FAMILIES
 from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut, cut_into_tasks
-from tests.run_in_buckets import Batch, Cluster, run_in_buckets
+from tests.run_in_partitions import Batch, Cluster, run_in_partitions
 from tests.run_locally import Answer, run_locally
-from transom.pipeline import bucket, net
+from transom.pipeline import fragment_partition, net
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History, RelationHistory
 
@@ -31,7 +31,7 @@ def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: 
     @over_seeds(f"{family} {runs} net", EXAMPLES)
     def check(seed: int) -> None:
         random = Random(f"{family} {runs} net {seed}")
-        monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+        monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
         monkeypatch.setattr(net, "MOST_NOTED", random.choice([0, 3, 1 << 17]))
         example = replace(example_of(random, family, repeats=20 * (runs == "in_buckets")), emit="net")
         if not isinstance(example.expected, RelationHistory):
@@ -41,7 +41,7 @@ def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: 
         for method in ("direct", "negative"):
             example.catalogue.options["lifetimes"] = method
             example.catalogue.options["join"] = "auto"
-            {"locally": _locally, "in_buckets": _in_buckets}[runs](example, Random(order))
+            {"locally": _locally, "in_buckets": _in_partitions}[runs](example, Random(order))
 
     check()
 
@@ -55,7 +55,7 @@ def _locally(example: Example, random: Random) -> None:
 
     def look(pipeline: Pipeline, answer: Answer) -> None:
         assert answer.table is not None and not pipeline.holds_rows
-        check_table(example.text, example.expected, pipeline.state.doors.upto, answer.table)
+        check_table(example.text, example.expected, pipeline.state.gates.frontier, answer.table)
 
     _check_counts(example, run_locally(
         example.query, example.catalogue, example.rows, pushes, emit="net", partitions=partitions, threads=threads,
@@ -63,17 +63,17 @@ def _locally(example: Example, random: Random) -> None:
     ))  # fmt: skip
 
 
-def _in_buckets(example: Example, random: Random) -> None:
+def _in_partitions(example: Example, random: Random) -> None:
     batches = cut_into_tasks(random, cut(random, example.rows))
     restarts = {random.randint(0, len(batches)) for _ in range(random.randint(0, 4))}
 
     def look(batch: Batch, cluster: Cluster, answer: Answer) -> None:
         assert answer.table is not None
-        check_table(example.text, example.expected, cluster.upto, answer.table)
+        check_table(example.text, example.expected, cluster.frontier, answer.table)
 
-    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
-    _check_counts(example, run_in_buckets(
-        example.query, example.catalogue, example.rows, batches, buckets=buckets, threads=threads, emit="net",
+    partitions, threads = random.choice([(1, 1), (1, 3), (2, 1), (5, 1)])
+    _check_counts(example, run_in_partitions(
+        example.query, example.catalogue, example.rows, batches, partitions=partitions, threads=threads, emit="net",
         restart=restarts.__contains__, disorder=Random(random.random()), watch=look,
     ))  # fmt: skip
 

@@ -31,7 +31,7 @@ def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
     """Queries come and go, and the process is another one."""
-    if trial.waiting and trial.group.trunk.progress < FOREVER and random.random() < 0.1:
+    if trial.waiting and trial.group.subplan.progress < FOREVER and random.random() < 0.1:
         trial.come()
         seen["came"] += 1
     if len(trial.here) > 1 and random.random() < 0.05:
@@ -57,16 +57,16 @@ def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> 
                 trial.advance()
             trial.push(push)
             trial.check_ledgers()
-            seen["apart"] += len({trial.group.progress_of(asked.member.name) for asked in trial.here}) > 1
+            seen["apart"] += len({trial.group.progress_of(requested.member.name) for requested in trial.here}) > 1
             change(trial, random, seen)
             if random.random() < 0.5:
-                asked = random.choice(trial.here)
-                reached = trial.group.progress_of(asked.member.name)
-                seen["punctual"] += reached is not None and bool(trial.check(asked, reached))
+                requested = random.choice(trial.here)
+                reached = trial.group.progress_of(requested.member.name)
+                seen["punctual"] += reached is not None and bool(trial.check(requested, reached))
         trial.finish()
         assert all(not shed for *_, shed, _ in trial.ledgers())
-        lively = [trial.check(asked, None) for asked in trial.here]
-        lively += [trial.check(asked, asked.left) for asked in trial.gone if asked.left is not None]
+        lively = [trial.check(requested, None) for requested in trial.here]
+        lively += [trial.check(requested, requested.left) for requested in trial.gone if requested.left is not None]
         seen["lively"] += max(lively) >= 3
 
     check()
@@ -92,11 +92,11 @@ def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str)
             while number > len(pushes) // 3 and not trial.group.at_rest:  # the rush is over
                 trial.advance()
         trial.finish()
-        for asked in trial.here:
-            lost = trial.check_partial(asked)
+        for requested in trial.here:
+            lost = trial.check_partial(requested)
             seen["partial"] += lost > 0
             seen["whole"] += lost == 0
-            seen["exact again"] += trial.exact_again(asked)
+            seen["exact again"] += trial.exact_again(requested)
 
     check()
     assert all(seen[what] for what in ("partial", "whole", "exact again", "restarts")), seen
@@ -109,4 +109,4 @@ def test_all_that_waits_is_done_at_the_end() -> None:
         trial.push(Push(name, rows, end=True))
     trial.finish()
     assert trial.group.finished and trial.group.at_rest
-    assert all(trial.group.progress_of(asked.member.name) == FOREVER for asked in trial.here)
+    assert all(trial.group.progress_of(requested.member.name) == FOREVER for requested in trial.here)

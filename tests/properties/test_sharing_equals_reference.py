@@ -21,12 +21,12 @@ from tests.properties.queries import DECLARATIONS
 from tests.properties.seeds import over_seeds
 from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import cut, cut_into_tasks, inputs
-from tests.run_in_buckets import Cluster
+from tests.run_in_partitions import Cluster
 from tests.run_locally import Answer, Push, Rows, batch_of
 from transom.core.time import FOREVER, SECOND, from_datetime, to_datetime
 from transom.cql.statements import parse_statements
-from transom.pipeline import keeper
-from transom.pipeline.consumer import Consumer, Member
+from transom.pipeline import state_backend
+from transom.pipeline.consumer import Consumer, ConsumerSpec
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
@@ -42,11 +42,11 @@ TRIES = 50
 
 
 @dataclass
-class Asked:
+class SharedQueryRun:
     """A query, what has come out of it, and from where to where it was there."""
 
     text: str
-    member: Member
+    spec: ConsumerSpec
     query: Node
     answer: Answer
     begin: int | None = None
@@ -57,39 +57,39 @@ class Asked:
 class Trial:
     catalogue: Catalogue
     rows: dict[str, Rows]
-    waiting: list[Asked]
-    here: list[Asked] = field(default_factory=list)
-    gone: list[Asked] = field(default_factory=list)
+    waiting: list[SharedQueryRun]
+    here: list[SharedQueryRun] = field(default_factory=list)
+    gone: list[SharedQueryRun] = field(default_factory=list)
 
     def start(self, count: int) -> GroupPipeline:
         self.here, self.waiting = self.waiting[:count], self.waiting[count:]
-        return GroupPipeline([asked.member for asked in self.here], self.catalogue)
+        return GroupPipeline([requested.spec for requested in self.here], self.catalogue)
 
     def come(self, group: GroupPipeline) -> None:
-        asked = self.waiting.pop()
-        asked.begin = group.trunk.state.doors.upto
-        group.add(asked.member)
-        self.here.append(asked)
+        requested = self.waiting.pop()
+        requested.begin = group.subplan.state.gates.frontier
+        group.add(requested.spec)
+        self.here.append(requested)
 
-    def go(self, group: GroupPipeline, which: Asked) -> None:
-        which.left = group.trunk.state.doors.upto
-        group.remove(which.member.name)
+    def go(self, group: GroupPipeline, which: SharedQueryRun) -> None:
+        which.left = group.subplan.state.gates.frontier
+        group.remove(which.spec.name)
         self.here.remove(which)
         self.gone.append(which)
 
     def restarted(self, group: GroupPipeline, random: Random) -> GroupPipeline:
         """In another process, perhaps with other queries."""
         saved = group.snapshot()
-        upto = group.trunk.state.doors.upto
+        frontier = group.subplan.state.gates.frontier
         group.close()
         if len(self.here) > 1 and random.random() < 0.2:
-            self.here[0].left = upto
+            self.here[0].left = frontier
             self.gone.append(self.here.pop(0))
         if self.waiting and random.random() < 0.2:
-            self.waiting[-1].begin = upto
+            self.waiting[-1].begin = frontier
             self.here.append(self.waiting.pop())
         random.shuffle(self.here)
-        again = GroupPipeline([asked.member for asked in self.here], self.catalogue)
+        again = GroupPipeline([requested.spec for requested in self.here], self.catalogue)
         again.restore(saved)
         return again
 
@@ -97,28 +97,30 @@ class Trial:
         definition = self.catalogue.relations[push.name]
         assert isinstance(definition, StreamDefinition)
         if push.rows:
-            group.trunk.push(push.name, batch_of(definition.columns, push.rows))
+            group.subplan.push(push.name, batch_of(definition.columns, push.rows))
         if push.end:
-            group.trunk.end(push.name)
-        group.advance(lambda place, rows: self.here[place].answer.add(rows))
-        group.flush(lambda place, rows: self.here[place].answer.add(rows))
+            group.subplan.end(push.name)
+        group.advance(lambda index, rows: self.here[index].answer.add(rows))
+        group.flush(lambda index, rows: self.here[index].answer.add(rows))
 
-    def expected(self, asked: Asked) -> History:
+    def expected(self, requested: SharedQueryRun) -> History:
         """The reference, of that query alone, whose time begins when it came."""
         options = dict(self.catalogue.options)
-        if asked.begin is not None:
-            options["origin"] = asked.begin
-        return evaluate(asked.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
+        if requested.begin is not None:
+            options["origin"] = requested.begin
+        return evaluate(requested.query, Catalogue(self.catalogue.relations, {}, options), self.rows)
 
-    def check(self, asked: Asked, until: int | None) -> int:
-        if until is not None and asked.member.emit == "lifetimes" and not asked.answer.stream:
+    def check(self, requested: SharedQueryRun, until: int | None) -> int:
+        if until is not None and requested.spec.emit == "lifetimes" and not requested.answer.stream:
             return 0  # a lifetime is not told before it is over
-        expected = self.expected(asked)
-        if asked.answer.table is not None:
-            check_table(asked.text, expected, FOREVER if until is None else until, asked.answer.table)
+        expected = self.expected(requested)
+        if requested.answer.table is not None:
+            check_table(requested.text, expected, FOREVER if until is None else until, requested.answer.table)
             return len(expected.instants)
-        told = difference(expected, asked.answer.history(), until=until)
-        assert told is None, f"{asked.text} since {asked.begin}\n(first: reference, second: the group)\n{told}"
+        reported = difference(expected, requested.answer.history(), until=until)
+        assert reported is None, (
+            f"{requested.text} since {requested.begin}\n(first: reference, second: the group)\n{reported}"
+        )
         return len(expected.instants)
 
 
@@ -133,15 +135,15 @@ def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
     rows = {name: some for name, some in inputs(random, bounds).items() if name in generator.streams}
     if random.random() < 0.15:
         catalogue.options["origin"] = from_datetime(random.choice(rows[generator.streams[0]])[0])
-    asked: list[Asked] = []
+    requested: list[SharedQueryRun] = []
     for i in range(random.randint(2, 6)):
-        asked.append(asked_of(generator, catalogue, i, asked))
-    return Trial(catalogue, rows, asked), generator
+        requested.append(request_of(generator, catalogue, i, requested))
+    return Trial(catalogue, rows, requested), generator
 
 
-def counted(asked: Sequence[Asked]) -> Sides:
+def counted(requested: Sequence[SharedQueryRun]) -> Sides:
     """The sides whose rows somebody counts."""
-    left, right = (any(one.member.asked.windows[side].rows is not None for one in asked) for side in (0, 1))
+    left, right = (any(one.spec.request.windows[side].rows is not None for one in requested) for side in (0, 1))
     return left, right
 
 
@@ -149,40 +151,42 @@ def within(some: Sides, sides: Sides) -> bool:
     return all(one <= other for one, other in zip(some, sides, strict=True))
 
 
-def layout_of(trial: Trial, sides: Sides, buckets: int, known: Sequence[Consumer] = ()) -> Layout:
+def layout_of(trial: Trial, sides: Sides, partitions: int, known: Sequence[Consumer] = ()) -> Layout:
     """The queries that are there on one join; those that were there before are planned as they were."""
-    planned = {one.member.name: one for one in known}
-    consumers = [planned.get(one.member.name, Consumer(one.member, trial.catalogue, one.begin)) for one in trial.here]
-    trunk = shared_join([one.member.asked for one in trial.here], trial.catalogue, sides)
-    return Layout(trunk, trial.catalogue, "changes", buckets, open=True, consumers=tuple(consumers))
+    planned = {one.spec.name: one for one in known}
+    consumers = [planned.get(one.spec.name, Consumer(one.spec, trial.catalogue, one.begin)) for one in trial.here]
+    subplan = shared_join([one.spec.request for one in trial.here], trial.catalogue, sides)
+    return Layout(subplan, trial.catalogue, "changes", partitions, open=True, consumers=tuple(consumers))
 
 
-def in_buckets(trial: Trial, random: Random) -> Counter[str]:
-    """Laid out over buckets, where queries come and go as well; those that would change the join are not let in."""
+def in_partitions(trial: Trial, random: Random) -> Counter[str]:
+    """Laid out over partitions, where queries come and go as well; those that would change the join are not let in."""
     seen: Counter[str] = Counter()
     trial.start(random.randint(1, len(trial.waiting) // 2))
     sides = counted(random.choice([trial.here, [*trial.here, *trial.waiting]]))  # as one that has left may have wanted
     trial.waiting = [one for one in trial.waiting if within(counted([one]), sides)]
-    buckets = random.choice([1, 2, 3, 5])
+    partitions = random.choice([1, 2, 3, 5])
     batches = cut_into_tasks(random, cut(random, trial.rows))
     batches += [[[Push(name, [], end=True)]] for name in trial.rows]
-    cluster = Cluster(layout_of(trial, sides, buckets), Random(random.random()))
+    cluster = Cluster(layout_of(trial, sides, partitions), Random(random.random()))
     for batch in batches:
-        told = cluster.answers(batch)
-        assert told.keys() <= {asked.member.name for asked in trial.here}
-        for asked, consumer in zip(trial.here, cluster.layout.consumers, strict=True):
-            asked.answer.add(merged(told.get(asked.member.name, []), consumer.emit_name, consumer.output_schema))
+        reported = cluster.answers(batch)
+        assert reported.keys() <= {requested.spec.name for requested in trial.here}
+        for requested, consumer in zip(trial.here, cluster.layout.consumers, strict=True):
+            requested.answer.add(
+                merged(reported.get(requested.spec.name, []), consumer.emit_name, consumer.output_schema)
+            )
         comes, goes = random.random() < 0.3 and trial.waiting, random.random() < 0.15 and len(trial.here) > 1
-        if (comes or goes) and cluster.upto != FOREVER:
+        if (comes or goes) and cluster.frontier != FOREVER:
             if goes:
                 left = trial.here.pop(random.randrange(len(trial.here)))
-                left.left = cluster.upto
+                left.left = cluster.frontier
                 trial.gone.append(left)
             if comes:
                 trial.here.append(trial.waiting.pop())
-                trial.here[-1].begin = cluster.upto
+                trial.here[-1].begin = cluster.frontier
             random.shuffle(trial.here)
-            cluster = cluster.changed(layout_of(trial, sides, buckets, cluster.layout.consumers))
+            cluster = cluster.changed(layout_of(trial, sides, partitions, cluster.layout.consumers))
             seen["came"] += bool(comes)
             seen["went"] += bool(goes)
         if random.random() < 0.15:
@@ -191,7 +195,9 @@ def in_buckets(trial: Trial, random: Random) -> Counter[str]:
     return seen
 
 
-def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: list[Asked]) -> Asked:
+def request_of(
+    generator: SharedJoins, catalogue: Catalogue, number: int, others: list[SharedQueryRun]
+) -> SharedQueryRun:
     """A query on the same join as the others: a selection that is pushed into the join may make it another one.
 
     One that the others are hard to find for is asked again as it is.
@@ -202,30 +208,30 @@ def asked_of(generator: SharedJoins, catalogue: Catalogue, number: int, others: 
         assert isinstance(statement, QueryStatement)
         shape = sharable(statement.query, catalogue)
         assert isinstance(shape, Sharable), f"{text}: {shape}"
-        if all(other.member.asked.join == shape.join for other in others):
+        if all(other.spec.request.join == shape.join for other in others):
             emit = generator.pick(("changes", "changes", "lifetimes"))
             emit = "net" if emit == "changes" and number % 3 == 2 else emit
-            member = Member(f"q{number}", shape, emit)
-            answer = Answer(isinstance(statement.query, Stream), emit, Consumer(member, catalogue).root)
-            return Asked(text, member, statement.query, answer)
+            spec = ConsumerSpec(f"q{number}", shape, emit)
+            answer = Answer(isinstance(statement.query, Stream), emit, Consumer(spec, catalogue).root)
+            return SharedQueryRun(text, spec, statement.query, answer)
     raise AssertionError
 
 
 @pytest.mark.parametrize("counting", [0, 40])
-def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) -> None:
+def test_each_query_of_a_group_in_partitions_equals_the_reference(counting: int) -> None:
     seen: Counter[str] = Counter()
 
-    @over_seeds(f"sharing in buckets {counting}", EXAMPLES, seen)
+    @over_seeds(f"sharing in partitions {counting}", EXAMPLES, seen)
     def check(seed: int) -> None:
-        random = Random(f"sharing in buckets {counting} {seed}")
+        random = Random(f"sharing in partitions {counting} {seed}")
         trial, generator = trial_of(random, counting)
         least = random.choice([1, 1 << 16])  # so that small memories are logged, too
-        with patch.object(keeper, "LEAST_BYTES", least):
-            seen.update(in_buckets(trial, random))
-        most = max(trial.check(asked, None) for asked in trial.here)
-        for asked in trial.gone:
-            if asked.left is not None:
-                trial.check(asked, asked.left)
+        with patch.object(state_backend, "LEAST_BYTES", least):
+            seen.update(in_partitions(trial, random))
+        most = max(trial.check(requested, None) for requested in trial.here)
+        for requested in trial.gone:
+            if requested.left is not None:
+                trial.check(requested, requested.left)
         seen["lively"] += most >= 3
         occurrences.note(generator.noted.pairs(), most)
 
@@ -235,36 +241,36 @@ def test_each_query_of_a_group_in_buckets_equals_the_reference(counting: int) ->
 
 @pytest.mark.parametrize("emit", ["changes", "lifetimes"])
 def test_what_is_over_everything_begins_when_its_query_comes(emit: str) -> None:
-    """It is in a bucket of its own, behind those of the join; its COUNT is 0 from then on and not before."""
+    """It is in a partition of its own, behind those of the join; its COUNT is 0 from then on and not before."""
     catalogue = Catalogue()
     parse_statements(DECLARATIONS.format(bound_s=0, bound_t=0), catalogue)
     rows: dict[str, Rows] = {
         name: [(to_datetime(t * SECOND), 1, "g", t, 0.5, None) for t in (1, 4, 10, 20)] for name in ("s", "t")
     }
-    asked = []
+    requested = []
     for number, what in enumerate(("s.x", "COUNT(*) AS n")):
         text = f"SELECT {what} FROM s [RANGE 2 SECONDS], t [RANGE 2 SECONDS] WHERE s.k = t.k"
         (statement,) = parse_statements(text, catalogue)
         assert isinstance(statement, QueryStatement)
         shape = sharable(statement.query, catalogue)
         assert isinstance(shape, Sharable)
-        member = Member(f"q{number}", shape, emit)
-        answer = Answer(False, emit, Consumer(member, catalogue).root)
-        asked.append(Asked(text, member, statement.query, answer))
-    trial = Trial(catalogue, rows, asked)
+        spec = ConsumerSpec(f"q{number}", shape, emit)
+        answer = Answer(False, emit, Consumer(spec, catalogue).root)
+        requested.append(SharedQueryRun(text, spec, statement.query, answer))
+    trial = Trial(catalogue, rows, requested)
     trial.start(1)
     cluster = Cluster(layout_of(trial, (False, False), 2))
     cluster.answers([[Push(name, some[:2]) for name, some in rows.items()]])
     trial.here.append(trial.waiting.pop())
-    trial.here[-1].begin = cluster.upto
-    assert cluster.upto == 4 * SECOND
+    trial.here[-1].begin = cluster.frontier
+    assert cluster.frontier == 4 * SECOND
     cluster = cluster.changed(layout_of(trial, (False, False), 2, cluster.layout.consumers))
     assert len(cluster.layout.fragments) > 1
-    told = cluster.answers([[Push(name, some[2:], end=True) for name, some in rows.items()]])
+    reported = cluster.answers([[Push(name, some[2:], end=True) for name, some in rows.items()]])
     newcomer = cluster.layout.consumers[1]
-    asked[1].answer.add(merged(told["q1"], newcomer.emit_name, newcomer.output_schema))
+    requested[1].answer.add(merged(reported["q1"], newcomer.emit_name, newcomer.output_schema))
     cluster.close()
-    assert trial.check(asked[1], None) > 2
+    assert trial.check(requested[1], None) > 2
 
 
 @pytest.mark.parametrize("counting", [0, 40])
@@ -287,14 +293,14 @@ def test_each_query_of_a_group_equals_the_reference(counting: int) -> None:
             if random.random() < 0.15:
                 group = trial.restarted(group, random)
                 seen["restarts"] += 1
-            if random.random() < 0.1 and group.trunk.state.doors.upto is not None:
-                trial.check(random.choice(trial.here), group.trunk.state.doors.upto)
+            if random.random() < 0.1 and group.subplan.state.gates.frontier is not None:
+                trial.check(random.choice(trial.here), group.subplan.state.gates.frontier)
         for name in trial.rows:
             trial.push(group, Push(name, [], end=True))
         assert group.finished
         group.close()
-        lively = [trial.check(asked, None) for asked in trial.here]
-        lively += [trial.check(asked, asked.left) for asked in trial.gone if asked.left is not None]
+        lively = [trial.check(requested, None) for requested in trial.here]
+        lively += [trial.check(requested, requested.left) for requested in trial.gone if requested.left is not None]
         seen["lively"] += max(lively) >= 3
         occurrences.note(generator.noted.pairs(), max(lively))
 

@@ -1,6 +1,6 @@
-"""Rows and silence in any order: one pipeline, buckets on bad days and the reference agree on what is out, and when.
+"""Rows and silence in any order: one pipeline, partitions on bad days and the reference agree on what is out, and when.
 
-The reference knows no clock: it is asked for the answer to the rows that were taken, each with the time that it got.
+The reference knows no clock: it is requested the answer to the rows that were taken, each with the time that it got.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.run_in_buckets import Cluster
+from tests.run_in_partitions import Cluster
 from tests.run_locally import Answer, Push, batch_of
 from transom.core.time import SECOND, UNBOUNDED, to_datetime
 from transom.cql.statements import parse_statements
@@ -72,8 +72,8 @@ def test_rows_and_silence_give_the_same_answer_everywhere(text: str, seed: int) 
     statement = parse_statements(DECLARED + text, catalogue)[-1]
     assert isinstance(statement, QueryStatement) and isinstance(statement.query, Stream)
     root = plan(statement.query, catalogue)
-    buckets, threads = random.choice([(1, 1), (1, 3), (2, 1)])
-    layout = Layout(root, catalogue, "changes", buckets, threads=threads)
+    partitions, threads = random.choice([(1, 1), (1, 3), (2, 1)])
+    layout = Layout(root, catalogue, "changes", partitions, threads=threads)
     pipeline, here, there = Pipeline(root, catalogue), Answer(True, "changes"), Answer(True, "changes")
     taken: dict[str, list[tuple[Any, ...]]] = {name: [] for name in QUERIES[text]}
     out: list[tuple[int, int]] = []
@@ -85,14 +85,14 @@ def test_rows_and_silence_give_the_same_answer_everywhere(text: str, seed: int) 
             for push in pushes:
                 _take(pipeline, catalogue, push, now, taken[push.name])
             for name in pipeline.inputs:
-                looked = now if name in look.at_end else None
-                pipeline.doors.hear(name, now, came=bool(look.rows[name]), looked=looked)
-            pipeline.doors.follow(now, look.at_end)
-            if pipeline.doors.leave_idle_behind() or pushes or pipeline.is_due:
+                polled_at = now if name in look.at_end else None
+                pipeline.gates.hear(name, now, came=bool(look.rows[name]), polled_at=polled_at)
+            pipeline.gates.follow(now, look.at_end)
+            if pipeline.gates.leave_idle_behind() or pushes or pipeline.timer_passed:
                 output, _ = pipeline.advance()
                 here.add(output.rows) if output is not None else None
-            told = cluster.batch([pushes], now, look.at_end)
-            there.add(merged(told, layout.emit_name, layout.output_schema))
+            reported = cluster.batch([pushes], now, look.at_end)
+            there.add(merged(reported, layout.emit_name, layout.output_schema))
             assert sorted(there.values) == sorted(here.values)
             out.append((pipeline.progress, len(here.values)))
             if (seed + number) % 4 == 0:
@@ -121,13 +121,13 @@ def _take(pipeline: Pipeline, catalogue: Catalogue, push: Push, now: int, taken:
     """Push it, and note which rows are taken, with their times."""
     definition = catalogue.relations[push.name]
     assert isinstance(definition, StreamDefinition)
-    clock = pipeline.state.doors.clock
-    refused = pipeline.push(push.name, batch_of(definition.columns, push.rows), now)
+    clock = pipeline.state.gates.clock
+    rejected = pipeline.push(push.name, batch_of(definition.columns, push.rows), now)
     if definition.arrival_time:
         first = max(now, clock + 1)
-        taken += [(k, to_datetime(first + place)) for place, (k, _) in enumerate(push.rows)]
+        taken += [(k, to_datetime(first + index)) for index, (k, _) in enumerate(push.rows)]
         return
-    left = [] if refused is None else [(row["ts"], row["k"]) for row in refused.values.to_pylist()]
+    left = [] if rejected is None else [(row["ts"], row["k"]) for row in rejected.values.to_pylist()]
     for row in push.rows:
         if row in left:
             left.remove(row)

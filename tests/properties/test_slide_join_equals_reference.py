@@ -1,6 +1,6 @@
-"""Any join of sliding windows told slide by slide, by every tactic: equal to the reference, and punctual.
+"""Any join of sliding windows reported slide by slide, by every tactic: equal to the reference, and punctual.
 
-With any cut and restarts on the local engine, over buckets, and within any memory budget.
+With any cut and restarts on the local engine, over partitions, and within any memory budget.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from random import Random
 
 import pytest
 
+from tests.emitted_slides import EmittedSlides, run_within_budget, slide_state
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.any_run import in_buckets, locally
+from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from tests.properties.slide_join_queries import SlideJoins
 from tests.properties.streams import cut
-from tests.told_slides import ToldSlides, run_within_budget, slide_state
-from transom.kernels.slide_join import combine, labour, piece
-from transom.pipeline import bucket
+from transom.kernels.slide_join import combine, labour, sorted_run
+from transom.pipeline import fragment_partition
 from transom.pipeline.driver import Pipeline
 from transom.planner import slide_join
 from transom.planner.plan import plan
@@ -47,17 +47,17 @@ def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest
         example = lively_example(random, statement)
         for tactic in TACTICS:
             example.catalogue.options["slide_join"] = tactic
-            monkeypatch.setattr(bucket, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
+            monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
             monkeypatch.setattr(combine, "MOST_TUPLES", random.choice([1, 4, 1 << 15]))
             monkeypatch.setattr(labour, "UNIT_ROWS", random.choice([1, 6, 1 << 16]))
-            monkeypatch.setattr(piece, "SHARE_BYTES", random.choice([64, 1 << 15]))
+            monkeypatch.setattr(sorted_run, "SHARE_BYTES", random.choice([64, 1 << 15]))
             assert plan(example.query, example.catalogue).kind == "SlideJoin", example.text
-            answer = (locally if random.random() < 0.6 else in_buckets)(example, random)
+            answer = (locally if random.random() < 0.6 else in_partitions)(example, random)
             compare(example, tactic, answer)
             assert answer.late == example.expected.late and answer.rejected == example.expected.rejected
             example.catalogue.options["memory"] = budget = random.choice(BUDGETS)
             if random.random() < 0.3:
-                slides = ToldSlides.of(in_buckets(example, random))
+                slides = EmittedSlides.of(in_partitions(example, random))
                 assert not slides.unfinished and not slides.voided
                 answer = slides.history()
             else:
@@ -73,17 +73,17 @@ def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest
 
 
 def compare(example: Example, how: str, answer: History) -> None:
-    told = difference(example.expected, answer)
-    assert told is None, f"{how}: {example.text}\n(first: reference, second: the engine)\n{told}"
+    reported = difference(example.expected, answer)
+    assert reported is None, f"{how}: {example.text}\n(first: reference, second: the engine)\n{reported}"
 
 
 def within_budget(example: Example, random: Random, ways: Counter[str]) -> History:
     pushes = cut(random, example.rows)
     restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
 
-    def punctual(pipeline: Pipeline, slides: ToldSlides) -> None:
+    def punctual(pipeline: Pipeline, slides: EmittedSlides) -> None:
         assert not slides.unfinished
-        example.check_so_far(pipeline.state.doors.upto, slides.history)
+        example.check_so_far(pipeline.state.gates.frontier, slides.history)
 
     slides, pipeline = run_within_budget(example.query, example.catalogue, pushes, restarts.__contains__, punctual)
     state = slide_state(pipeline)

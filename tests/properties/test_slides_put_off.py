@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.emitted_slides import EmittedSlides, slide_state
 from tests.profile import examples
 from tests.properties.seeds import over_seeds
 from tests.run_locally import batch_of
-from tests.told_slides import ToldSlides, slide_state
 from transom.core.time import SECOND, to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.slide_join import labour
@@ -75,7 +75,7 @@ class Trial:
         self.catalogue.options.update(slide_join=tactic, memory=random.choice([500, 1_500, 4_000, 20_000]))
         self.operator = plan(self.query, self.catalogue)
         self.clock = BusyClock(START, random.choice([1_000, 100_000, 300_000, 700_000]))
-        self.told = ToldSlides()
+        self.reported = EmittedSlides()
         self.stamped: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names}
         self.open_ones = ExitStack()
         self.pipeline = self._made()
@@ -93,7 +93,7 @@ class Trial:
                 for _ in range(self.random.choice([0, 0, 1, 5])):
                     output = self.pipeline.idle()
                     if output is not None:
-                        self.told.add(output.rows)
+                        self.reported.add(output.rows)
                 if self.random.random() < 0.1:
                     self.restart()
             for name in self.names:
@@ -108,7 +108,7 @@ class Trial:
         time = order.index(definition.time.column if definition.time else "")
         placed = [(*row[1 : time + 1], row[0], *row[time + 1 :]) for row in rows]
         self.pipeline.push(name, batch_of(definition.columns, placed), self.clock.now)
-        last = self.pipeline.state.doors.clock
+        last = self.pipeline.state.gates.clock
         for i, (_, *values) in enumerate(rows):
             self.stamped[name].append((to_datetime(last - (count - 1 - i)), *values))
         self.advance()
@@ -116,7 +116,7 @@ class Trial:
     def advance(self) -> None:
         output, _ = self.pipeline.advance()
         if output is not None:
-            self.told.add(output.rows)
+            self.reported.add(output.rows)
 
     def restart(self) -> None:
         saved = self.pipeline.snapshot()
@@ -137,14 +137,14 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         monkeypatch.setattr(labour, "UNIT_ROWS", random.choice([1, 4, 1 << 16]))
         trial.run()
         expected = evaluate(*bound(TIMED, names, query), trial.stamped)
-        wrong = difference(expected, trial.told.history())
+        wrong = difference(expected, trial.reported.history())
         assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
-        assert not trial.told.unfinished
+        assert not trial.reported.unfinished
         state = slide_state(trial.pipeline)
         assert not state.works and not state.windows and not state.stored
         report = state.report
-        assert report.put_off == len(trial.told.voided) == report.completed_later
-        assert report.complete == len(trial.told.complete)
+        assert report.put_off == len(trial.reported.voided) == report.completed_later
+        assert report.complete == len(trial.reported.complete)
         seen["put off"] += bool(report.put_off)
         seen["rows that were void"] += report.put_off
         seen["lively"] += len(expected.instants) > 3

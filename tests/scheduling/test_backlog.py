@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transom.scheduling import backlog as module
-from transom.scheduling.backlog import Backlog, Run
-from transom.scheduling.load import Method
+from transom.scheduling.backlog import Backlog, WorkRun
+from transom.scheduling.load import LoadMethod
 
 ENDS = (1, 3, 4)
 
@@ -31,29 +31,29 @@ class EveryRow:
                 self.counts[side] += 1
         self.moment += 1
 
-    def leave(self, side: int, upto: int) -> int:
-        gone = [row for row in self.done if row[1] == side and row[2] < upto]
+    def leave(self, side: int, target: int) -> int:
+        gone = [row for row in self.done if row[1] == side and row[2] < target]
         shed = sum(ENDS[-1] - self.done.pop(row) for row in gone)
         self.shed += shed
         return shed
 
-    def next(self, method: Method) -> tuple[int, int, int, int] | None:
+    def next(self, method: LoadMethod) -> tuple[int, int, int, int] | None:
         """Side, row, queries done and to be done."""
         open_rows = sorted(row for row, done in self.done.items() if done < ENDS[-1])
         if not open_rows:
             return None
-        row = open_rows[0] if method is Method.FIFO else min(open_rows, key=lambda row: self.done[row])
-        upto = ENDS[-1] if method is Method.FIFO else next(end for end in ENDS if end > self.done[row])
-        done, self.done[row] = self.done[row], upto
-        self.processed += upto - done
-        return row[1], row[2], done, upto
+        row = open_rows[0] if method is LoadMethod.FIFO else min(open_rows, key=lambda row: self.done[row])
+        target = ENDS[-1] if method is LoadMethod.FIFO else next(end for end in ENDS if end > self.done[row])
+        done, self.done[row] = self.done[row], target
+        self.processed += target - done
+        return row[1], row[2], done, target
 
 
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("arrive"), st.tuples(st.integers(0, 3), st.integers(0, 3))),
         st.tuples(st.just("leave"), st.tuples(st.integers(0, 1), st.integers(0, 4))),
-        st.tuples(st.sampled_from([Method.FIFO, Method.MQT]), st.tuples(st.integers(1, 6), st.just(0))),
+        st.tuples(st.sampled_from([LoadMethod.FIFO, LoadMethod.MQT]), st.tuples(st.integers(1, 6), st.just(0))),
     ),
     max_size=30,
 )
@@ -68,26 +68,26 @@ def test_it_does_what_row_by_row_would_do(steps: list[tuple[str, tuple[int, int]
             backlog.arrive([a, b])
             every.arrive([a, b])
         elif what == "leave":
-            upto = min(backlog.sides[a].left + b, backlog.sides[a].arrived)
-            told = backlog.leave(a, upto)
-            assert sum(run.rows * (run.upto - run.done) for run in told) == every.leave(a, upto)
+            target = min(backlog.sides[a].left + b, backlog.sides[a].arrived)
+            reported = backlog.leave(a, target)
+            assert sum(run.rows * (run.target - run.done) for run in reported) == every.leave(a, target)
         else:
-            do(backlog, every, Method(what), a)
+            do(backlog, every, LoadMethod(what), a)
         assert sum(backlog.processed) == every.processed
         assert sum(backlog.shed) == every.shed
         assert sum(backlog.due) == sum(backlog.processed) + sum(backlog.shed) + sum(backlog.pending)
 
 
-def do(backlog: Backlog, every: EveryRow, method: Method, rows: int) -> None:
+def do(backlog: Backlog, every: EveryRow, method: LoadMethod, rows: int) -> None:
     while rows:
-        run = backlog.oldest_first() if method is Method.FIFO else backlog.best_first()
+        run = backlog.oldest_first() if method is LoadMethod.FIFO else backlog.best_first()
         if run is None:
             assert every.next(method) is None
             return
         run = run.cut(rows)
         assert run.rows > 0
         for row in range(run.first, run.stop):
-            assert every.next(method) == (run.side, row, run.done, run.upto)
+            assert every.next(method) == (run.side, row, run.done, run.target)
         backlog.did(run)
         rows -= run.rows
 
@@ -98,15 +98,15 @@ def test_moments_are_forgotten_and_the_order_is_not() -> None:
     for _ in range(3 * kept):
         backlog.arrive([1, 1])
         for side in (0, 1):
-            assert backlog.oldest_first() == Run(
+            assert backlog.oldest_first() == WorkRun(
                 side, backlog.sides[side].arrived - 1, backlog.sides[side].arrived, 0, 1
             )
-            backlog.did(backlog.oldest_first() or Run(0, 0, 0, 0, 0))
+            backlog.did(backlog.oldest_first() or WorkRun(0, 0, 0, 0, 0))
     assert len(backlog.sides[0].came) <= 2 * kept + 1
     backlog.arrive([2, 0])
     backlog.arrive([0, 2])
     assert [backlog.sides[0].arrived, backlog.sides[1].arrived] == [3 * kept + 2, 3 * kept + 2]
-    assert backlog.oldest_first() == Run(0, 3 * kept, 3 * kept + 2, 0, 1)
+    assert backlog.oldest_first() == WorkRun(0, 3 * kept, 3 * kept + 2, 0, 1)
 
 
 def test_settled_rows_have_nothing_due() -> None:
@@ -115,7 +115,7 @@ def test_settled_rows_have_nothing_due() -> None:
     assert backlog.oldest_first() is None
     assert backlog.recent == [0, 0]
     backlog.arrive([1, 0])
-    assert backlog.best_first() == Run(0, 5, 6, 0, 1)
+    assert backlog.best_first() == WorkRun(0, 5, 6, 0, 1)
     assert sum(backlog.due) == ENDS[-1]
     assert list(backlog.waiting_in(0, 0, 6)) == [1, 1, 1]
 
@@ -124,4 +124,4 @@ def test_a_depth_of_more_groups_than_are_left() -> None:
     """Queries have left since the policy decided it."""
     backlog = Backlog.empty([1], 2)
     backlog.arrive([2, 0])
-    assert backlog.oldest_first(depth=3) == Run(side=0, first=0, stop=2, done=0, upto=1)
+    assert backlog.oldest_first(depth=3) == WorkRun(side=0, first=0, stop=2, done=0, target=1)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from transom.scheduling.beta import Trend, next_beta
-from transom.scheduling.load import Load, Method, Readings
+from transom.scheduling.load import Load, LoadMethod, Readings
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.policy import POLICIES, AdMandF, MandF, chosen, policy_named
 from transom.scheduling.scheduler import Scheduler
 
-FIFO, MQT = Method.FIFO, Method.MQT
+FIFO, MQT = LoadMethod.FIFO, LoadMethod.MQT
 
 
 def load(share: float, rate: int = 100) -> Load:
@@ -37,7 +37,7 @@ def load(share: float, rate: int = 100) -> Load:
         (MQT, False, 0.2, 0.3, 0, 0.3),
     ],
 )
-def test_the_eight_cases(method: Method, high: bool, now: float, foreseen: float, case: int, beta: float) -> None:
+def test_the_eight_cases(method: LoadMethod, high: bool, now: float, foreseen: float, case: int, beta: float) -> None:
     assert next_beta(Trend(method, high, now, foreseen)) == (case, beta)
 
 
@@ -75,14 +75,14 @@ def test_without_arrivals_nothing_leaves() -> None:
         assert (state.method, state.beta) == (MQT, 0.05)
 
 
-def follow(readings: Readings, loads: list[Load]) -> list[tuple[Method, int, float]]:
+def follow(readings: Readings, loads: list[Load]) -> list[tuple[LoadMethod, int, float]]:
     policy = AdMandF(readings)
     state = policy.start()
-    told = []
+    reported = []
     for one in loads:
         policy.follow(state, one)
-        told.append((state.method, state.case, round(state.beta, 4)))
-    return told
+        reported.append((state.method, state.case, round(state.beta, 4)))
+    return reported
 
 
 RISING = [load(0.0), load(0.0), load(0.2), load(0.0), load(0.0, 40), load(0.0, 40), load(0.1, 40), load(0.15, 40)]
@@ -136,7 +136,7 @@ def test_the_load_is_of_the_rows_that_are_asked_for() -> None:
             scheduler = Scheduler(groups_of([1, 5]), MandF(readings), sides=1)
             scheduler.arrive([10])
             run = scheduler.next()
-            assert run is not None and (run.rows, run.upto) == (10, 1)
+            assert run is not None and (run.rows, run.target) == (10, 1)
             scheduler.did(run)
             scheduler.arrive([10])
             scheduler.backlog.recent = [10]

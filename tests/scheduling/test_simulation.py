@@ -10,17 +10,17 @@ import pytest
 
 from transom.scheduling.load import Readings
 from transom.scheduling.policy import POLICIES, policy_named
-from transom.scheduling.simulation import SIDES, Plan, World, simulate
+from transom.scheduling.simulation import SIDES, ArrivalPlan, World, simulate
 
 WINDOWS = (5, 20, 60)
 WORLD = World(capacity=20 * 60, buffer=100, ticks=4)
-PLAN = Plan((30, 10, 36, 24), 12)
+PLAN = ArrivalPlan((30, 10, 36, 24), 12)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", [None, 3])
 def test_the_books_balance(policy: str, seed: int | None) -> None:
-    plan = Plan(PLAN.rates, PLAN.intervals, seed)
+    plan = ArrivalPlan(PLAN.rates, PLAN.intervals, seed)
     found = simulate(WINDOWS, plan, policy_named(policy), WORLD)
     assert len(found.ledgers) == 4 * 12 * WORLD.ticks
     for ledger in found.ledgers:
@@ -36,23 +36,23 @@ def test_the_books_balance(policy: str, seed: int | None) -> None:
 
 
 def test_it_is_repeatable() -> None:
-    plan = Plan(PLAN.rates, PLAN.intervals, seed=3)
+    plan = ArrivalPlan(PLAN.rates, PLAN.intervals, seed=3)
     assert simulate(WINDOWS, plan, policy_named("admandf"), WORLD) == simulate(
         WINDOWS, plan, policy_named("admandf"), WORLD
     )
-    assert plan.rows(4).tolist() != Plan(PLAN.rates, PLAN.intervals, seed=4).rows(4).tolist()
+    assert plan.rows(4).tolist() != ArrivalPlan(PLAN.rates, PLAN.intervals, seed=4).rows(4).tolist()
 
 
 def test_work_is_done_at_its_cost() -> None:
     """Nothing comes: the first 40 rows are all there is, 20 of them an interval."""
-    found = simulate(WINDOWS, Plan((0,), 3), policy_named("fifo"), WORLD)
+    found = simulate(WINDOWS, ArrivalPlan((0,), 3), policy_named("fifo"), WORLD)
     assert [ledger.processed for ledger in found.ledgers] == [3 * min(40, 5 * tick) for tick in range(1, 13)]
     assert found.last.incomplete == 0
 
 
 def test_what_leaves_before_its_turn_is_dropped() -> None:
     """100 rows of each side come in a tick: all old ones go, none of which had its turn."""
-    found = simulate(WINDOWS, Plan((800,), 1), policy_named("fifo"), World(capacity=4, buffer=100, ticks=4))
+    found = simulate(WINDOWS, ArrivalPlan((800,), 1), policy_named("fifo"), World(capacity=4, buffer=100, ticks=4))
     assert found.ledgers[0].shed == 3 * 40
     assert found.last.ledger.processed == 3  # a row that was begun is finished, and takes long
 
@@ -60,7 +60,7 @@ def test_what_leaves_before_its_turn_is_dropped() -> None:
 def test_partners_that_left_are_counted() -> None:
     """25 rows of each side come in a tick, and 10 rows are done: 30 of the first 40, the others leave, 10 new ones."""
     world = World(capacity=4 * 10 * 60, buffer=100, ticks=4)
-    found = simulate(WINDOWS, Plan((200,), 1), policy_named("fifo"), world)
+    found = simulate(WINDOWS, ArrivalPlan((200,), 1), policy_named("fifo"), world)
     assert (found.last.ledger.processed, found.last.ledger.shed) == (3 * 40, 3 * 10)
     partners_at_arrival = [80 + number + 1 for number in range(15) for _ in range(SIDES)] + [100 + 25] * 10
     expected = sum(
@@ -80,7 +80,7 @@ def test_the_load_decides_as_it_is_read() -> None:
 
 def test_with_foresight_the_rows_that_leave_are_known() -> None:
     """Few rows come, then many. Those that will leave make the load, one interval before they do."""
-    plan = Plan((4, 160), 1)
+    plan = ArrivalPlan((4, 160), 1)
     loads = {
         foresight: simulate(WINDOWS, plan, policy_named("mandf"), replace(WORLD, capacity=4, foresight=foresight)).trace
         for foresight in (False, True)
@@ -91,7 +91,7 @@ def test_with_foresight_the_rows_that_leave_are_known() -> None:
 
 
 def test_rows_come_at_the_rates_of_the_plan() -> None:
-    rows = Plan((30, 10), 12).rows(4)
+    rows = ArrivalPlan((30, 10), 12).rows(4)
     assert rows.shape == (96, SIDES)
     assert rows[:48].sum() == 360 and rows[48:].sum() == 120
     assert np.array_equal(rows[:, 0], rows[:, 1])

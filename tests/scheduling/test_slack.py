@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transom.scheduling.backlog import Backlog, Run
-from transom.scheduling.load import Load, Method
+from transom.scheduling.backlog import Backlog, WorkRun
+from transom.scheduling.load import Load, LoadMethod
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.policy import Slack, policy_named
 from transom.scheduling.scheduler import Scheduler
-from transom.scheduling.simulation import Plan, World, simulate
+from transom.scheduling.simulation import ArrivalPlan, World, simulate
 from transom.scheduling.slack import slack
 
 GROUPS = groups_of([1, 5, 20])
@@ -26,7 +26,7 @@ def test_by_hand() -> None:
     """Ten rows come in an interval and ten leave; the first ten have their first group, of the rest nothing is done."""
     backlog = Backlog.empty(GROUPS.ends, 1)
     backlog.arrive([40])
-    backlog.did(Run(0, 0, 10, 0, 1))
+    backlog.did(WorkRun(0, 0, 10, 0, 1))
     found = slack(backlog, GROUPS, [10], [10], capacity=100.0)
     # One group: work begins after an interval, and grows by a tenth of an interval in each.
     assert found[0] == pytest.approx(1.0)
@@ -60,19 +60,19 @@ def test_as_counted_row_by_row(done: list[int], rate: int, room: int, capacity: 
 
 
 @pytest.mark.parametrize(
-    ("told", "method", "depth"),
+    ("reported", "method", "depth"),
     [
-        ((ENDLESS, ENDLESS, 5.0), Method.MQT, 3),
-        ((3.0, 2.0, 1.9), Method.FIFO, 3),
-        ((3.0, 2.0, -0.1), Method.FIFO, 2),
-        ((0.5, -1.0, -2.0), Method.FIFO, 1),
-        ((-0.5, -1.0, -2.0), Method.FIFO, 1),
+        ((ENDLESS, ENDLESS, 5.0), LoadMethod.MQT, 3),
+        ((3.0, 2.0, 1.9), LoadMethod.FIFO, 3),
+        ((3.0, 2.0, -0.1), LoadMethod.FIFO, 2),
+        ((0.5, -1.0, -2.0), LoadMethod.FIFO, 1),
+        ((-0.5, -1.0, -2.0), LoadMethod.FIFO, 1),
     ],
 )
-def test_what_the_policy_makes_of_it(told: tuple[float, ...], method: Method, depth: int) -> None:
+def test_what_the_policy_makes_of_it(reported: tuple[float, ...], method: LoadMethod, depth: int) -> None:
     policy = Slack()
     state = policy.start()
-    policy.follow(state, Load(10, 0.0, 1.0, told))
+    policy.follow(state, Load(10, 0.0, 1.0, reported))
     assert (state.method, state.depth) == (method, depth)
 
 
@@ -86,7 +86,7 @@ def test_a_depth_comes_before_the_rest() -> None:
     scheduler = Scheduler(GROUPS, policy_named("slack"), sides=1)
     scheduler.arrive([4])
     scheduler.state.depth = 2
-    for expected in (Run(0, 0, 4, 0, 2), Run(0, 0, 4, 2, 3)):
+    for expected in (WorkRun(0, 0, 4, 0, 2), WorkRun(0, 0, 4, 2, 3)):
         assert scheduler.next() == expected
         scheduler.did(expected)
     assert scheduler.next() is None
@@ -94,7 +94,7 @@ def test_a_depth_comes_before_the_rest() -> None:
 
 def test_under_too_high_a_load_more_is_done_than_by_fifo() -> None:
     """What cannot be done in time is given up, the dear queries first: the case that the paper leaves open."""
-    windows, plan, world = (5, 20, 60), Plan((50, 60, 55, 50), 12), World(capacity=20 * 60, buffer=100, ticks=4)
+    windows, plan, world = (5, 20, 60), ArrivalPlan((50, 60, 55, 50), 12), World(capacity=20 * 60, buffer=100, ticks=4)
     found = {name: simulate(windows, plan, policy_named(name), world).last for name in ("fifo", "mqt", "slack")}
     assert found["fifo"].dropped > 0
     assert found["slack"].dropped < found["fifo"].dropped

@@ -17,7 +17,7 @@ def rows() -> Iterator[dict[str, object]]:
 
 
 def declare(session: Session) -> None:
-    session.stream("readings", rows, time="ts", bound="2 seconds", late="side", idle=timedelta(seconds=5))
+    session.stream("readings", rows, time="ts", bound="2 seconds", late="dead_letter", idle=timedelta(seconds=5))
     session.stream("made", list(rows()), time="ts", heartbeat="1 second", ahead="1 day", replace=True)
     session.table("floors", [{"room": "hall", "floor": 0}, {"room": "lab", "floor": 2}])
     session.execute("CREATE TABLE more (room VARCHAR) WITH (connector = 'memory')")
@@ -70,9 +70,9 @@ def main() -> list[str]:
         try:
             session.run("SELECT nothing FROM readings")
         except transom.QueryError as error:
-            place = error.place
-            assert place is not None
-            names.append(f"{error.what} {error.remedy} {place.line}")
+            span = error.span
+            assert span is not None
+            names.append(f"{error.what} {error.remedy} {span.line}")
     return [*names, *(each.query for each in seen)]
 
 

@@ -49,9 +49,9 @@ def test_a_query_is_a_text(call: Callable[..., Any], nothing: object) -> None:
 def test_other_arguments_are_judged_too(call: Callable[[Session], object]) -> None:
     session = Session()
     session.table("known", [{"a": 1}])
-    with pytest.raises(OptionError) as refused:
+    with pytest.raises(OptionError) as rejected:
         call(session)
-    assert refused.value.remedy
+    assert rejected.value.remedy
 
 
 def test_without_memory_the_operator_that_keeps_most_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +66,8 @@ def test_without_memory_the_operator_that_keeps_most_is_named(monkeypatch: pytes
         return whole(self, *arguments)
 
     monkeypatch.setattr(Part, "step", step)
-    with pytest.raises(OutOfMemoryError) as told:
+    with pytest.raises(OutOfMemoryError) as reported:
         session.run("SELECT k, MAX(a) AS m FROM s [RANGE 8 SECONDS] GROUP BY k")
-    error: TransomError = told.value
+    error: TransomError = reported.value
     assert error.what.startswith("there is no memory left; #4 aggregate ") and " of query-1 keeps most: " in error.what
     assert "windows shorter" in str(error.remedy)

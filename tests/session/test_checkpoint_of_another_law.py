@@ -1,4 +1,4 @@
-"""A checkpoint is gone on from by the queries that wrote it, over the same streams; others are refused by name."""
+"""A checkpoint is gone on from by the queries that wrote it, over the same streams; others are rejected by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXT = (
 
 CHANGES = {
     "bound": ("'2' SECOND", "'5' SECOND", "with WATERMARK bound 2 SECOND for stream 'trades', and it is 5 SECOND now"),
-    "late": ("late = 'drop'", "late = 'side'", "with late 'drop' for stream 'trades', and it is 'side' now"),
+    "late": ("late = 'drop'", "late = 'dead_letter'", "late 'drop' for stream 'trades', and it is 'dead_letter' now"),
     "idle": ("idle = '1 HOUR'", "idle = '2 HOURS'", "with idle 1 HOUR for stream 'trades', and it is 2 HOUR now"),
     "no idle": (", idle = '1 HOUR'", "", "with idle 1 HOUR for stream 'trades', and it has none now"),
     "heartbeat": (", idle", ", heartbeat = '1 S', idle", "with no heartbeat for stream 'trades', and it is 1 SEC"),
@@ -66,13 +66,13 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_would_change_the_answer_is_refused_by_name(begun: Path, what: str) -> None:
-    old, new, told = CHANGES[what]
+def test_what_would_change_the_answer_is_rejected_by_name(begun: Path, what: str) -> None:
+    old, new, reported = CHANGES[what]
     text = TEXT.replace(old, new).replace("INTO out", "INTO into_out" if what == "name" else "INTO out")
     assert text != TEXT
     with pytest.raises(CheckpointError) as raised:
         assemble(begun, text)
-    assert told.format(folder=begun) in raised.value.what
+    assert reported.format(folder=begun) in raised.value.what
     assert raised.value.remedy is not None and "empty checkpoint folder" in raised.value.remedy
     assert not (begun / "elsewhere.csv").exists()
 
@@ -85,34 +85,34 @@ def test_what_changes_no_answer_may_change(begun: Path) -> None:
 def test_a_side_folder_belongs_to_a_checkpoint(tmp_path: Path) -> None:
     write(tmp_path)
 
-    def started(side: str | None) -> Any:
+    def started(dead_letters: str | None) -> Any:
         session = Session()
         planned = session.prepare(TEXT.format(folder=tmp_path))
-        return session.assemble(planned, checkpoint=str(tmp_path / "kept"), side=side)
+        return session.assemble(planned, checkpoint=str(tmp_path / "kept"), dead_letters=dead_letters)
 
     started(str(tmp_path / "side")).run()
     with pytest.raises(
-        CheckpointError, match=r"with a folder of refused rows '.*/side/out/' for query 'out', and it ha"
+        CheckpointError, match=r"with a folder of rejected rows '.*/side/out/' for query 'out', and it ha"
     ):
         started(None)
 
 
 def test_a_checkpoint_that_has_not_begun_may_become_another_one(tmp_path: Path) -> None:
     write(tmp_path)
-    assemble(tmp_path, TEXT.replace("in'", "nowhere'")).abandon()
+    assemble(tmp_path, TEXT.replace("in'", "nowhere'")).abort()
     assemble(tmp_path).run()
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "reported"),
     [
         ({"format": 7}, f"has format 7, and this version of Transom reads format {FORMAT}"),
         ({}, "cannot be read"),
         ([], "cannot be read"),
-        (None, "was written before checkpoints told their format"),
+        (None, "was written before checkpoints reported their format"),
     ],
 )
-def test_another_format_is_refused_by_name(tmp_path: Path, written: Any, told: str) -> None:
+def test_another_format_is_rejected_by_name(tmp_path: Path, written: Any, reported: str) -> None:
     write(tmp_path)
     assemble(tmp_path).run()
     manifest = tmp_path / "kept" / "manifest.json"
@@ -120,7 +120,7 @@ def test_another_format_is_refused_by_name(tmp_path: Path, written: Any, told: s
         manifest.unlink()
     else:
         manifest.write_text(json.dumps(written))
-    with pytest.raises(CheckpointError, match=told):
+    with pytest.raises(CheckpointError, match=reported):
         assemble(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""A query that goes on from a checkpoint is planned as it was, whatever would be decided by then."""
+"""A query that resumes from a checkpoint is planned as it was, whatever would be decided by then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from transom.core.errors import CheckpointError
-from transom.planner.multiway_choice import Decision, read_decisions, written
+from transom.planner.multiway_choice import MultiwayDecision, read_decisions, written
 from transom.planner.statistics import Machine
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
@@ -51,7 +51,7 @@ def assembled(folder: Path, where: str = "", rates: dict[str, float] | None = No
     return run
 
 
-def decisions(run: LocalRun) -> tuple[Decision, ...]:
+def decisions(run: LocalRun) -> tuple[MultiwayDecision, ...]:
     (query,) = run.queries
     assert isinstance(query, LocalQuery)
     return query.job.planned.decisions
@@ -60,8 +60,8 @@ def decisions(run: LocalRun) -> tuple[Decision, ...]:
 def stop_half_way(run: LocalRun) -> None:
     for _ in range(20):
         assert run.step()
-    run.settle()
-    run.abandon()
+    run.commit()
+    run.abort()
 
 
 def answer(folder: Path) -> list[str]:
@@ -88,14 +88,14 @@ def test_another_number_of_cores_goes_on_with_the_plan_that_was(
     heavy = f" AND {HEAVY}"
     on(Machine(cores=64, handover_us=1.0), monkeypatch)
     first = assembled(broken, heavy)
-    assert decisions(first) == (Decision("parallel_mjoin"),)
+    assert decisions(first) == (MultiwayDecision("parallel_mjoin"),)
     stop_half_way(first)
     on(Machine(cores=1), monkeypatch)
     unbroken = assembled(whole, heavy)
     assert decisions(unbroken) != decisions(first)
     unbroken.run()
     second = assembled(broken, heavy)
-    assert decisions(second) == (Decision("parallel_mjoin"),)
+    assert decisions(second) == (MultiwayDecision("parallel_mjoin"),)
     second.run()
     assert answer(broken) == answer(whole) and len(answer(whole)) > 40
 
@@ -123,7 +123,7 @@ def test_other_statistics_go_on_with_the_plan_that_was(
     assert answer(broken) == answer(whole) and len(answer(whole)) > 40
 
 
-def test_a_tactic_that_is_asked_for_against_the_checkpoint_is_refused(folders: tuple[Path, Path]) -> None:
+def test_a_tactic_that_is_asked_for_against_the_checkpoint_is_rejected(folders: tuple[Path, Path]) -> None:
     broken, _ = folders
     stop_half_way(assembled(broken, more="SET multiway = 'mjoin';"))
     with pytest.raises(CheckpointError, match="with SET multiway mjoin for query 'out', and it is tree now"):
@@ -141,9 +141,9 @@ def test_the_decisions_of_another_query_are_no_plan_for_this_one(folders: tuple[
     assert isinstance(query, LocalQuery)
     odd: list[tuple[Any, ...]] = [("tree", ((0, 1), 2)), ("tree", None), ("quick", None), ("tree", (0, (0, (1, 2))))]
     for tactic, tree in odd:
-        found = query.job.planned.decided((Decision(tactic, tree),))
+        found = query.job.planned.decided((MultiwayDecision(tactic, tree),))
         assert found.decisions == query.job.planned.decided(()).decisions
-    run.abandon()
+    run.abort()
     assert read_decisions(written(query.job.planned.decisions)) == query.job.planned.decisions
     for text in ("", "{", "[1]", '[["tree", [[0], 1]]]', '[["tree", "x"]]'):
         with pytest.raises(CheckpointError, match="the plan in the checkpoint cannot be read"):

@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE tells by which tactic the slides of a join were made, and what was kept where."""
+"""EXPLAIN ANALYZE reports by which tactic the slides of a join were made, and what was kept where."""
 
 from __future__ import annotations
 

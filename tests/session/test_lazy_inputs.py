@@ -16,14 +16,14 @@ SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("a", pa.int64())])
 
 
 class Counted:
-    """Rows without end, and how many were asked for."""
+    """Rows without end, and how many were requested."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in itertools.count():
-            self.asked = max(self.asked, i + 1)
+            self.requested = max(self.requested, i + 1)
             yield {"ts": NOON + timedelta(seconds=i), "a": i}
 
 
@@ -41,13 +41,13 @@ def test_nothing_is_read_before_it_is_wanted() -> None:
     rows = Counted()
     session = Session(batch_rows=5)
     session.stream("s", rows, time="ts", columns=SCHEMA)
-    assert rows.asked == 0
+    assert rows.requested == 0
     query = stepped(session, "ISTREAM(SELECT a FROM s)")
-    assert rows.asked == 0
+    assert rows.requested == 0
     query.step()
-    assert rows.asked <= 5
+    assert rows.requested <= 5
     query.step()
-    assert query.table()["a"].to_pylist() == list(range(rows.asked - 1))
+    assert query.table()["a"].to_pylist() == list(range(rows.requested - 1))
     assert not query.finished
 
 
@@ -90,7 +90,7 @@ def test_batches_tables_and_dictionaries_may_be_mixed() -> None:
         assert answers(session) == list(range(8))
 
 
-def test_rows_that_do_not_fit_are_refused_and_the_others_used() -> None:
+def test_rows_that_do_not_fit_are_rejected_and_the_others_used() -> None:
     good = {"ts": NOON, "a": 1}
     bad: list[dict[str, object]] = [
         {"ts": None, "a": 2},
@@ -103,12 +103,12 @@ def test_rows_that_do_not_fit_are_refused_and_the_others_used() -> None:
     given: list[dict[str, object]] = [good, *bad, {"ts": NOON, "a": "6"}, {"ts": NOON}]
     session.stream("s", iter(given), time="ts")
     assert sorted(map(str, answers(session))) == ["1", "6", "None"]
-    text = "SELECT position, reason FROM transom_side WHERE stream = 's'"
-    refused = {row["position"]: row["reason"] for row in session.run(text, emit="latest").to_arrow().to_pylist()}
-    assert sorted(refused) == [f"s, row {i}" for i in range(2, 7)]
-    assert refused["s, row 2"] == refused["s, row 3"] == "the time column 'ts' is NULL"
-    assert "cannot hold 'many'" in refused["s, row 4"] and "cannot hold '[4]'" in refused["s, row 5"]
-    assert "cannot hold 'noon'" in refused["s, row 6"]
+    text = "SELECT position, reason FROM transom_dead_letters WHERE stream = 's'"
+    rejected = {row["position"]: row["reason"] for row in session.run(text, emit="latest").to_arrow().to_pylist()}
+    assert sorted(rejected) == [f"s, row {i}" for i in range(2, 7)]
+    assert rejected["s, row 2"] == rejected["s, row 3"] == "the time column 'ts' is NULL"
+    assert "cannot hold 'many'" in rejected["s, row 4"] and "cannot hold '[4]'" in rejected["s, row 5"]
+    assert "cannot hold 'noon'" in rejected["s, row 6"]
 
 
 def test_a_stream_without_a_time_column_is_stamped() -> None:
@@ -144,7 +144,7 @@ def test_a_restored_query_goes_past_what_it_has_read() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (iter([]), "has no rows to tell its columns by"),
+        (iter([]), "has no rows to report its columns by"),
         (iter([{"ts": NOON, "a": None}]), "has no value in 'a'"),
         (iter([3]), "an element of 's' is no row"),
         (iter([{1: 2}]), "an element of 's' is no row"),
@@ -152,7 +152,7 @@ def test_a_restored_query_goes_past_what_it_has_read() -> None:
         (lambda: [][0], "cannot be had: list index out of range"),
     ],
 )
-def test_what_tells_no_columns_is_refused(data: Any, what: str) -> None:
+def test_what_tells_no_columns_is_rejected(data: Any, what: str) -> None:
     session = Session()
     with pytest.raises(SourceError) as error:
         session.stream("s", data, time="ts")
@@ -168,23 +168,23 @@ def test_an_element_that_is_no_row_fails_the_query() -> None:
             answers(session)
 
 
-def test_lists_take_the_columns_that_are_told() -> None:
+def test_lists_take_the_columns_that_are_reported() -> None:
     session = Session()
     session.stream("s", [{"ts": NOON, "a": 1, "b": 2}], time="ts", columns=SCHEMA)
     assert session.run("ISTREAM(SELECT * FROM s)").to_arrow().column_names == ["at", "ts", "a"]
 
 
-def test_the_side_table_is_a_table_like_others() -> None:
+def test_the_dead_letter_table_is_a_table_like_others() -> None:
     session = Session()
-    session.stream("s", [{"ts": NOON, "a": 1}, {"ts": NOON - timedelta(days=1), "a": 2}], time="ts", late="side")
-    assert len(session.run("SELECT * FROM transom_side", emit="latest")) == 0
+    session.stream("s", [{"ts": NOON, "a": 1}, {"ts": NOON - timedelta(days=1), "a": 2}], time="ts", late="dead_letter")
+    assert len(session.run("SELECT * FROM transom_dead_letters", emit="latest")) == 0
     assert answers(session) == [1]
-    counted = "SELECT reason, COUNT(*) AS n FROM transom_side GROUP BY reason"
+    counted = "SELECT reason, COUNT(*) AS n FROM transom_dead_letters GROUP BY reason"
     assert session.run(counted, emit="latest").to_pylist() == [{"reason": "late: came after the watermark", "n": 1}]
     answers(session)
     assert session.run(counted, emit="latest").to_pylist()[0]["n"] == 2
     with pytest.raises(Exception, match="declared already"):
-        session.table("Transom_Side", [{"a": 1}])
+        session.table("Transom_Dead_Letters", [{"a": 1}])
 
 
 def test_a_generated_stream_in_a_session() -> None:

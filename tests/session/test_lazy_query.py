@@ -120,7 +120,7 @@ def test_parameters_stand_wherever_constants_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "parameters", "told"),
+    ("text", "parameters", "reported"),
     [
         ("SELECT a FROM t WHERE a = $b", {}, r"line 1, column 27: the parameter '\$b' has no value"),
         ("SELECT a FROM t WHERE a = $b", {"B": 1}, r"the parameter '\$b' has no value"),
@@ -134,8 +134,8 @@ def test_parameters_stand_wherever_constants_do() -> None:
         ("SELECT a FROM t WHERE a = $b", {"b": "\ud800"}, "the parameter 'b' cannot be"),
     ],
 )
-def test_what_is_wrong_with_parameters_is_said(text: str, parameters: Any, told: str) -> None:
+def test_what_is_wrong_with_parameters_is_said(text: str, parameters: Any, reported: str) -> None:
     session = Session()
     session.table("t", [{"a": 1}])
-    with pytest.raises(QueryError, match=told):
+    with pytest.raises(QueryError, match=reported):
         session.run(text, **parameters)

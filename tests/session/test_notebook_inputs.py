@@ -46,8 +46,8 @@ def test_what_cannot_be_replaced() -> None:
     session.execute("CREATE SINK k WITH (connector = 'memory'); CREATE VIEW v AS SELECT a FROM s [ROWS 2]")
     with pytest.raises(QueryError, match="'k' is declared already"):
         session.stream("k", rows(1), time="ts", replace=True)
-    with pytest.raises(QueryError, match="'transom_side' is declared already"):
-        session.table("transom_side", rows(1), replace=True)
+    with pytest.raises(QueryError, match="'transom_dead_letters' is declared already"):
+        session.table("transom_dead_letters", rows(1), replace=True)
     session.stream("s", rows(1, 2), time="ts", replace=True)
     assert session.run("SELECT SUM(a) AS a FROM v", emit="changes").to_arrow()["a"].to_pylist()[-1] == 3
     with pytest.raises(QueryError, match="the view 'v' reads 's', whose columns would be others"):

@@ -142,27 +142,27 @@ def test_an_output_that_is_gone_is_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"end": False, "checkpoint": None}, "there is no checkpoint for it"),
         ({"end": True, "follow": True}, "a query that waits for more"),
         ({"end": False, "follow": True}, "a query that waits for more"),
     ],
 )
-def test_one_way_to_end_at_a_time(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+def test_one_way_to_end_at_a_time(tmp_path: Path, options: dict[str, Any], reported: str) -> None:
     write(tmp_path, 0)
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=reported):
         assemble(tmp_path, **options)
 
 
-def test_start_ends_as_it_is_told(tmp_path: Path) -> None:
+def test_start_ends_as_it_is_reported(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
     rows = [{"ts": f"2024-05-01 10:00:0{i}", "k": i} for i in range(6)]
     query = "SELECT COUNT(*) AS n FROM s"
 
-    def started(upto: int, end: bool | None = None) -> tuple[bool, list[dict[str, Any]]]:
+    def started(frontier: int, end: bool | None = None) -> tuple[bool, list[dict[str, Any]]]:
         session = Session()
-        session.stream("s", rows[:upto], time="ts")
+        session.stream("s", rows[:frontier], time="ts")
         with session.start(query, emit="latest", checkpoint=kept, end=end) as running:
             assert running.await_termination(60)
         return running.status.finished, running.result.to_pylist()
@@ -224,8 +224,8 @@ def test_a_file_that_has_the_answer_of_another_run_is_not_gone_on_with(tmp_path:
     write(tmp_path, 0)
     run(tmp_path, out="out.csv")
     run(tmp_path, out="out.csv", checkpoint=None)
-    told = rows(tmp_path / "out.csv")
+    reported = rows(tmp_path / "out.csv")
     write(tmp_path, 1)
     with pytest.raises(SinkError, match="another run"):
         run(tmp_path, out="out.csv")
-    assert rows(tmp_path / "out.csv") == told
+    assert rows(tmp_path / "out.csv") == reported

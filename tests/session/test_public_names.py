@@ -50,7 +50,7 @@ def test_the_program_with_every_call_has_every_call_and_runs(capsys: pytest.Capt
         "to_spark",
         "schema",
         "table",
-        "side_table",
+        "dead_letters",
     }  # of untyped libraries
     hosts = {"assemble", "prepare", "begin", "explained"}
     for class_ in (transom.Session, transom.Query, transom.StreamingQuery, transom.Result):

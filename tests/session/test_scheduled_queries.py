@@ -1,4 +1,4 @@
-"""SET schedule and SET overload in a session: the same answers, what is told, and what is refused."""
+"""SET schedule and SET overload in a session: the same answers, what is reported, and what is rejected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def pairs(answer: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
     return {tuple(row.values()) for row in answer}
 
 
-def told_of(result: Result) -> OverloadStatus | None:
+def reported_of(result: Result) -> OverloadStatus | None:
     assert result.status is not None
     return result.status.overload
 
@@ -75,26 +75,32 @@ def test_whatever_is_done_first_the_answers_are_the_same(policy: str, at_once: l
     run.run()
     assert [pairs(query.table().to_pylist()) for query in run.queries] == at_once
     for status in run.status():
-        told = status.overload
-        assert told is not None and status.finished
-        assert (told.policy, told.due, told.processed, told.shed, told.pending) == (policy, 600, 600, 0, 0)
-        assert told.partial is None and told.shed_rows.num_rows == 0 and told.loads.num_rows > 1
+        reported = status.overload
+        assert reported is not None and status.finished
+        assert (reported.policy, reported.due, reported.processed, reported.shed, reported.pending) == (
+            policy,
+            600,
+            600,
+            0,
+            0,
+        )
+        assert reported.partial is None and reported.shed_rows.num_rows == 0 and reported.loads.num_rows > 1
 
 
-def test_what_is_shed_is_told_and_the_rest_is_right(at_once: list[set[tuple[Any, ...]]]) -> None:
+def test_what_is_shed_is_reported_and_the_rest_is_right(at_once: list[set[tuple[Any, ...]]]) -> None:
     run = run_of(schedule="mqt", overload="shed", buffer=5)
     run.run()
     assert any(len(query.table()) < len(whole) for query, whole in zip(run.queries, at_once, strict=True))
     for query, whole, window in zip(run.queries, at_once, WINDOWS, strict=True):
-        found, told = pairs(query.table().to_pylist()), query.status().overload
-        assert told is not None and found <= whole
-        assert told.due == 600 == told.processed + told.shed and told.pending == 0
-        shed = told.shed_rows.to_pylist()
-        assert sum(one["rows"] for one in shed) == told.shed > 0
+        found, reported = pairs(query.table().to_pylist()), query.status().overload
+        assert reported is not None and found <= whole
+        assert reported.due == 600 == reported.processed + reported.shed and reported.pending == 0
+        shed = reported.shed_rows.to_pylist()
+        assert sum(one["rows"] for one in shed) == reported.shed > 0
         assert {pair[0] for pair in whole - found} <= {one["first"] for one in shed}
-        assert told.partial is not None
-        assert told.partial[1] - told.partial[0] >= window * 1_000_000
-        assert f"{told.shed:,} shed + 0 pending; partial from 2024-05-01 12:00:" in summary([query.status()])
+        assert reported.partial is not None
+        assert reported.partial[1] - reported.partial[0] >= window * 1_000_000
+        assert f"{reported.shed:,} shed + 0 pending; partial from 2024-05-01 12:00:" in summary([query.status()])
 
 
 def test_an_overload_that_is_an_error_says_of_what() -> None:
@@ -110,12 +116,13 @@ def test_explain_says_what_is_scheduled_and_what_has_nothing_to_schedule() -> No
         "scheduled by admandf, a step of 50 ms; when more than 5,000 rows of a side wait: shed" in plan
         for plan in plans
     )
-    told = session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
+    reported = session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
     assert (
-        told.count("not scheduled: rows find their partners by a key, at once; there is nothing to put in order") == 4
+        reported.count("not scheduled: rows find their partners by a key, at once; there is nothing to put in order")
+        == 4
     )
     results = session.execute(";".join(EQUAL.format(window) for window in WINDOWS))
-    assert [told_of(result) is None for result in results] == [True] * 4
+    assert [reported_of(result) is None for result in results] == [True] * 4
     session.execute("SET join = 'nested_loop'")
     assert "scheduled by admandf" in session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
     alone = session.explain(f"{JOIN.format(2)}; SELECT a.k FROM a")
@@ -128,7 +135,7 @@ def test_queries_that_count_rows_are_not_scheduled_with_others() -> None:
     plans = session_of(schedule="mqt").explain(counting).split("\n\n")
     assert ["a window counts rows" in plan for plan in plans] == [True, True, False, False]
     results = session_of(schedule="mqt").execute(counting)
-    assert [told_of(result) is None for result in results] == [True, True, False, False]
+    assert [reported_of(result) is None for result in results] == [True, True, False, False]
     for result, apart in zip(results, session_of(sharing="off").execute(counting), strict=True):
         assert pairs(result.to_pylist()) == pairs(apart.to_pylist())
 
@@ -151,7 +158,7 @@ def test_a_run_goes_on_from_a_checkpoint_with_work_that_waits(
         if finished:
             run.close()
         else:
-            run.abandon()
+            run.abort()
     for i, whole in enumerate(at_once):
         lines = (tmp_path / f"o{i}.csv").read_text().splitlines()[1:]
         assert len(lines) == len(whole)
@@ -161,7 +168,7 @@ def test_a_run_goes_on_from_a_checkpoint_with_work_that_waits(
 def test_a_checkpoint_is_of_one_way_to_work(tmp_path: Path) -> None:
     run = run_of(checkpoint=tmp_path, schedule="mqt")
     run.step()
-    run.abandon()
+    run.abort()
     with pytest.raises(CheckpointError, match="with SET schedule mqt for query 'query-1', and it is off now"):
         run_of(checkpoint=tmp_path)
 
@@ -177,8 +184,8 @@ def test_a_standing_query_has_its_own_progress_and_comes_and_goes() -> None:
     for query in (first, second):
         assert query.await_progress(NOON + timedelta(hours=1, seconds=1), timeout=60)
         assert [row["i"] for row in query.result.to_pylist()][-1] == 999
-        told = query.status.overload
-        assert told is not None and told.due == told.processed + told.shed + told.pending
+        reported = query.status.overload
+        assert reported is not None and reported.due == reported.processed + reported.shed + reported.pending
     assert second.status.overload is not None and second.status.overload.due < 600
     second.stop()
     session.close()

@@ -15,7 +15,7 @@ import pytest
 
 import transom
 from tests.stepped import stepped
-from transom import OptionError, QueryError, RefusedError, Session, SourceError, TransomError
+from transom import OptionError, QueryError, Session, SourceError, TransomError, UnsupportedError
 
 NOON = datetime(2024, 5, 1, 12)
 
@@ -111,7 +111,7 @@ def test_arrow_types_become_sql_types() -> None:
             session.table("u", nonsense)  # type: ignore[arg-type]
 
 
-def test_what_is_wrong_with_a_declaration_is_told() -> None:
+def test_what_is_wrong_with_a_declaration_is_reported() -> None:
     session = Session()
     session.table("t", [{"a": 1}])
     with pytest.raises(QueryError, match="declared already"):
@@ -131,16 +131,16 @@ def test_what_is_wrong_with_a_declaration_is_told() -> None:
     for text in ("", "CREATE VIEW v AS SELECT a FROM t", "SELECT a FROM t; SELECT a FROM t"):
         with pytest.raises(QueryError, match="one query is expected"):
             session.sql(text)
-    with pytest.raises(RefusedError):
+    with pytest.raises(UnsupportedError):
         session.run("SELECT a FROM t WHERE a IN (SELECT a FROM t)")
 
 
 def test_bounds_and_late_rows() -> None:
     disordered = [rows(0, 1, 2, 3, 4, 5)[i] for i in (3, 1, 5, 2)]
     session = Session()
-    session.stream("s", disordered, time="ts", bound=timedelta(seconds=2), late="side")
+    session.stream("s", disordered, time="ts", bound=timedelta(seconds=2), late="dead_letter")
     assert sorted(session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()) == [1, 3, 5]
-    (late,) = session.side_table.to_pylist()
+    (late,) = session.dead_letters.to_pylist()
     assert (late["stream"], late["reason"]) == ("s", "late: came after the watermark")
     assert json.loads(late["row"])["a"] == 2
 

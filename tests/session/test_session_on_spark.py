@@ -47,9 +47,9 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
     status, expected = others[1].status, mine[1].status
     assert status is not None and expected is not None and status.inputs == expected.inputs
     assert (status.finished, status.rows_out) == (True, expected.rows_out)
-    # The row without a time was refused by each of the two queries that read the stream.
-    assert there.side_table.to_pylist() == here.side_table.to_pylist()
-    count = "SELECT stream, COUNT(*) AS n FROM transom_side GROUP BY stream"
+    # The row without a time was rejected by each of the two queries that read the stream.
+    assert there.dead_letters.to_pylist() == here.dead_letters.to_pylist()
+    count = "SELECT stream, COUNT(*) AS n FROM transom_dead_letters GROUP BY stream"
     assert there.run(count, emit="latest").to_pylist() == [{"stream": "r", "n": 2}]
 
 
@@ -74,13 +74,13 @@ def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> N
     assert query.to_pylist() == [{"k": "a", "n": 1}, {"k": "b", "n": 1}]
     frame = query.to_spark()
     assert frame.isStreaming and frame.columns == query.schema.names == ["k", "n"]
-    told = session.explain("SELECT k, MAX(v) AS m FROM r [ROWS 2] GROUP BY k", analyze=True)
-    plan: Any = told.plans[0]
+    reported = session.explain("SELECT k, MAX(v) AS m FROM r [ROWS 2] GROUP BY k", analyze=True)
+    plan: Any = reported.plans[0]
     (aggregate,) = [one for one in plan["operators"] if one["tactic"] == "sliding"]
     assert aggregate["measured"]["rows_in"] == 6 and aggregate["measured"]["state_bytes"] > 0
 
 
-def test_links_that_lead_out_of_the_folder_to_stay_within_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_links_that_lead_out_of_the_folder_to_stay_within_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "secret.csv").write_text("a\n42\n")
     (tmp_path / "home" / "a.csv").symlink_to(tmp_path / "secret.csv")
@@ -168,9 +168,9 @@ def test_data_frames_are_streams_and_tables(spark: SparkSession, tmp_path: Path)
         session.stream("growing", frame, time="ts")
     with pytest.raises(SourceError, match="column 'x' of 'odd' is array<int>"):
         session.stream("odd", frame.withColumn("x", F.array("v")), time="ts")
-    with pytest.raises(SourceError, match="is a DataFrame of Spark") as refused:
+    with pytest.raises(SourceError, match="is a DataFrame of Spark") as rejected:
         Session().stream("s", frame, time="ts")
-    assert "df.toArrow()" in str(refused.value.remedy)
+    assert "df.toArrow()" in str(rejected.value.remedy)
 
 
 def test_what_a_session_lacks_can_be_asked_for(spark: SparkSession) -> None:
@@ -181,7 +181,7 @@ def test_what_a_session_lacks_can_be_asked_for(spark: SparkSession) -> None:
     assert [str(each).split('"')[1] for each in Session(spark=lacking).missing_settings] == [name]
 
 
-def test_what_cannot_be_is_refused(spark: SparkSession) -> None:
+def test_what_cannot_be_is_rejected(spark: SparkSession) -> None:
     from transom.program.clock import HeldClock
 
     with pytest.raises(OptionError, match="time cannot be held"):

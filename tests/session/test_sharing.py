@@ -68,10 +68,10 @@ def test_a_run_puts_queries_on_one_join_together_and_leaves_the_others_alone() -
     assert isinstance(run, LocalRun)
     assert [job.join is not None for job in run.jobs] == [False, True, False, False]
     assert [query.name for query in run.queries] == [f"query-{i}" for i in range(1, 7)]
-    run.abandon()
+    run.abort()
     alone = session.assemble(session.prepare(f"SET sharing = 'off'; {';'.join(QUERIES)}"))
     assert isinstance(alone, LocalRun) and all(job.join is None for job in alone.jobs)
-    alone.abandon()
+    alone.abort()
 
 
 def test_explain_tells_who_shares_what() -> None:
@@ -90,9 +90,12 @@ def test_an_aggregate_that_needs_no_pairs_is_shared_if_it_is_asked_for() -> None
     for name in ("a", "b"):  # a row matches so many that nobody wants to see the pairs
         alike = [{"t": datetime(2024, 5, 1) + timedelta(milliseconds=i), "k": 1, "x": i} for i in range(300)]
         session.stream(name, alike, time="t")
-    told = session.explain(";".join(QUERIES)).split("\n\n")
-    assert "shared with query 3" in told[0]
-    assert "join not shared: join-aggregate factorised needs no pairs; SET sharing = 'on' makes them for all" in told[1]
+    reported = session.explain(";".join(QUERIES)).split("\n\n")
+    assert "shared with query 3" in reported[0]
+    assert (
+        "join not shared: join-aggregate factorised needs no pairs; SET sharing = 'on' makes them for all"
+        in reported[1]
+    )
     assert "shared with query 1, query 3" in session_of("on").explain(";".join(QUERIES)).replace(
         " (a [RANGE 5 SECOND], b [RANGE 3 SECOND])", ""
     ).replace(" (a [RANGE 2 SECOND], b [RANGE 8 SECOND])", "")
@@ -120,15 +123,15 @@ def test_a_checkpoint_is_gone_on_from_with_other_queries(tmp_path: Path) -> None
     run = run_of(0, 1)
     for _ in range(7):
         assert run.step()
-    upto = run.status()[0].progress
-    run.abandon()
+    frontier = run.status()[0].progress
+    run.abort()
     run = run_of(2, 1)
-    assert [status.progress for status in run.status()] == [upto, upto]
+    assert [status.progress for status in run.status()] == [frontier, frontier]
     before = run.status()[0].inputs[0]
     assert before.used == 0 and before.rows_in == before.waiting
     run.run()
-    told = (tmp_path / "o1.csv").read_text().splitlines()[1:]
-    assert len(told) == len(expected) and len((tmp_path / "o2.csv").read_text().splitlines()) > 5
+    reported = (tmp_path / "o1.csv").read_text().splitlines()[1:]
+    assert len(reported) == len(expected) and len((tmp_path / "o2.csv").read_text().splitlines()) > 5
 
 
 def feed(session: Session, first: int, last: int) -> None:
@@ -151,9 +154,9 @@ def test_queries_come_and_go_while_others_run() -> None:
         assert second.await_progress(NOON + timedelta(seconds=18), timeout=LONG)
         gone = second.stop()
         assert gone == second.status and not second.is_active and second.exception() is None
-        told = len(seen)
+        reported = len(seen)
         feed(session, 20, 30)
-        assert first.await_progress(NOON + timedelta(seconds=28), timeout=LONG) and len(seen) == told
+        assert first.await_progress(NOON + timedelta(seconds=28), timeout=LONG) and len(seen) == reported
         assert alone.await_progress(NOON + timedelta(seconds=28), timeout=LONG)
         assert first.status.operators[-1].rows_out == first.status.operators[-2].rows_out
     expected = session_of(sharing="off").run(QUERIES[0], emit="changes").to_arrow().to_pylist()
@@ -177,7 +180,7 @@ def test_a_bounded_run_ends_and_another_begins_with_the_next_query() -> None:
         assert len(first.result) and len(second.result) == 5, "as of the last row"
 
 
-def test_what_cannot_be_added_or_removed_is_told() -> None:
+def test_what_cannot_be_added_or_removed_is_reported() -> None:
     with session_of() as session:
         first = session.add(QUERIES[0], name="q", follow=True)
         with pytest.raises(QueryError, match="'q' is active already"):
@@ -190,7 +193,7 @@ def test_what_cannot_be_added_or_removed_is_told() -> None:
         assert not first.is_active and session.queries == [again]
 
 
-def test_what_fails_in_one_query_is_told_to_all() -> None:
+def test_what_fails_in_one_query_is_reported_to_all() -> None:
     with session_of() as session:
         first = session.add(QUERIES[0], follow=True)
         assert first.await_progress(NOON + timedelta(seconds=28), timeout=LONG)

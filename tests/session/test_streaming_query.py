@@ -77,7 +77,7 @@ def test_rows_that_are_appended_while_it_follows_come_out() -> None:
     assert not runs(query) and query.exception() is None
 
 
-def test_what_goes_wrong_is_told_to_whoever_asks() -> None:
+def test_what_goes_wrong_is_reported_to_whoever_asks() -> None:
     def breaks() -> Iterator[dict[str, Any]]:
         yield from itertools.islice(endless(), 20)
         raise ValueError("the sensor is on fire")

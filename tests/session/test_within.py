@@ -61,7 +61,7 @@ def test_what_is_inside_is_read_and_written(home: Path, monkeypatch: pytest.Monk
     ["{up}/secret.csv", "{up}/*.csv", "{home}/../secret.csv", "{home}/*/../../*.csv", "{up}/homely/a.csv", "../**",
      "{home}/data/../../secret.csv", "/etc/passwd", "file://{up}/secret.csv", "{up}"],
 )  # fmt: skip
-def test_paths_that_lead_outside_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_paths_that_lead_outside_are_rejected(home: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(home)
     with pytest.raises(OptionError, match=OUTSIDE) as raised:
         read(home, path.format(up=home.parent, home=home))
@@ -69,7 +69,7 @@ def test_paths_that_lead_outside_are_refused(home: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("path", ["file.csv", "*.csv", "folder", "folder/*.csv", "**/*.csv", "f[i]le.csv", "far/x.csv"])
-def test_links_that_lead_outside_are_refused(home: Path, path: str) -> None:
+def test_links_that_lead_outside_are_rejected(home: Path, path: str) -> None:
     (home / "file.csv").symlink_to(home.parent / "secret.csv")
     (home / "folder").symlink_to(home.parent / "homely")
     (home / "far").symlink_to(home.parent / "nowhere")
@@ -77,7 +77,7 @@ def test_links_that_lead_outside_are_refused(home: Path, path: str) -> None:
         read(home, home / path)
 
 
-def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
+def test_a_link_that_comes_while_a_query_runs_is_rejected(home: Path) -> None:
     text = f"""
         CREATE STREAM s (a INTEGER) WITH (connector = 'files', path = '{home}/data', time = 'arrival');
         SELECT a FROM s
@@ -92,7 +92,7 @@ def test_a_link_that_comes_while_a_query_runs_is_refused(home: Path) -> None:
 
 
 def test_a_task_opens_nothing_outside(home: Path) -> None:
-    """What travels to another process knows its bounds, whatever it is told to read."""
+    """What travels to another process knows its bounds, whatever it is reported to read."""
     with Session(within=home) as session:
         session.execute(table(home / "data"))
         known = pickle.loads(pickle.dumps(session.catalogue))
@@ -106,7 +106,7 @@ def test_a_task_opens_nothing_outside(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../out.csv", "../out/", "link.csv", "folder/", "folder/out.csv"])
-def test_sinks_outside_are_refused(home: Path, name: str) -> None:
+def test_sinks_outside_are_rejected(home: Path, name: str) -> None:
     (home / "link.csv").symlink_to(home.parent / "secret.csv")
     (home / "folder").symlink_to(home.parent / "homely")
     with Session(within=home) as session, pytest.raises(OptionError, match=OUTSIDE):
@@ -133,7 +133,7 @@ def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
         with pytest.raises(OptionError, match=OUTSIDE):
             session.start("SELECT a FROM t", checkpoint=str(home.parent / "x"))
         with pytest.raises(OptionError, match=OUTSIDE):
-            session.assemble(session.prepare("SELECT a FROM t"), side=str(home.parent / "x"))
+            session.assemble(session.prepare("SELECT a FROM t"), dead_letters=str(home.parent / "x"))
     with pytest.raises(OptionError, match=OUTSIDE):
         Session(within=home, spill=str(home.parent)).execute(table(home / "data"))
     with pytest.raises(OptionError, match="there is no folder"):

@@ -1,7 +1,7 @@
 """Saved states with a number changed and the seal made anew, taken over and run on: a program for a child process.
 
 `python -m tests.state.resealed SEED TRIALS [PLAN ..]` prints the number of each trial before it begins, and then what
-became of it: "refused" by a CheckpointError, "ran", or the name of an error of the steps after it. What a wrong number
+became of it: "rejected" by a CheckpointError, "ran", or the name of an error of the steps after it. What a wrong number
 may do at worst is to end the process, or to keep it busy for ever, which only another process can tell.
 """
 
@@ -127,7 +127,7 @@ class Trial:
                 return "refused"
             try:
                 self.feed(pipeline, 24, 3, end=True)
-                pipeline.settle()
+                pipeline.drain()
             except Exception as error:
                 return type(error).__name__
         return "ran"

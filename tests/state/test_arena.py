@@ -81,7 +81,7 @@ def test_room_that_nothing_needs_any_more_is_used_again(tmp_path: Path) -> None:
     assert os.path.getsize(path) <= 4 << 20
 
 
-def place(user: Arena, array: Any) -> int:
+def index(user: Arena, array: Any) -> int:
     """Where an array lies in the file."""
     start: int = np.frombuffer(user._map, dtype=np.uint8).__array_interface__["data"][0]  # type: ignore[arg-type]
     return int(array.__array_interface__["data"][0]) - start
@@ -92,13 +92,13 @@ def test_what_is_not_new_stays_where_it_is(tmp_path: Path) -> None:
     Arena(path, ()).put("0", {"large": np.zeros(10_000), "small": np.zeros(3)})
     user = Arena(path, ())
     state = user.take("0")
-    at = place(user, state["large"])
+    at = index(user, state["large"])
     state["large"][7] = 1.0
     state["small"] = np.ones(4)
     user.put("1", state)
     again = Arena(path, ())
     state = again.take("1")
-    assert place(again, state["large"]) == at
+    assert index(again, state["large"]) == at
     assert state["large"][7] == 1.0 and state["small"].tolist() == [1.0] * 4
 
 
@@ -127,7 +127,7 @@ def test_whoever_was_given_up_writes_where_nobody_looks(tmp_path: Path) -> None:
     assert Arena(path, ()).take("1")["a"].tolist() == [5, 6, 7]
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int, at: int, size: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""Saved states: the same state comes back, damage is told as damage, and nothing that is read is ever run."""
+"""Saved states: the same state comes back, damage is reported as damage, and nothing that is read is ever run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.emitted_slides import slide_state
 from tests.run_locally import Rows, batch_of
-from tests.told_slides import slide_state
 from transom.core.errors import CheckpointError
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
-from transom.kernels.lifetimes import Run
+from transom.kernels.lifetimes import EndRun
 from transom.kernels.row_store import FixedColumn
 from transom.kernels.slide_join.memory import SlideWork
-from transom.pipeline.branch import BranchState
-from transom.pipeline.consumer import Member
+from transom.pipeline.consumer import ConsumerSpec
+from transom.pipeline.consumer_runner import ConsumerState
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GROUP_CLASSES, GroupPipeline
 from transom.pipeline.registry import STATE_CLASSES
@@ -61,14 +61,14 @@ QUERIES = {
 }
 
 
-def running(text: str, emit: str, upto: int = 12) -> Pipeline:
+def running(text: str, emit: str, frontier: int = 12) -> Pipeline:
     """A query in the middle of its work, with rows that wait for progress."""
     catalogue = Catalogue()
     statement = parse_statements(DECLARATIONS + text, catalogue)[-1]
     assert isinstance(statement, QueryStatement)
     pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit, partitions=partitions_of(catalogue))
     random = Random(7)
-    for second in range(upto):
+    for second in range(frontier):
         at = to_datetime(0) + timedelta(seconds=second)
         rows: dict[str, Rows] = {
             "s": [(at, random.choice([0, 1, None]), random.choice(["a", None, "b" * 30]), random.random())],
@@ -80,7 +80,7 @@ def running(text: str, emit: str, upto: int = 12) -> Pipeline:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             pipeline.push(name, batch_of(definition.columns, rows[name]))
         pipeline.advance()
-    pipeline.flush()  # net changes are told before anything is saved
+    pipeline.flush()  # net changes are reported before anything is saved
     return pipeline
 
 
@@ -93,13 +93,13 @@ def running_leap() -> Pipeline:
 
 
 def running_slides() -> Pipeline:
-    """A join told slide by slide, of which something is on disk and a slide is put off."""
+    """A join reported slide by slide, of which something is on disk and a slide is put off."""
     windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
     text = f"RSTREAM(SELECT a.k FROM {windows} AS a, {windows} AS b WHERE a.k = b.k)"
     pipeline = running(f"SET slide_join = 'incremental'; SET memory = '4 MB'; {text}", "changes", 14)
     state = slide_state(pipeline)
     assert state.reader is not None
-    next(state.pieces).spill(state.reader)
+    next(state.runs).spill(state.reader)
     state.works.append(SlideWork(state.at, put_off=True))
     return pipeline
 
@@ -111,15 +111,15 @@ def running_group() -> GroupPipeline:
     members = []
     for number, statement in enumerate(parse_statements(text, catalogue)[-2:]):
         assert isinstance(statement, QueryStatement)
-        asked = sharable(statement.query, catalogue)
-        assert isinstance(asked, Sharable)
-        members.append(Member(str(number), asked, "changes"))
+        requested = sharable(statement.query, catalogue)
+        assert isinstance(requested, Sharable)
+        members.append(ConsumerSpec(str(number), requested, "changes"))
     group = GroupPipeline(members, catalogue)
     definition = catalogue.relations["s"]
     assert isinstance(definition, StreamDefinition)
     for second in range(12):
         row = (to_datetime(0) + timedelta(seconds=second), second % 2, "a", 0.5)
-        group.trunk.push("s", batch_of(definition.columns, [row]))
+        group.subplan.push("s", batch_of(definition.columns, [row]))
         group.advance()
     return group
 
@@ -175,10 +175,10 @@ def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) ->
         assert same(back, compacted(pipeline.state))
         seen.update(classes_in(pipeline.state))
     group = running_group()
-    for state in (group.trunk.state.part, *(branch.state for branch in group.branches)):
+    for state in (group.subplan.state.part, *(branch.state for branch in group.runners)):
         assert same(codec.decode(codec.encode(state), GROUP_CLASSES), compacted(state))
         seen.update(classes_in(state))
-    assert seen == {*STATE_CLASSES, BranchState}
+    assert seen == {*STATE_CLASSES, ConsumerState}
 
 
 ARRAYS = st.sampled_from([np.int64, np.uint8, np.float32]).flatmap(
@@ -213,7 +213,7 @@ def test_slices_of_batches_are_saved_without_what_is_around_them() -> None:
     assert codec.decode(saved, ())[0].to_pylist() == batch.slice(7, 2).to_pylist()
 
 
-def test_a_thing_that_is_no_state_is_refused_when_it_is_saved() -> None:
+def test_a_thing_that_is_no_state_is_rejected_when_it_is_saved() -> None:
     with pytest.raises(TypeError):
         codec.encode({"a": object()})
 
@@ -260,17 +260,17 @@ ARRAY = {"array": "<i8", "shape": [1], "at": 0}
         {"list": 3}, {"list": [{}]},
         {"dict": [1]}, {"dict": [[[], {"v": 1}]]}, {"class": "SlotPool"}, {"class": ["SlotPool"], "version": 1},
         {"class": "SlotPool", "version": 1, "fields": {"no_such_field": {"v": 1}}},
-        {"class": "Run", "version": 1, "fields": {}}, {"class": "os.system", "version": 1, "fields": {}},
+        {"class": "EndRun", "version": 1, "fields": {}}, {"class": "os.system", "version": 1, "fields": {}},
         b'{"list": [' * 100_000,
     ],
     ids=lambda tree: str(tree)[:40],
 )  # fmt: skip
 def test_bytes_that_lie_are_damage(tree: Any) -> None:
     with pytest.raises(CheckpointError):
-        codec.decode(sealed(tree, [bytes(8)]), (SlotPool, Run))
+        codec.decode(sealed(tree, [bytes(8)]), (SlotPool, EndRun))
 
 
-def test_bytes_of_another_form_are_refused() -> None:
+def test_bytes_of_another_form_are_rejected() -> None:
     assert codec.decode(sealed({"v": 1}), ()) == 1
     with pytest.raises(CheckpointError, match="not a saved state"):
         codec.decode(sealed({"v": 1}).replace(codec.FORMAT, b"transom-state-0\n"), ())
@@ -280,12 +280,12 @@ def test_bytes_of_another_form_are_refused() -> None:
             codec.decode(b"".join(lies), ())
 
 
-def test_a_class_that_is_not_on_the_list_is_refused() -> None:
+def test_a_class_that_is_not_on_the_list_is_rejected() -> None:
     with pytest.raises(CheckpointError, match="Fifo"):
         codec.decode(codec.encode(Fifo.of(1)), (SlotPool,))
 
 
-def test_another_version_of_a_class_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_a_class_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     saved = codec.encode(SlotPool())
     monkeypatch.setattr(SlotPool, "STATE_VERSION", 2, raising=False)
     with pytest.raises(CheckpointError, match="version 1, this program reads 2"):
@@ -293,7 +293,7 @@ def test_another_version_of_a_class_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert codec.decode(codec.encode(SlotPool()), (SlotPool,)).high == 0
 
 
-def test_a_query_refuses_damage_and_stays_as_it_was(pipelines: list[Pipeline]) -> None:
+def test_a_query_rejects_damage_and_stays_as_it_was(pipelines: list[Pipeline]) -> None:
     pipeline = pipelines[0]
     before = pipeline.snapshot()
     for wrong in (before[:-5], codec.encode([1, 2]), codec.encode({"plan": None}), codec.encode("x")):

@@ -1,4 +1,4 @@
-"""A checkpoint that was changed and sealed anew is refused, or runs on wrongly; it never ends the process."""
+"""A checkpoint that was changed and sealed anew is rejected, or runs on wrongly; it never ends the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHILDREN = 2
 
 
 @pytest.mark.parametrize("child", range(CHILDREN))
-def test_a_resealed_state_is_refused_or_runs_on(child: int) -> None:
+def test_a_resealed_state_is_rejected_or_runs_on(child: int) -> None:
     """Some trials of every plan; which ones does not depend on anything."""
     names = list(PLANS)[child::CHILDREN]
     command = [sys.executable, "-m", "tests.state.resealed", str(child), str(TRIALS), *names]

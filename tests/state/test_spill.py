@@ -94,7 +94,7 @@ def test_going_on_from_a_checkpoint_removes_what_it_does_not_know(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
-def test_a_damaged_file_of_a_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_file_of_a_checkpoint_is_rejected(tmp_path: Path, damage: str) -> None:
     file = SpillStore(home=str(tmp_path)).write([batch(1)])
     path = tmp_path / file.name
     data = bytearray(path.read_bytes())
@@ -157,17 +157,17 @@ store.close()
 """
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE is not None
     found = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], env=environment(), capture_output=True, text=True, check=True
     )
-    told, rest = found.stdout.splitlines()
-    assert "cannot be written to" in told and "SET spill" in told and "SET memory" in told
+    reported, rest = found.stdout.splitlines()
+    assert "cannot be written to" in reported and "SET spill" in reported and "SET memory" in reported
     assert rest == "True [{'a': 1}]"
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = SpillStore(str(tmp_path / "file"))
     with pytest.raises(SpillError, match="cannot be written"):

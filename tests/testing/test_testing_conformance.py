@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.conformance.conformance import Case, load
-from transom.testing import ask
+from transom.testing import run_query
 
 CASES = [case for case in load() if case.only is None or "local" in case.only]
 
@@ -28,13 +28,13 @@ def with_connectors(cql: str) -> str:
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.file}: {case.title}" for case in CASES])
 def test_conformance_as_a_user_writes_it(case: Case) -> None:
     inputs = {block.argument: block.text for block in case.of("stream") + case.of("table")}
-    answer = ask(with_connectors(case.cql), inputs, seed=len(case.title), restart=True)
+    answer = run_query(with_connectors(case.cql), inputs, seed=len(case.title), restart=True)
     for block in case.of("expect"):
         if block.argument == "snapshots":
             answer.expect_at(block.text)
         elif block.argument == "ledger":
             late = sum(int(line[2]) for line in block.lines)
-            assert sum(("(late" in row or "(idle" in row) for row in answer.refused) == late
-            assert len(answer.refused) - late == sum(int(line[4]) for line in block.lines)
+            assert sum(("(late" in row or "(idle" in row) for row in answer.rejected) == late
+            assert len(answer.rejected) - late == sum(int(line[4]) for line in block.lines)
         else:
             answer.expect(block.text)

@@ -9,7 +9,7 @@ from transom.testing import Trial
 
 READINGS = """
 CREATE STREAM readings (ts TIMESTAMP, room VARCHAR, celsius INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-WITH (connector = 'files', path = 'nowhere/', format = 'csv', late = 'side');
+WITH (connector = 'files', path = 'nowhere/', format = 'csv', late = 'dead_letter');
 """
 HOT = READINGS + "SELECT room FROM readings [RANGE 10 SECONDS] WHERE celsius > 50;"
 TWO = """
@@ -46,17 +46,17 @@ def test_the_connectors_of_a_file_are_not_touched(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_late_and_rejected_rows_are_told() -> None:
+def test_late_and_rejected_rows_are_reported() -> None:
     trial = Trial(HOT, {"readings": "10 a 60 \n 7.9 b 60 \n 8 c 60 \n NULL d 60"})
     trial.end()
-    assert trial.answer().refused == (
+    assert trial.answer().rejected == (
         "readings: 7.9 b 60 (late: came after the watermark)",
         "readings: NULL d 60 (the timestamp is missing)",
     )
     trial.answer().expect_at("at 10: a; c")
 
 
-def test_refused_rows_of_all_types_are_told_as_they_were_written() -> None:
+def test_rejected_rows_of_all_types_are_reported_as_they_were_written() -> None:
     trial = Trial("""
     CREATE STREAM s (
         a INTEGER, b BIGINT, c DOUBLE, d DECIMAL(12, 10), e BOOLEAN, f DATE, at TIMESTAMP, g TIMESTAMP, h VARCHAR,
@@ -72,11 +72,11 @@ def test_refused_rows_of_all_types_are_told_as_they_were_written() -> None:
     ]
     trial.send("s", "9 0 0 0 0 true 2024-05-01 0 x")
     trial.send("s", "\n".join(rows))
-    assert trial.answer().refused == tuple(f"s: {row} (late: came after the watermark)" for row in rows)
+    assert trial.answer().rejected == tuple(f"s: {row} (late: came after the watermark)" for row in rows)
 
 
 def test_a_stream_that_must_not_be_late() -> None:
-    trial = Trial(HOT.replace("'side'", "'fail'"), {"readings": "10 a 60"})
+    trial = Trial(HOT.replace("'dead_letter'", "'fail'"), {"readings": "10 a 60"})
     with pytest.raises(LateRowError, match="its time is 1970-01-01 00:00:01"):
         trial.send("readings", "1 a 60")
 
@@ -91,7 +91,7 @@ def test_the_clock_leaves_idle_streams_behind() -> None:
     trial.advance("1 s")
     trial.answer().expect("1 1 \n 2 2")
     trial.send("a", "4 4 \n 5 6")
-    assert trial.answer().refused == (
+    assert trial.answer().rejected == (
         "a: 4 4 (idle: came after the stream had been silent and time had gone on without it)",
     )
     trial.end("a")
@@ -178,7 +178,7 @@ def test_time_goes_on_with_the_clock_while_nothing_arrives() -> None:
 def test_a_heartbeat_takes_time_on_and_rows_too_far_ahead_of_the_clock_do_not() -> None:
     trial = Trial("""
     CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-    WITH (connector = 'memory', heartbeat = '1 SECOND', ahead = '1 DAY', late = 'side');
+    WITH (connector = 'memory', heartbeat = '1 SECOND', ahead = '1 DAY', late = 'dead_letter');
     DSTREAM(SELECT a FROM s [RANGE 5 SECONDS]);
     """)
     trial.send("s", "00:00:01 1")
@@ -189,7 +189,7 @@ def test_a_heartbeat_takes_time_on_and_rows_too_far_ahead_of_the_clock_do_not() 
     trial.send("s", "00:00:06 2")
     trial.send("s", "1970-01-02T00:00:10 3")
     assert trial.progress() == "00:00:07"
-    assert [told.partition("(")[2] for told in trial.answer().refused] == [
+    assert [reported.partition("(")[2] for reported in trial.answer().rejected] == [
         "late: came after the watermark)",
         "the timestamp is further ahead of the clock than is allowed)",
     ]
@@ -228,7 +228,7 @@ def test_tables_that_change() -> None:
     trial = Trial(ROOMS + "SELECT room FROM open_rooms", {"open_rooms": "1 + hall \n 2 + lab \n 3 - hall \n 4 - attic"})
     trial.end()
     trial.answer().expect("1 + hall \n 2 + lab \n 3 - hall")
-    assert trial.answer().refused == ("open_rooms: 4 - attic (a '-' without its row)",)
+    assert trial.answer().rejected == ("open_rooms: 4 - attic (a '-' without its row)",)
     with pytest.raises(SourceError, match="line 1, column 3: a change has a '\\+' or a '-'"):
         Trial(ROOMS + "SELECT room FROM open_rooms", {"open_rooms": "1 hall"})
     with pytest.raises(SourceError, match="a change has a '\\+' or a '-'"):
@@ -259,13 +259,13 @@ def test_several_queries_share_their_inputs() -> None:
     trial.end()
     trial.answer("hot").expect("5 + hall \n 6 - hall")
     trial.answer("query-2").expect("5 + 1 \n 6 - 1 \n 6 + 0")
-    with pytest.raises(OptionError, match="there are 2 queries\n  ask for one of hot, query-2"):
+    with pytest.raises(OptionError, match="there are 2 queries\n  request one of hot, query-2"):
         trial.answer()
     with pytest.raises(OptionError, match="no query writes to 'cold'"):
         trial.progress("cold")
 
 
-def test_what_is_wrong_with_a_trial_is_told(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_trial_is_reported(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="has no query"):
         Trial(READINGS)
     with pytest.raises(QueryError, match="line 4"):

@@ -11,18 +11,18 @@ import pytest
 
 from transom import LateRowError
 from transom.program.checkpoint_folder import STATE, CheckpointFolder
-from transom.program.run import Order, Terms
+from transom.program.run import QuerySpec, RunOptions
 from transom.runtimes.local.run import LocalRun
 from transom.runtimes.local.runtime import LocalRuntime
-from transom.testing import Trial, ask
+from transom.testing import Trial, run_query
 
-PARCELS = """
-CREATE STREAM sent (ts TIMESTAMP, parcel INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'sent/');
-CREATE STREAM received (ts TIMESTAMP, parcel INTEGER, WATERMARK FOR ts AS ts)
+MESSAGES = """
+CREATE STREAM sent (ts TIMESTAMP, message INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'sent/');
+CREATE STREAM received (ts TIMESTAMP, message INTEGER, WATERMARK FOR ts AS ts)
 WITH (connector = 'files', path = 'received/', idle = '1 HOUR');
 """
-JOINED = "ISTREAM(SELECT parcel FROM sent [RANGE {0} SECONDS] JOIN received [RANGE {0} SECONDS] USING (parcel));"
-SOON_AND_LATER = PARCELS + JOINED.format(5) + JOINED.format(60)
+JOINED = "ISTREAM(SELECT message FROM sent [RANGE {0} SECONDS] JOIN received [RANGE {0} SECONDS] USING (message));"
+SOON_AND_LATER = MESSAGES + JOINED.format(5) + JOINED.format(60)
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[LocalRun]:
     found: list[LocalRun] = []
     assemble = LocalRuntime.assemble
 
-    def noted(runtime: LocalRuntime, orders: Sequence[Order], terms: Terms) -> LocalRun:
-        found.append(assemble(runtime, orders, terms))
+    def noted(runtime: LocalRuntime, specs: Sequence[QuerySpec], run_options: RunOptions) -> LocalRun:
+        found.append(assemble(runtime, specs, run_options))
         return found[-1]
 
     monkeypatch.setattr(LocalRuntime, "assemble", noted)
@@ -54,25 +54,25 @@ def test_queries_with_the_same_join_share_it(runs: list[LocalRun]) -> None:
 
 NEAR = """
 ISTREAM(
-    SELECT s.parcel AS p, r.parcel AS q FROM sent [RANGE {0} SECONDS] AS s, received [RANGE {0} SECONDS] AS r
-    WHERE s.parcel < r.parcel
+    SELECT s.message AS p, r.message AS q FROM sent [RANGE {0} SECONDS] AS s, received [RANGE {0} SECONDS] AS r
+    WHERE s.message < r.message
 );
 """
-SCHEDULED = PARCELS + "SET schedule = 'mqt'; SET buffer = 2;" + NEAR.format(5) + NEAR.format(60)
+SCHEDULED = MESSAGES + "SET schedule = 'mqt'; SET buffer = 2;" + NEAR.format(5) + NEAR.format(60)
 
 
 def test_the_work_of_a_shared_join_is_scheduled(runs: list[LocalRun]) -> None:
     inputs = {"sent": "".join(f"{i} {i % 4}\n" for i in range(9)), "received": "3 3 \n 7 2 \n 8 1"}
     for of in ("query-1", "query-2"):
-        scheduled = ask(SCHEDULED, inputs, of=of, seed=1, restart=True)
-        scheduled.expect(str(ask(SCHEDULED.replace("'mqt'", "'off'"), inputs, of=of)))
+        scheduled = run_query(SCHEDULED, inputs, of=of, seed=1, restart=True)
+        scheduled.expect(str(run_query(SCHEDULED.replace("'mqt'", "'off'"), inputs, of=of)))
         assert scheduled.changes
     assert runs[0].status()[0].overload is not None
     assert runs[-1].status()[0].overload is None
 
 
 def test_a_query_runs_in_the_partitions_that_it_asks_for(runs: list[LocalRun]) -> None:
-    text = PARCELS + "SET partitions = 2;" + JOINED.format(60)
+    text = MESSAGES + "SET partitions = 2;" + JOINED.format(60)
     before = threading.active_count()
     trial = Trial(text, {"sent": "".join(f"{i} {i}\n" for i in range(9))})
     trial.restart()
@@ -80,13 +80,13 @@ def test_a_query_runs_in_the_partitions_that_it_asks_for(runs: list[LocalRun]) -
     trial.end()
     trial.answer().expect("8 3 \n 9 5")
     for run in runs:
-        assert len(run.jobs[0].engine.trunk.state.stages) == 2
+        assert len(run.jobs[0].engine.subplan.state.stages) == 2
     assert threading.active_count() <= before
 
 
 def test_what_a_run_had_written_when_it_failed_is_not_shown() -> None:
-    text = PARCELS.replace("path = 'sent/'", "path = 'sent/', late = 'fail'")
-    trial = Trial(text + "SET batch_rows = 1; ISTREAM(SELECT parcel FROM sent [NOW]);", {"sent": "1 1 \n 2 2"})
+    text = MESSAGES.replace("path = 'sent/'", "path = 'sent/', late = 'fail'")
+    trial = Trial(text + "SET batch_rows = 1; ISTREAM(SELECT message FROM sent [NOW]);", {"sent": "1 1 \n 2 2"})
     trial.answer().expect("1 1")
     with pytest.raises(LateRowError):
         trial.send("sent", "3 3 \n 4 4 \n 0 0")
@@ -106,7 +106,7 @@ def test_a_restart_reads_the_checkpoint_of_the_run(monkeypatch: pytest.MonkeyPat
         write(folder, name, data)
 
     monkeypatch.setattr(CheckpointFolder, "write", noted)
-    trial = Trial(PARCELS + JOINED.format(60), {"sent": "1 7", "received": "2 7"})
+    trial = Trial(MESSAGES + JOINED.format(60), {"sent": "1 7", "received": "2 7"})
     assert written.count(STATE) == 3  # the beginning, and what was sent
     trial.restart()
     trial.end()
@@ -114,7 +114,7 @@ def test_a_restart_reads_the_checkpoint_of_the_run(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_is_left_behind(runs: list[LocalRun]) -> None:
-    trial = Trial(PARCELS + JOINED.format(60), {"sent": "1 7"})
+    trial = Trial(MESSAGES + JOINED.format(60), {"sent": "1 7"})
     home = Path(vars(runs[0])["_checkpoint"].folder)
     assert (home / STATE).exists()
     del trial

@@ -26,7 +26,7 @@ _PART: Final = "display of the run"
 class Display:
     """Renewed by `watch`, which is handed to a run; it does nothing if nobody would see it.
 
-    `first` is what it says until there is more to tell.
+    `first` is what it says until there is more to report.
     """
 
     def __init__(self, screen: Screen, shown: bool = True, first: str = "starting") -> None:
@@ -42,7 +42,7 @@ class Display:
             self._screen.stand(_PART, self._first)
 
     def announce(self, text: str) -> None:
-        """What takes a while: in place of what it says, until there is more to tell, or as a notice."""
+        """What takes a while: in place of what it says, until there is more to report, or as a notice."""
         if self._shown:
             self._screen.stand(_PART, text)
         else:
@@ -61,8 +61,8 @@ class Display:
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LOOKS and self._shown:
             self._last = now
-            told = [line for each in run.status() for line in self._lines(each, run.last(each.name), now)]
-            self._screen.stand(_PART, _drawn(told))
+            lines = [line for each in run.status() for line in self._lines(each, run.last(each.name), now)]
+            self._screen.stand(_PART, _drawn(lines))
 
     def end(self) -> None:
         self._screen.remove(_PART)
@@ -105,18 +105,18 @@ def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | Non
     """
     rows_in = sum(one.rows_in for one in status.inputs)
     took = "" if batch is None else f" {batch:.2f} s a batch,"
-    told = [
+    lines = [
         f"{status.name}: {rows_in:,} rows in, {status.rows_out:,} rows out, {sum(rates):,} rows/s,{took}"
         f" up to {instant_text(status.progress)}"
     ]
     if status.held_back_by is not None:
         stands = f"time is held back by {status.held_back_by}"
-        told.append(f"  nothing comes out: {stands}" if silent else f"  {stands}")
+        lines.append(f"  nothing comes out: {stands}" if silent else f"  {stands}")
     inputs = [_input_cells(one, rate) for one, rate in zip(status.inputs, rates, strict=True)]
-    told += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
+    lines += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
     operators = [_operator_cells(one) for one in reversed(status.operators)]  # the last one first, as in EXPLAIN
-    told += _table([("operator", "rows in", "rows out", "rows kept", "state"), *operators])
-    return [visible(line) for line in told]
+    lines += _table([("operator", "rows in", "rows out", "rows kept", "state"), *operators])
+    return [visible(line) for line in lines]
 
 
 def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
@@ -141,11 +141,11 @@ def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     return found
 
 
-def _drawn(told: list[str]) -> Any:
+def _drawn(lines: list[str]) -> Any:
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis")
-    for i, line in enumerate(told):
+    for i, line in enumerate(lines):
         style = "bold" if not line.startswith(" ") else "yellow" if "nothing comes out" in line else ""
         text.append(("\n" if i else "") + line, style)
     return text

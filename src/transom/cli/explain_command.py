@@ -13,7 +13,7 @@ from transom.plan.catalogue import Catalogue
 from transom.program.explained import explained_all
 from transom.program.planned import read_program
 from transom.program.sample import peeked
-from transom.program.statistics import in_buckets, sampling, this_machine
+from transom.program.statistics import in_partitions, sampling, this_machine
 
 
 def main(options: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def main(options: argparse.Namespace) -> int:
                 print(session.explain(text, json=options.json, analyze=True, fixed=fixed))
             return 0
         where = (
-            this_machine if options.runtime == "local" else partial(in_buckets, options.cores or os.cpu_count() or 1)
+            this_machine if options.runtime == "local" else partial(in_partitions, options.cores or os.cpu_count() or 1)
         )
         known, peek = Catalogue(within=within), partial(peeked, within=within)
         planned = [one for one in read_program(text, known, fixed, sampling(peek, where)) if one.root is not None]

@@ -15,7 +15,7 @@ from typing import NoReturn
 from transom import __version__
 from transom.cli.messages import drop_unwritten, message_of, prepare_output, say
 from transom.cli.query_file import UsageError
-from transom.core.emits import EMITS
+from transom.core.emit_modes import EMITS
 from transom.core.errors import TransomError
 from transom.core.text import visible
 from transom.program.interrupt import Terminated, listen
@@ -71,13 +71,13 @@ def _carried_out(options: argparse.Namespace) -> int:
         return WRONG
 
 
-class _Parser(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = _Parser(
+    parser: argparse.ArgumentParser = _ArgumentParser(
         prog="transom",
         description="Standing SQL questions over streams, answered as the data arrives.",
         epilog=f"{_PATHS} {_EXIT}",
@@ -112,13 +112,13 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="run the queries of a file",
         description="Runs the queries of a file together, to the end of their input; with a checkpoint time stays open "
         "there, and the next run goes on. INSERT writes to its sink; rows of other queries are printed. On a terminal "
-        "a display tells how it is going. What became of every input row is told at the end, on standard error.",
+        "a display says how it is going. What became of every input row is reported at the end, on standard error.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
     _add_within(run)
     _add_runtime(run)
-    run.add_argument("--checkpoint", metavar="DIR", help="go on from the checkpoint in this folder, and renew it")
+    run.add_argument("--checkpoint", metavar="DIR", help="resume from the checkpoint in this folder, and renew it")
     run.add_argument(
         "--every",
         metavar="N",
@@ -126,7 +126,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="steps between two checkpoints (default 16); on Spark every batch is one, and N means nothing",
     )
     run.add_argument(
-        "--side", metavar="DIR", help="write refused rows and their reasons to this folder, a folder a query"
+        "--dead-letters", metavar="DIR", help="write rejected rows and their reasons to this folder, a folder a query"
     )
     how = run.add_mutually_exclusive_group()
     how.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
@@ -141,18 +141,19 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--end",
         action="store_true",
         default=None,
-        help="the input ends here: what waits for more is told, and no later run may bring any (what a run without "
+        help="the input ends here: what waits for more is reported, and no later run may bring any (what a run without "
         "--checkpoint does)",
     )
     run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
-    _add_look(run)
+    _add_display_options(run)
 
 
 def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     shell = commands.add_parser(
         "shell",
         help="type statements, and see their answers",
-        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP tells "
+        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP "
+        "reports "
         "what else can be written.",
         epilog=f"{_PATHS} {_EXIT}",
     )
@@ -162,7 +163,7 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_within(shell)
     shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
     _add_runtime(shell)
-    _add_look(shell)
+    _add_display_options(shell)
 
 
 def _add_runtime(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +178,7 @@ def _add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", metavar="N", type=_count, help="how many cores Spark may use (default: all)")
 
 
-def _add_look(parser: argparse.ArgumentParser) -> None:
+def _add_display_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit",
         choices=EMITS,
@@ -202,7 +203,7 @@ def _add_within(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--within",
         metavar="DIR",
-        help="refuse every file and folder that is not in this one, links resolved; without it a query file may read "
+        help="reject every file and folder that is not in this one, links resolved; without it a query file may read "
         "and overwrite whatever you may",
     )
 

@@ -40,7 +40,7 @@ def folder_of(name: str) -> Iterator[None]:
         try:
             yield
         except TransomError as error:
-            if error.place is not None and name != "-":
+            if error.span is not None and name != "-":
                 error.what = f"{error.what} (in {name})"
             raise
 

@@ -26,18 +26,22 @@ from transom.program.run import EVERY, Run
 from transom.session import Session
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
-"""What the display says until there is more to tell."""
+"""What the display says until there is more to report."""
 
 
 def main(options: argparse.Namespace) -> int:
     if options.end is False and options.checkpoint is None:
         raise UsageError(
-            "--once leaves time open for the next run, and there is no checkpoint for it to go on from",
+            "--once leaves time open for the next run, and there is no checkpoint for it to resume from",
             remedy="give --checkpoint DIR, or leave --once out",
         )
     text = read_query_file(options.file)
     fixed = read_settings(options.set)
-    checkpoint, side, within = absolute(options.checkpoint), absolute(options.side), confinement(options.within)
+    checkpoint, dead_letters, within = (
+        absolute(options.checkpoint),
+        absolute(options.dead_letters),
+        confinement(options.within),
+    )
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         planned = session.prepare(text, fixed)
         standing = [one for one in planned if one.standing]
@@ -64,8 +68,8 @@ def main(options: argparse.Namespace) -> int:
                 checkpoint=checkpoint,
                 end=options.end,
                 every=options.every or EVERY,
-                side=side,
-                keep_refused=False,
+                dead_letters=dead_letters,
+                keep_dead_letters=False,
                 answer=answer,
             )
 
@@ -80,7 +84,7 @@ def _analyzed(one: Planned) -> bool:
 
 
 def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:
-    """Tells how it went, however it ended, unless an error says so."""
+    """Says how it went, however it ended, unless an error says so."""
     run: Run | None = None
     had_ended = False
     try:
@@ -89,16 +93,16 @@ def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namesp
             had_ended = bool(run.queries) and run.finished
             run.run(display.watch)
     except (KeyboardInterrupt, Terminated):
-        _tell(run)
+        _report(run)
         if options.checkpoint is not None:
-            say(f"to go on from here: {visible(shlex.join(['transom', *options.arguments]))}")
+            say(f"to resume from here: {visible(shlex.join(['transom', *options.arguments]))}")
         raise
-    _tell(run)
+    _report(run)
     if had_ended:
         say("nothing was left to do: the input ended in an earlier run")
 
 
-def _tell(run: Run | None) -> None:
+def _report(run: Run | None) -> None:
     sys.stdout.flush()
     if run is not None and run.queries:
         say(summary(run.status()))

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from transom.cli.display import Display
 from transom.cli.messages import message_of, say
-from transom.cli.shell_queries import ShellQuery, refuse_shared_sink
+from transom.cli.shell_queries import ShellQuery, reject_shared_sink
 from transom.cli.shell_show import show
 from transom.cli.shell_text import Command, read_command
 from transom.connectors.terminal_sink import TerminalSink
-from transom.core.emits import Emit
+from transom.core.emit_modes import Emit
 from transom.core.errors import QueryError
 from transom.plan.catalogue import (
     CreateStatement,
@@ -65,7 +65,7 @@ class Shell:
         return [query for query in self.queries if query.running]
 
     def execute(self, text: str) -> bool:
-        """One statement or command; False after the last one. What is wrong with it is told."""
+        """One statement or command; False after the last one. What is wrong with it is reported."""
         try:
             command = read_command(text)
             if command is not None:
@@ -75,7 +75,7 @@ class Shell:
         except BrokenPipeError:  # whoever reads the rows has seen enough
             raise
         except Exception as error:
-            self._tell_error(message_of(error))
+            self._report_error(message_of(error))
         return True
 
     def wait(self) -> None:
@@ -97,7 +97,7 @@ class Shell:
         elif isinstance(one.statement, CreateStatement):
             self._note(f"{_kind(one.statement)} {one.statement.definition.name} is declared")
         elif one.standing and one.sink is not None:
-            refuse_shared_sink(one.sink, self.queries)
+            reject_shared_sink(one.sink, self.queries)
             self._start(one, None)
         elif one.standing:
             self._foreground(one)
@@ -148,7 +148,7 @@ class Shell:
         if isinstance(query.error, BrokenPipeError):
             return
         if query.error is not None:
-            self._tell_error(query.outcome())
+            self._report_error(query.outcome())
         elif self._manner.live:
             self._screen.write(query.outcome() + "\n")
         else:
@@ -178,7 +178,7 @@ class Shell:
             known = [f"STOP {number}" for number in running]
             raise QueryError(
                 f"no query {what} runs" if what else "STOP does not say which query",
-                remedy=f"write {' or '.join([*known, 'STOP ALL'])}" if known else "SHOW QUERIES tells which ones run",
+                remedy=f"write {' or '.join([*known, 'STOP ALL'])}" if known else "SHOW QUERIES says which ones run",
             )
         for query in chosen:
             query.stop()
@@ -190,7 +190,7 @@ class Shell:
         if self._manner.live:
             self._screen.write(text + "\n")
 
-    def _tell_error(self, text: str) -> None:
+    def _report_error(self, text: str) -> None:
         self.failed = True
         if self._manner.live:
             self._screen.write(text + "\n")

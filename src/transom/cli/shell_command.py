@@ -53,7 +53,7 @@ def _typed(shell: Shell) -> None:
     keyboard = Keyboard(
         screen, lambda text: completions(text, shell.session.catalogue, [query.number for query in shell.running])
     )
-    screen.write("Statements end with ; and HELP tells what there is.\n")
+    screen.write("Statements end with ; and HELP says what there is.\n")
     while True:
         try:
             text = keyboard.read()

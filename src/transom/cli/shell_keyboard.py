@@ -31,7 +31,7 @@ class Keyboard:
             multiline=True,
             prompt_continuation=_GOES_ON,
             history=_history(),
-            completer=_Words(complete),
+            completer=_CompletedWords(complete),
             complete_while_typing=False,
             key_bindings=_keys(),
         )
@@ -45,7 +45,7 @@ class Keyboard:
             return self._session.prompt()
 
 
-class _Words(Completer):
+class _CompletedWords(Completer):
     def __init__(self, complete: Callable[[str], Iterable[str]]) -> None:
         self._complete = complete
 

@@ -40,8 +40,8 @@ class ShellQuery:
         self.status: Status = run.status()[0]
         self._run = run
         self._display = display
-        self._tell_end = ended
-        self._looked = 0.0
+        self._report_end = ended
+        self._polled_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"query {number}", daemon=True)
 
@@ -68,27 +68,27 @@ class ShellQuery:
         try:
             self._run.run(self._watch)
             self.state = "finished" if self._run.finished else "stopped"
-        except Exception as error:  # it is told by whoever looks after the query
+        except Exception as error:  # it is reported by whoever looks after the query
             self.state, self.error = "failed", error
         self.status = self._run.status()[0]
         try:
-            self._tell_end(self)
+            self._report_end(self)
         finally:
             self._ended.set()
 
     def _watch(self, run: Run) -> None:
-        if time.monotonic() - self._looked >= _SECONDS_BETWEEN_LOOKS:
-            self._looked = time.monotonic()
+        if time.monotonic() - self._polled_at >= _SECONDS_BETWEEN_LOOKS:
+            self._polled_at = time.monotonic()
             self.status = run.status()[0]
         if self._display is not None:
             self._display.watch(run)
 
 
-def refuse_shared_sink(sink: SinkDefinition, queries: Sequence[ShellQuery]) -> None:
+def reject_shared_sink(sink: SinkDefinition, queries: Sequence[ShellQuery]) -> None:
     """Two queries cannot write to one place at a time."""
-    place = path_of(sink) or sink.name.lower()
+    span = path_of(sink) or sink.name.lower()
     for other in queries:
-        if other.running and other.sink is not None and place == (path_of(other.sink) or other.sink.name.lower()):
+        if other.running and other.sink is not None and span == (path_of(other.sink) or other.sink.name.lower()):
             raise QueryError(
                 f"query {other.number} writes to the sink '{other.sink.name}'",
                 remedy=f"STOP {other.number} first, or wait for its end",

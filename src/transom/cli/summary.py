@@ -1,4 +1,4 @@
-"""What became of every input row, told at the end of a run."""
+"""What became of every input row, reported at the end of a run."""
 
 from __future__ import annotations
 

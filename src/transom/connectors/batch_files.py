@@ -1,9 +1,9 @@
 """Answers written to files by the tasks that made them, each row once whatever dies.
 
-A task writes the rows of its bucket to hidden files of random names and tells the driver of them. When all tasks of the
-batch are through, the driver shows their files under names made of the batch and a number. A batch that is run again,
-after a restart, makes the same rows and puts them in the place of those that were shown before; and what attempts left
-behind that nobody counts is hidden, and removed at the next occasion.
+A task writes the rows of its partition to hidden files of random names and reports the driver of them. When all tasks
+of the batch are through, the driver shows their files under names made of the batch and a number. A batch that is run
+again, after a restart, makes the same rows and puts them in the place of those that were shown before; and what
+attempts left behind that nobody counts is hidden, and removed at the next occasion.
 
 One file is made of such parts at the end. The parts are in a hidden folder meanwhile: `.parts`, or `.more` where the
 file is there from a run that had ended and has been gone on with.
@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from transom.connectors.connector import Sink
 from transom.connectors.file_target import FileTarget, hidden, sync_folder
-from transom.connectors.sink_folder import SinkFolder, read_mark, refuse_lost
+from transom.connectors.sink_folder import SinkFolder, read_mark, reject_lost
 from transom.core.location import Within
 
 MANY_ROWS: Final = 1 << 18
-"""So many rows of a bucket are written to several files."""
+"""So many rows of a partition are written to several files."""
 
 WRITERS: Final = 2
 
@@ -67,7 +67,7 @@ class PartFiles:
                     writer.write(self.target.checked(batch))
                 writer.close()
             except BaseException:
-                writer.abandon()
+                writer.abort()
                 os.unlink(writer.path)
                 raise
         return name
@@ -119,11 +119,11 @@ class BatchFiles(Sink):
         file = self._target.file
         with self._target.errors():
             for forgotten in (".done", ".more") if file is not None and not planned else ():
-                refuse_lost(hidden(file or "", forgotten), run)
+                reject_lost(hidden(file or "", forgotten), run)
             self._target.finish_gathering(known=done > 0)
-            self._folder, self._behind = self._place(done, planned, run)
+            self._folder, self._behind = self._folder_of(done, planned, run)
             if self._behind:
-                self._target.refuse_another(run)
+                self._target.reject_another(run)
             if snapshots and file is not None:
                 os.makedirs(os.path.dirname(file), exist_ok=True)
                 return
@@ -137,10 +137,10 @@ class BatchFiles(Sink):
         return None if self._snapshots else PartFiles(self._target, self._folder)
 
     def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
-        self._written += [(bucket, name) for bucket, names in parts for name in names]
+        self._written += [(partition, name) for partition, names in parts for name in names]
 
     def prepare(self, epoch: int) -> Any:
-        """The files are on disk; which they are: (bucket, name) each."""
+        """The files are on disk; which they are: (partition, name) each."""
         written, self._written = self._written, []
         return {"files": written}
 
@@ -162,7 +162,7 @@ class BatchFiles(Sink):
                 shown.add(part)
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
                 known = self._marked.shown()
-                self._remove(name for name, place in known.items() if place[0] == epoch and name not in shown)
+                self._remove(name for name, index in known.items() if index[0] == epoch and name not in shown)
                 self._shown_before = False
             if shown:
                 sync_folder(self._folder)
@@ -195,7 +195,7 @@ class BatchFiles(Sink):
     def _end(self, marked: SinkFolder) -> None:
         file = self._target.file
         if file is None:
-            marked.settle()
+            marked.finish()
             return
         marked.clear()
         parts = marked.shown()
@@ -207,7 +207,7 @@ class BatchFiles(Sink):
         if not self._behind:  # of a run that is forgotten, whose file has just been replaced
             shutil.rmtree(hidden(file, ".more"), ignore_errors=True)
 
-    def _place(self, done: int, planned: int, run: str | None) -> tuple[str, bool]:
+    def _folder_of(self, done: int, planned: int, run: str | None) -> tuple[str, bool]:
         """The folder of the parts, and whether the file has rows that come before them."""
         file = self._target.file
         if done and not (os.path.isfile(self._target.snapshot) if self._snapshots else self._is_there()):

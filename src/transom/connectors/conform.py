@@ -20,7 +20,7 @@ _UNIT_HINT: Final = " (if it counts from 1970, say what: time_unit = 's', 'ms' o
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredRows:
     """What the rows of a source are to look like. `time_column` is the place of the column that holds the instant."""
 
     columns: Schema
@@ -29,8 +29,8 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Some rows of a stretch of a file, one column for each declared one; `origin` numbers them within the stretch."""
+class ParsedRows:
+    """Some rows of a split of a file, one column for each declared one; `origin` numbers them within the split."""
 
     origin: Int64s
     columns: Sequence[pa.Array]
@@ -41,7 +41,7 @@ def fold(name: str) -> str:
     return "".join(character.lower() if character.isascii() else character for character in name)
 
 
-def place_of(columns: Schema, name: str) -> int:
+def column_index(columns: Schema, name: str) -> int:
     return [fold(column.name) for column in columns].index(fold(name))
 
 
@@ -50,43 +50,47 @@ def find_columns(declared: Schema, present: Sequence[str], file: str) -> list[in
     found = []
     for column in declared:
         exact = [at for at, name in enumerate(present) if name == column.name]
-        places = exact or [at for at, name in enumerate(present) if fold(name) == fold(column.name)]
-        if not places:
+        indexes = exact or [at for at, name in enumerate(present) if fold(name) == fold(column.name)]
+        if not indexes:
             raise SourceError(
                 f"file '{file}' has no column '{column.name}'",
                 remedy=f"it has {', '.join(present)}; declare one of these" if present else "it has no columns at all",
             )
-        if len(places) > 1:
+        if len(indexes) > 1:
             raise SourceError(
-                f"file '{file}' has column '{column.name}' {len(places)} times",
+                f"file '{file}' has column '{column.name}' {len(indexes)} times",
                 remedy="give the columns of the file different names",
             )
-        found.append(places[0])
+        found.append(indexes[0])
     return found
 
 
-def conform(pieces: Sequence[Piece], declared: Declared, file: str) -> tuple[pa.RecordBatch, dict[int, str]]:
+def conform(
+    parsed_parts: Sequence[ParsedRows], declared: DeclaredRows, file: str
+) -> tuple[pa.RecordBatch, dict[int, str]]:
     """The rows that fit, in order of origin, and for each other row what is wrong with it, by its origin."""
-    fitted = [_conform_piece(piece, declared, file) for piece in pieces]
+    fitted = [_conform_part(parsed, declared, file) for parsed in parsed_parts]
     reasons = {row: reason for _, wrong in fitted for row, reason in wrong.items()}
     schema = declared.columns.arrow()
-    if not pieces:
+    if not parsed_parts:
         return pa.RecordBatch.from_pylist([], schema), {}
-    if len(pieces) == 1:
-        arrays, origin = fitted[0][0], pieces[0].origin
+    if len(parsed_parts) == 1:
+        arrays, origin = fitted[0][0], parsed_parts[0].origin
     else:
         arrays = [pa.concat_arrays(parts) for parts in zip(*(columns for columns, _ in fitted), strict=True)]
-        origin = np.concatenate([piece.origin for piece in pieces])
+        origin = np.concatenate([parsed.origin for parsed in parsed_parts])
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    order = np.argsort(origin, kind="stable") if len(pieces) > 1 else np.arange(len(origin))
+    order = np.argsort(origin, kind="stable") if len(parsed_parts) > 1 else np.arange(len(origin))
     if reasons:
         order = order[~np.isin(origin[order], np.fromiter(reasons, np.int64, len(reasons)))]
-    if len(pieces) > 1 or reasons:
+    if len(parsed_parts) > 1 or reasons:
         rows = rows.take(pa.array(order))
     return rows, reasons
 
 
-def reject_rows(piece: Piece, wrong: dict[int, str], declared: Declared, source: str, start: int) -> list[Rejected]:
+def reject_rows(
+    parsed: ParsedRows, wrong: dict[int, str], declared: DeclaredRows, source: str, start: int
+) -> list[Rejected]:
     """Rows that did not fit, `start` rows into the source, each with its declared columns as they stand there."""
     names = declared.columns.names
     return [
@@ -94,17 +98,17 @@ def reject_rows(piece: Piece, wrong: dict[int, str], declared: Declared, source:
             f"{source}, row {start + row + 1}",
             wrong[row],
             json.dumps(
-                dict(zip(names, [written(values, row) for values in piece.columns], strict=True)), ensure_ascii=False
+                dict(zip(names, [written(values, row) for values in parsed.columns], strict=True)), ensure_ascii=False
             ),
         )
         for row in sorted(wrong)
     ]
 
 
-def _conform_piece(piece: Piece, declared: Declared, file: str) -> tuple[list[pa.Array], dict[int, str]]:
+def _conform_part(parsed: ParsedRows, declared: DeclaredRows, file: str) -> tuple[list[pa.Array], dict[int, str]]:
     arrays: list[pa.Array] = []
     wrong: dict[int, list[str]] = {}
-    for at, (column, values) in enumerate(zip(declared.columns, piece.columns, strict=True)):
+    for at, (column, values) in enumerate(zip(declared.columns, parsed.columns, strict=True)):
         try:
             fitted = fit(values, column.type, declared.time_unit)
         except CannotFit:
@@ -126,7 +130,7 @@ def _conform_piece(piece: Piece, declared: Declared, file: str) -> tuple[list[pa
                 if row not in fitted.bad:
                     wrong.setdefault(row, []).append(f"the time column '{column.name}' {_why(fitted.values[row])}")
         arrays.append(fitted.values)
-    return arrays, {int(piece.origin[row]): "; ".join(reasons) for row, reasons in sorted(wrong.items())}
+    return arrays, {int(parsed.origin[row]): "; ".join(reasons) for row, reasons in sorted(wrong.items())}
 
 
 def _digits(values: pa.Array, row: int) -> bool:

@@ -239,7 +239,7 @@ class Sink(ABC):
 
     def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
         """What tasks have written for the epoch at hand: the number of the task's partition and what `write` gave."""
-        raise AssertionError("tasks have written parts that nobody asked for")
+        raise AssertionError("tasks have written parts that nobody requested")
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """A whole snapshot, in place of all that was shown before; seen after the commit at the latest.
@@ -268,14 +268,14 @@ class Sink(ABC):
         return
 
     def collected(self) -> pa.Table | None:
-        """What was written so far, of a sink that keeps it for the program to ask for."""
+        """What was written so far, of a sink that keeps it for the program to request."""
         return None
 
 
 @dataclass(frozen=True)
 class Connector:
     """What connector = '..' stands for. A `source` is opened from what is declared, in any process that reads it; when
-    it is opened nothing is read yet. `check_sink` refuses a wrong declaration when it is read, and `check_start` what
+    it is opened nothing is read yet. `check_sink` rejects a wrong declaration when it is read, and `check_start` what
     is in the way of a run, before it begins; neither changes anything. `folders` are those that tasks write to, by what
     they are to the user.
     """
@@ -293,7 +293,7 @@ class OpenSink:
 
     opens: Callable[[Opening], Sink]
     check: Callable[[], object] = lambda: None
-    """Refuses to start where something is in the way, and touches nothing."""
+    """Rejects to start where something is in the way, and touches nothing."""
     folders: Callable[[], Mapping[str, str]] = field(default=dict)
     """Folders that tasks write to, by what they are to the user."""
     path: str | None = None

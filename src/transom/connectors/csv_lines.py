@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from transom.connectors.conform import Piece
-from transom.connectors.lines import Cut, Stretch, records_at
+from transom.connectors.conform import ParsedRows
+from transom.connectors.lines import Cut, RecordSplit, records_at
 from transom.core.delta import Int64s
 from transom.core.schema import VARCHAR, Schema
 
@@ -156,36 +156,36 @@ class CsvLines:
     def split(self, data: bytes, last: bool) -> Cut:
         return split_records(data, self.delimiter, last)
 
-    def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]:
+    def parsed(self, records: RecordSplit) -> tuple[list[ParsedRows], dict[int, str]]:
         """The declared columns as text, and what is wrong with the lines that have other fields than the header."""
-        wrong = dict(stretch.broken)
-        single = self._lone_returns(stretch)
-        good = np.ones(len(stretch), dtype=bool)
+        wrong = dict(records.broken)
+        single = self._lone_returns(records)
+        good = np.ones(len(records), dtype=bool)
         good[[*wrong, *single]] = False
-        pieces = []
+        parsed = []
         numbers = np.flatnonzero(good)
         if len(numbers):
-            columns, uneven, count = self._parse(stretch.only(good)[0])
+            columns, uneven, count = self._parse(records.only(good)[0])
             if count == len(numbers):
                 wrong |= {int(numbers[row]): why for row, why in uneven.items()}
-                pieces.append(Piece(np.delete(numbers, list(uneven)), columns))
+                parsed.append(ParsedRows(np.delete(numbers, list(uneven)), columns))
             else:  # somewhere we and the parser disagree about what a record is
                 single = sorted({*single, *numbers.tolist()})
         for number in single:
-            columns, uneven, count = self._parse(stretch.raw(number))
+            columns, uneven, count = self._parse(records.raw(number))
             if count == 1 and not uneven:
-                pieces.append(Piece(np.array([number]), columns))
+                parsed.append(ParsedRows(np.array([number]), columns))
             else:
                 wrong[number] = uneven.get(0, "") if count == 1 else "has a line end outside quotes"
-        return pieces, wrong
+        return parsed, wrong
 
-    def _lone_returns(self, stretch: Stretch) -> list[int]:
+    def _lone_returns(self, records: RecordSplit) -> list[int]:
         """Records with a carriage return that is no part of a line end: to be parsed on their own."""
-        if stretch.data.count(b"\r") == stretch.data.count(b"\r\n"):
+        if records.data.count(b"\r") == records.data.count(b"\r\n"):
             return []
-        returns = np.flatnonzero(np.frombuffer(stretch.data, np.uint8) == _RETURN)
-        following = np.frombuffer(stretch.data + b"\n", np.uint8)[returns + 1]
-        return [row for row in records_at(stretch, returns[following != _NEWLINE]) if row not in stretch.broken]
+        returns = np.flatnonzero(np.frombuffer(records.data, np.uint8) == _RETURN)
+        following = np.frombuffer(records.data + b"\n", np.uint8)[returns + 1]
+        return [row for row in records_at(records, returns[following != _NEWLINE]) if row not in records.broken]
 
     def _parse(self, data: bytes) -> tuple[list[pa.Array], dict[int, str], int]:
         """Columns, the rows with too many or too few fields, and the number of all rows."""
@@ -211,8 +211,8 @@ class CsvLines:
             convert_options=self._convert,
         )
         columns = []
-        for place, column in zip(self.wanted, self.declared, strict=True):
-            values = table.column(str(place)).combine_chunks()
+        for index, column in zip(self.wanted, self.declared, strict=True):
+            values = table.column(str(index)).combine_chunks()
             values = values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
             if column.type != VARCHAR:  # a quoted NULL text can only be meant as one where text is none
                 values = pc.if_else(pc.equal(values, self.null), pa.scalar(None, VARCHAR), values)
@@ -221,15 +221,15 @@ class CsvLines:
 
     @cached_property
     def _names(self) -> list[str]:
-        return [str(place) for place in range(len(self.header))]
+        return [str(index) for index in range(len(self.header))]
 
     @cached_property
     def _convert(self) -> pyarrow.csv.ConvertOptions:
         wanted = sorted(set(self.wanted))
         return pyarrow.csv.ConvertOptions(
             check_utf8=False,  # looked at before
-            column_types={str(place): VARCHAR for place in wanted},
-            include_columns=[str(place) for place in wanted],
+            column_types={str(index): VARCHAR for index in wanted},
+            include_columns=[str(index) for index in wanted],
             null_values=[self.null],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

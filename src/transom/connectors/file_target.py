@@ -62,7 +62,7 @@ class FileTarget:
         """The rows as the one file of the sink."""
         staged = self.stage(batch)
         with self.errors():
-            show_file(staged, self.snapshot)
+            commit_file(staged, self.snapshot)
 
     def stage(self, batch: pa.RecordBatch) -> str:
         """The rows on disk, in a file that is unseen: to be shown as the one file of the sink."""
@@ -78,7 +78,7 @@ class FileTarget:
         """Makes one file of the parts in a folder, which is gone then; `behind` the rows that are in it already.
 
         Whose rows it has, if that run is to be known again, is written beside it first: should that be all that
-        happens, the run before is refused.
+        happens, the run before is rejected.
         """
         file = self.file
         assert file is not None
@@ -99,7 +99,7 @@ class FileTarget:
                     mark.flush()
                     os.fsync(mark.fileno())
             os.replace(folder, done)
-            show_file(whole, file)
+            commit_file(whole, file)
             shutil.rmtree(done)
 
     def finish_gathering(self, known: bool) -> None:
@@ -112,10 +112,10 @@ class FileTarget:
         done, whole = hidden(self.file, ".done"), hidden(self.file, ".new")
         if os.path.isdir(done):
             if known and os.path.isfile(whole):
-                show_file(whole, self.file)
+                commit_file(whole, self.file)
             shutil.rmtree(done)
 
-    def refuse_another(self, run: str | None) -> None:
+    def reject_another(self, run: str | None) -> None:
         """A run that goes on behind the rows in its file must find its own."""
         assert self.file is not None
         try:
@@ -143,7 +143,7 @@ class FileTarget:
                 fill(writer)
                 writer.close()
             except BaseException:
-                writer.abandon()
+                writer.abort()
                 raise
         return writer.path
 
@@ -177,7 +177,7 @@ def hidden(path: str, ending: str) -> str:
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}{ending}")
 
 
-def show_file(written: str, target: str) -> None:
+def commit_file(written: str, target: str) -> None:
     """Renames a file that is on disk, and puts the renaming there too."""
     os.replace(written, target)
     sync_folder(os.path.dirname(target))

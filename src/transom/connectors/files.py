@@ -17,15 +17,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.connectors.conform import Declared, Piece, conform, fold, place_of, reject_rows
+from transom.connectors.conform import DeclaredRows, ParsedRows, column_index, conform, fold, reject_rows
 from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.listing import Listed, cannot_read, list_files, path_of, show
-from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, refuse_shorter
+from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, reject_shorter
 from transom.connectors.properties import read_file_properties
-from transom.connectors.recognise import mark_of_parquet, read_entry, refuse_another
+from transom.connectors.recognise import mark_of_parquet, read_entry, reject_another
 from transom.connectors.source import Chunk, Growing, Position, Rejected
 from transom.connectors.splits import SPLIT_RECORDS
-from transom.connectors.text_rows import read_text_split, refuse_replaced
+from transom.connectors.text_rows import read_text_split, reject_replaced
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import Within
@@ -57,12 +57,12 @@ class FileSource(Source):
         if within is not None:
             within.check_pattern(self._properties.path)
         self._columns = columns
-        self._stamped = None if stamped is None else place_of(columns, stamped)
+        self._stamped = None if stamped is None else column_index(columns, stamped)
         in_files = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
         if not len(in_files):
             raise OptionError("no column is read from the files", remedy="declare at least one column that they have")
-        at = None if time_column is None else place_of(in_files, time_column)
-        self._declared = Declared(in_files, at, self._properties.time_unit)
+        at = None if time_column is None else column_index(in_files, time_column)
+        self._declared = DeclaredRows(in_files, at, self._properties.time_unit)
         self._read: frozenset[int] | None = None  # places of the columns of which anybody reads a value
         self._known: dict[str, Listed] = {}
         self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
@@ -82,14 +82,14 @@ class FileSource(Source):
 
     def narrow(self, columns: Collection[str]) -> None:
         wanted = set(map(fold, columns))
-        places = {at for at, column in enumerate(self._declared.columns) if fold(column.name) in wanted}
-        self._read = frozenset(places | {at for at in (self._declared.time_column,) if at is not None})
+        indexes = {at for at, column in enumerate(self._declared.columns) if fold(column.name) in wanted}
+        self._read = frozenset(indexes | {at for at in (self._declared.time_column,) if at is not None})
         self._parquet = None
         self._footers = Footers(self._declared, self._read)
 
     def files(self) -> dict[str, int]:
         """Of many files the first ones; the others lie beside them."""
-        with suppress(SourceError):  # one that cannot be read is told by whoever reads it
+        with suppress(SourceError):  # one that cannot be read is reported by whoever reads it
             listed = list_files(self._properties.path, may_be_empty=True, within=self._within)
             return {os.path.abspath(each.path): each.size for each in listed[:_MOST_FILES]}
         return {}
@@ -125,8 +125,8 @@ class FileSource(Source):
         if self._format_of(file.name) == "parquet":
             footer = self._footers.of(file)
             start, mark = _parquet_at(at)
-            refuse_shorter(file, footer.rows, start)
-            refuse_another(file, mark, footer.mark, f"{start} rows")
+            reject_shorter(file, footer.rows, start)
+            reject_another(file, mark, footer.mark, f"{start} rows")
             stop = min(start + max_rows, start + 1 + max_bytes // footer.row_bytes, footer.rows)
             if stop == footer.rows:
                 self._footers.forget(file)
@@ -151,7 +151,7 @@ class FileSource(Source):
         while at < stop:
             chunk = self._read_parquet(file, at, stop - at, max(stop - at, SPLIT_RECORDS))
             at = chunk.at
-            refuse_shorter(file, at, stop if chunk.finished else 0)
+            reject_shorter(file, at, stop if chunk.finished else 0)
             yield SplitRows(self._stamp(chunk.rows), chunk.rejected)
 
     def _files_to_read(self, files: dict[str, Any], current: str | None, growing: bool) -> Iterator[Listed]:
@@ -175,14 +175,14 @@ class FileSource(Source):
                 self._recognise(file, at)
 
     def _recognise(self, file: Listed, at: Any) -> None:
-        """Refuse a file that has been read to its end and is another one now, of the same size or a Parquet file."""
+        """Reject a file that has been read to its end and is another one now, of the same size or a Parquet file."""
         try:
             if self._format_of(file.name) == "parquet":
                 rows, mark = _parquet_at(at)
-                refuse_another(file, mark, mark_of_parquet(file.path), f"{rows} rows")
+                reject_another(file, mark, mark_of_parquet(file.path), f"{rows} rows")
             else:
                 with open(file.path, "rb") as handle:
-                    refuse_replaced(handle, file, at)
+                    reject_replaced(handle, file, at)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -207,23 +207,23 @@ class FileSource(Source):
         rows = self._parquet
         if rows is None or rows.file.name != file.name or rows.at != start:
             rows = self._parquet = open_parquet(file, start, batch_rows, self._declared, self._read)
-        piece = rows.take(max_rows)
-        good, wrong = conform([] if piece is None else [piece], self._declared, show(file.name))
-        rejected = [] if piece is None else self._rejected(file, start, piece, wrong)
+        parsed = rows.take(max_rows)
+        good, wrong = conform([] if parsed is None else [parsed], self._declared, show(file.name))
+        rejected = [] if parsed is None else self._rejected(file, start, parsed, wrong)
         if rows.at == rows.count:
             self._parquet = None
         return Chunk(good, rejected, rows.at, rows.at == rows.count)
 
-    def _rejected(self, file: Listed, start: int, piece: Piece, wrong: dict[int, str]) -> list[Rejected]:
+    def _rejected(self, file: Listed, start: int, parsed: ParsedRows, wrong: dict[int, str]) -> list[Rejected]:
         """Whole rows, whatever anybody reads of them."""
         if wrong and self._read is not None:
-            count = len(piece.origin)
+            count = len(parsed.origin)
             rows, columns = open_parquet(file, start, count, self._declared), []
             while count and (part := rows.take(count)) is not None:
                 columns.append(part.columns)
                 count -= len(part.origin)
-            piece = replace(piece, columns=[pa.concat_arrays(parts) for parts in zip(*columns, strict=True)])
-        return reject_rows(piece, wrong, self._declared, show(file.name), start)
+            parsed = replace(parsed, columns=[pa.concat_arrays(parts) for parts in zip(*columns, strict=True)])
+        return reject_rows(parsed, wrong, self._declared, show(file.name), start)
 
     def _format_of(self, name: str) -> str:
         file_format = self._properties.format_of(name)

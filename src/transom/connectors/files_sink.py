@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from transom.connectors.connector import Sink
-from transom.connectors.file_target import FileTarget, hidden, show_file
+from transom.connectors.file_target import FileTarget, commit_file, hidden
 from transom.connectors.part_writers import PartWriter
-from transom.connectors.sink_folder import SinkFolder, refuse_lost
+from transom.connectors.sink_folder import SinkFolder, reject_lost
 from transom.core.location import Within
 
 
@@ -52,7 +52,7 @@ class FileSink(Sink):
         file = self._target.file
         with self._target.errors():
             if parts is None and file is not None:
-                refuse_lost(hidden(file, ".done"), run)
+                reject_lost(hidden(file, ".done"), run)
             self._target.finish_gathering(known=self._parts > 0)
             if self._parts and file is None and not os.path.isdir(self._folder):
                 raise self._target.miss_file(self._parts)
@@ -63,7 +63,7 @@ class FileSink(Sink):
             if self._in_file and file is not None:
                 if not os.path.isfile(file):
                     raise self._target.miss_file(self._parts)
-                self._target.refuse_another(run)
+                self._target.reject_another(run)
 
     @property
     def parts(self) -> int:
@@ -75,13 +75,13 @@ class FileSink(Sink):
             return
         with self._target.errors():
             if self._prepared is not None:
-                self._show()
+                self._commit()
             if self._writer is None:
                 self._writer = self._target.open(hidden(self._path(self._parts), ".new"))
             self._writer.write(batch)
 
     def prepare(self, epoch: int) -> Any:
-        """Puts what was written on disk, still unseen, and tells how many parts there will be after the commit."""
+        """Puts what was written on disk, still unseen, and says how many parts there will be after the commit."""
         self._put_on_disk()
         return {"parts": self._parts + (self._prepared is not None)}
 
@@ -90,7 +90,7 @@ class FileSink(Sink):
 
         After a restart it has been shown when the sink was opened, by the token.
         """
-        self._show()
+        self._commit()
 
     def _put_on_disk(self) -> None:
         if self._writer is not None:
@@ -98,17 +98,17 @@ class FileSink(Sink):
                 self._writer.close()
             self._prepared, self._writer = self._writer.path, None
 
-    def _show(self) -> None:
+    def _commit(self) -> None:
         if self._prepared is not None:
             with self._target.errors():
                 self._marked.clear(kept=[os.path.basename(self._prepared)])
-                show_file(self._prepared, self._path(self._parts))
+                commit_file(self._prepared, self._path(self._parts))
             self._prepared = None
             self._parts += 1
         if self._staged is not None:
             with self._target.errors():
                 self._marked.clear(kept=[os.path.basename(self._target.snapshot)])
-                show_file(self._staged, self._target.snapshot)
+                commit_file(self._staged, self._target.snapshot)
             self._staged, self._replaced = None, True
 
     def replace(self, batch: pa.RecordBatch) -> None:
@@ -124,18 +124,18 @@ class FileSink(Sink):
             self._staged = None
         if self._writer is not None:
             with self._target.errors():
-                self._writer.abandon()
+                self._writer.abort()
                 os.unlink(self._writer.path)
             self._writer = None
 
     def close(self) -> None:
         self._put_on_disk()
-        self._show()
+        self._commit()
         if not os.path.isdir(self._folder):
             return
         with self._target.errors():
             if self._target.file is None:
-                self._marked.settle()
+                self._marked.finish()
                 return
             self._marked.clear()
         if self._replaced:
@@ -152,7 +152,7 @@ class FileSink(Sink):
         if ready:
             self._marked.clear(kept=ready)
         for name in ready:
-            show_file(os.path.join(self._folder, name), os.path.join(self._folder, name[1:].removesuffix(".new")))
+            commit_file(os.path.join(self._folder, name), os.path.join(self._folder, name[1:].removesuffix(".new")))
         return min([number for number, _ in self._marked.shown().values()] + [self._parts])
 
     def _name(self, number: int) -> str:

@@ -151,21 +151,21 @@ def _is_number(type_: pa.DataType) -> bool:
 
 def _cast_each(values: pa.Array, cast: Callable[[pa.Array], pa.Array], type_: pa.DataType) -> Fitted:
     """Cast all at once; where that fails, halve until the culprits stand alone. Good rows are never visited singly."""
-    pieces: list[pa.Array] = []
+    parts: list[pa.Array] = []
     bad: list[int] = []
     pending = [(0, len(values))]
     while pending:
         start, stop = pending.pop()
         try:
-            pieces.append(cast(values.slice(start, stop - start)))
+            parts.append(cast(values.slice(start, stop - start)))
         except pa.ArrowInvalid:
             if stop - start == 1:
-                pieces.append(pa.nulls(1, type_))
+                parts.append(pa.nulls(1, type_))
                 bad.append(start)
             else:
                 middle = (start + stop) // 2
                 pending += [(middle, stop), (start, middle)]
-    return Fitted(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), tuple(bad))
+    return Fitted(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), tuple(bad))
 
 
 def _without(fitted: Fitted, unfit: Any) -> Fitted:

@@ -7,7 +7,7 @@
 | seed | a whole number, by default 0: another seed, other rows |
 | start | the instant of the first row, by default `2024-01-01 00:00:00` |
 | disorder | a duration: a row may carry a time that is up to so much before its turn, by default `0 seconds` |
-| live | `true`: rows come at their rate by the wall clock, not as fast as they are asked for |
+| live | `true`: rows come at their rate by the wall clock, not as fast as they are requested |
 | column.NAME | how the column NAME is filled: see `column_rules.py` |
 
 The time column of a stream or of a changing table is filled by `start`, `rate` and `disorder` alone. Disorder of no
@@ -26,10 +26,10 @@ import numpy as np
 import pyarrow as pa
 
 from transom.connectors.column_rules import ColumnRule, random_below, read_rule
-from transom.connectors.conform import fold, place_of
+from transom.connectors.conform import column_index, fold
 from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.fit import fit
-from transom.connectors.properties import refuse_unknown
+from transom.connectors.properties import reject_unknown
 from transom.connectors.source import Growing, Position
 from transom.connectors.splits import SPLIT_RECORDS
 from transom.core.delta import Int64s
@@ -65,9 +65,9 @@ class GeneratorSource(Source):
         endless_allowed: bool = True,
     ) -> None:
         rules = {name: text for name, text in properties.items() if name.startswith(_COLUMN)}
-        refuse_unknown({name: "" for name in properties if name not in rules}, _KNOWN, "connector 'generator'")
+        reject_unknown({name: "" for name in properties if name not in rules}, _KNOWN, "connector 'generator'")
         self._columns = columns
-        self._time = None if time_column is None else place_of(columns, time_column)
+        self._time = None if time_column is None else column_index(columns, time_column)
         self._rate = _rate(properties.get("rate", "1"))
         self._seed = _whole("seed", properties.get("seed", "0"), -(1 << 63), (1 << 63) - 1)
         self._start = _start(properties.get("start", "2024-01-01 00:00:00"))
@@ -79,7 +79,7 @@ class GeneratorSource(Source):
         room = int((FOREVER - 1 - self._start) * self._rate / SECOND)
         self._rows = min(_whole("rows", properties.get("rows", str(_MOST_ROWS)), 0, _MOST_ROWS), room)
         self._bounded = "rows" in properties
-        self._rules = _rules(columns, rules, (self._time, None if stamped is None else place_of(columns, stamped)))
+        self._rules = _rules(columns, rules, (self._time, None if stamped is None else column_index(columns, stamped)))
 
     @property
     def sampled(self) -> bool:

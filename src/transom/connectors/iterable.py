@@ -1,4 +1,4 @@
-"""Rows that the program makes while they are asked for: a Python iterable, which may be endless, or an Arrow reader.
+"""Rows that the program makes while they are requested: a Python iterable, which may be endless, or an Arrow reader.
 
 Nothing is read before a query wants it, and nothing is kept. An iterator, a generator or a reader can be gone through
 once, so one query can read it. Of an iterable that can be gone through again, or of a function that makes one, every
@@ -29,7 +29,7 @@ _MANY: Final = 1 << 16
 
 
 class Supply:
-    """Where the elements come from, and the columns that the first of them shows, unless they are told."""
+    """Where the elements come from, and the columns that the first of them shows, unless they are reported."""
 
     def __init__(self, name: str, data: Any, columns: pa.Schema | None = None) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Supply:
         self._taken = False
         self._seen: list[Any] = []
         self._rest: Iterator[Any] | None = None
-        self.columns: pa.Schema = columns if columns is not None else self._look()
+        self.columns: pa.Schema = columns if columns is not None else self._sample_schema()
 
     def open(self) -> Iterator[Any]:
         """The elements from the first one on."""
@@ -54,14 +54,16 @@ class Supply:
         rest = self._rest if self._rest is not None else iter(self._data() if callable(self._data) else self._data)
         return itertools.chain(self._seen, rest)
 
-    def _look(self) -> pa.Schema:
+    def _sample_schema(self) -> pa.Schema:
         if isinstance(self._data, pa.RecordBatchReader):
             return self._data.schema
-        with _told(self.name):
+        with _source_errors(self.name):
             self._rest = iter(self._data() if callable(self._data) else self._data)
             self._seen = list(itertools.islice(self._rest, 1))
         if not self._seen:
-            raise SourceError(f"'{self.name}' has no rows to tell its columns by", remedy="say columns = pa.schema(..)")
+            raise SourceError(
+                f"'{self.name}' has no rows to report its columns by", remedy="say columns = pa.schema(..)"
+            )
         (first,) = self._seen
         if is_batches(first):
             return first.schema
@@ -128,7 +130,7 @@ class IterableSource(Source):
 
     def _go_to(self, row: int, at_once: int) -> None:
         if self._elements is None or row < self._at:
-            with _told(self._supply.name):
+            with _source_errors(self._supply.name):
                 self._elements = self._supply.open()
             self._at, self._left, self._pending = 0, None, None
         while self._at < row:
@@ -172,7 +174,7 @@ class IterableSource(Source):
     def _next(self) -> Any:
         """The next element; None when there is none."""
         assert self._elements is not None
-        with _told(self._supply.name):
+        with _source_errors(self._supply.name):
             for element in self._elements:
                 if element is None:
                     raise _no_row(self._supply.name)
@@ -180,8 +182,8 @@ class IterableSource(Source):
         return None
 
 
-class _told:
-    """What goes wrong in the program's own iterable is told as an error of this input."""
+class _source_errors:
+    """What goes wrong in the program's own iterable is reported as an error of this input."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -192,7 +194,7 @@ class _told:
         if isinstance(error, Exception) and not isinstance(error, TransomError):
             raise SourceError(
                 f"the rows of '{self._name}' cannot be had: {error or 'the program that makes them failed'}",
-                remedy="see what the iterable does; the error beneath this one tells where",
+                remedy="see what the iterable does; the error beneath this one says where",
             ) from error
 
 
@@ -209,7 +211,7 @@ def _no_row(name: str) -> SourceError:
 
 
 def is_lazy(data: Any) -> bool:
-    """Whether the rows are to be read as they are asked for; what lies in memory already is taken at once."""
+    """Whether the rows are to be read as they are requested; what lies in memory already is taken at once."""
     if isinstance(data, Iterator | pa.RecordBatchReader) or callable(data):
         return True
     held = isinstance(data, list | tuple | Mapping | str | bytes) or hasattr(data, "__arrow_c_stream__")

@@ -1,6 +1,6 @@
 """JSON lines as columns, by Arrow's reader where it can and line by line where it cannot.
 
-Arrow's reader takes a whole stretch or fails on it. On failure the stretch is halved until a few lines are left, and
+Arrow's reader takes a whole split or fails on it. On failure the split is halved until a few lines are left, and
 these are visited in Python, so a file of good lines is never touched line by line. What the visit takes contains what
 the reader takes, with the same values: how a row is read never depends on its neighbours.
 """
@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from transom.connectors.conform import Declared, Piece, fold
-from transom.connectors.lines import Cut, Stretch, records_at, split_lines
+from transom.connectors.conform import DeclaredRows, ParsedRows, fold
+from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
 from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 
@@ -42,7 +42,7 @@ class _Malformed(Exception):
 
 @dataclass(frozen=True)
 class JsonLines:
-    declared: Declared
+    declared: DeclaredRows
 
     @property
     def blank_is_row(self) -> bool:
@@ -51,75 +51,75 @@ class JsonLines:
     def split(self, data: bytes, last: bool) -> Cut:
         return split_lines(data, last)
 
-    def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]:
+    def parsed(self, records: RecordSplit) -> tuple[list[ParsedRows], dict[int, str]]:
         """The declared columns, each in a type near its own or as text, and what is wrong with lines that have none."""
-        if not len(stretch):
+        if not len(records):
             return [], {}
-        wrong = dict(stretch.broken)
-        spelling = _spelling(stretch, self.declared)
-        good = np.ones(len(stretch), dtype=bool)
+        wrong = dict(records.broken)
+        spelling = _spelling(records, self.declared)
+        good = np.ones(len(records), dtype=bool)
         good[list(wrong)] = False
-        odd = [row for row in _odd_lines(stretch, spelling, self.declared) if good[row]]
+        odd = [row for row in _odd_lines(records, spelling, self.declared) if good[row]]
         good[odd] = False
-        data, starts = stretch.only(good)
+        data, starts = records.only(good)
         numbers = np.flatnonzero(good)
-        pieces = []
+        parsed = []
         visit = list(odd)
         for first, behind, columns in _parse_halving(data, starts, spelling, self.declared):
             if columns is None:
                 visit += numbers[first:behind].tolist()
             else:
-                pieces.append(Piece(numbers[first:behind], columns))
-        taken, texts, deep = _visit(stretch, sorted(visit), self.declared, wrong)
+                parsed.append(ParsedRows(numbers[first:behind], columns))
+        taken, texts, deep = _visit(records, sorted(visit), self.declared, wrong)
         if taken:
-            pieces.append(Piece(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
+            parsed.append(ParsedRows(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
         for row in deep:  # deeper than Python goes; Arrow's reader may still skip over it, if it knows the names
-            skipped = None if row in odd else _parse(stretch.raw(row), 1, spelling, self.declared)
+            skipped = None if row in odd else _parse(records.raw(row), 1, spelling, self.declared)
             if skipped is None:
                 wrong[row] = "is nested too deeply"
             else:
-                pieces.append(Piece(np.array([row]), skipped))
-        return pieces, wrong
+                parsed.append(ParsedRows(np.array([row]), skipped))
+        return parsed, wrong
 
 
-def _spelling(stretch: Stretch, declared: Declared) -> list[str]:
-    """How the columns are spelt in this stretch, judged by its first line that can be read."""
-    for row in range(min(len(stretch), _FEW)):
+def _spelling(records: RecordSplit, declared: DeclaredRows) -> list[str]:
+    """How the columns are spelt in this split, judged by its first line that can be read."""
+    for row in range(min(len(records), _FEW)):
         try:
-            seen = {fold(name): name for name, _ in _load(stretch.raw(row))}
+            seen = {fold(name): name for name, _ in _load(records.raw(row))}
         except (_Malformed, RecursionError):
             continue
         return [seen.get(fold(column.name), column.name) for column in declared.columns]
     return declared.columns.names
 
 
-def _odd_lines(stretch: Stretch, spelling: Sequence[str], declared: Declared) -> list[int]:
+def _odd_lines(records: RecordSplit, spelling: Sequence[str], declared: DeclaredRows) -> list[int]:
     """Lines for which Arrow's reader would be the wrong judge.
 
     It takes two objects on a line, or one on two lines; it knows a name in one spelling only; Inf and -NaN are numbers;
     decimals overflow without a word.
     """
-    buffer = np.frombuffer(stretch.data, np.uint8)
-    framed = (buffer[stretch.starts] == ord("{")) & (buffer[stretch.ends - 1] == ord("}"))
+    buffer = np.frombuffer(records.data, np.uint8)
+    framed = (buffer[records.starts] == ord("{")) & (buffer[records.ends - 1] == ord("}"))
     odd = set(np.flatnonzero(~framed).tolist())
-    places: list[int] = []
-    lowered = stretch.data.lower()
+    positions: list[int] = []
+    lowered = records.data.lower()
     for name in spelling:
         quoted = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        if lowered.count(quoted.lower()) != stretch.data.count(quoted):
+        if lowered.count(quoted.lower()) != records.data.count(quoted):
             found = re.finditer(re.escape(quoted.lower()) + rb"\s*:", lowered)
-            places += [at.start() for at in found if not stretch.data.startswith(quoted, at.start())]
-    if b"\\u00" in stretch.data:
-        places += [at.start() for at in _ESCAPED_LETTER.finditer(stretch.data)]
-    if b"Inf" in stretch.data or b"-N" in stretch.data:
-        places += [at.start() for at in re.finditer(rb"Inf|-N", stretch.data)]
+            positions += [at.start() for at in found if not records.data.startswith(quoted, at.start())]
+    if b"\\u00" in records.data:
+        positions += [at.start() for at in _ESCAPED_LETTER.finditer(records.data)]
+    if b"Inf" in records.data or b"-N" in records.data:
+        positions += [at.start() for at in re.finditer(rb"Inf|-N", records.data)]
     if any(pa.types.is_decimal(column.type) for column in declared.columns):
-        places += [at.start() for at in _HUGE.finditer(stretch.data)]
-    return sorted(odd.union(records_at(stretch, np.array(places, dtype=np.int64)) if places else ()))
+        positions += [at.start() for at in _HUGE.finditer(records.data)]
+    return sorted(odd.union(records_at(records, np.array(positions, dtype=np.int64)) if positions else ()))
 
 
 def _parse_halving(
-    data: bytes, starts: Int64s, spelling: Sequence[str], declared: Declared
+    data: bytes, starts: Int64s, spelling: Sequence[str], declared: DeclaredRows
 ) -> Iterator[tuple[int, int, list[pa.Array] | None]]:
     """The records in parts [first, behind): those that Arrow's reader takes, with their columns, and a few (None)."""
     pending = [(0, len(starts) - 1)] if len(starts) > 1 else []
@@ -133,7 +133,7 @@ def _parse_halving(
             pending += [(middle, behind), (first, middle)]
 
 
-def _parse(data: bytes, count: int, spelling: Sequence[str], declared: Declared) -> list[pa.Array] | None:
+def _parse(data: bytes, count: int, spelling: Sequence[str], declared: DeclaredRows) -> list[pa.Array] | None:
     schema = pa.schema([(name, _near(c.type, declared)) for name, c in zip(spelling, declared.columns, strict=True)])
     try:
         table = pyarrow.json.read_json(
@@ -150,8 +150,8 @@ def _parse(data: bytes, count: int, spelling: Sequence[str], declared: Declared)
     return columns if table.num_rows == count else None
 
 
-def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:
-    """The type that Arrow's reader is asked for: one whose reading cannot lose anything."""
+def _near(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
+    """The type that Arrow's reader is requested: one whose reading cannot lose anything."""
     if type_ == TIMESTAMP and declared.time_unit is not None:
         return pa.int64()
     if pa.types.is_floating(type_):
@@ -164,7 +164,7 @@ def _near(type_: pa.DataType, declared: Declared) -> pa.DataType:
 
 
 def _visit(
-    stretch: Stretch, rows: list[int], declared: Declared, wrong: dict[int, str]
+    records: RecordSplit, rows: list[int], declared: DeclaredRows, wrong: dict[int, str]
 ) -> tuple[list[int], list[list[str | None]], list[int]]:
     """The rows read one by one: those that can be, their columns as text, and those too deep. Adds to `wrong`."""
     names = {fold(column.name): at for at, column in enumerate(declared.columns)}
@@ -173,7 +173,7 @@ def _visit(
     deep: list[int] = []
     for row in rows:
         try:
-            values = _values(_load(stretch.raw(row)), names, declared)
+            values = _values(_load(records.raw(row)), names, declared)
         except RecursionError:
             deep.append(row)
         except _Malformed as error:
@@ -201,7 +201,7 @@ def _load(raw: bytes) -> _Object:
     return found
 
 
-def _values(pairs: _Object, names: dict[str, int], declared: Declared) -> list[str | None]:
+def _values(pairs: _Object, names: dict[str, int], declared: DeclaredRows) -> list[str | None]:
     values: list[str | None] = [None] * len(names)
     seen: set[int] = set()
     for name, value in pairs:

@@ -1,6 +1,6 @@
-"""A stretch of a text file cut into records: complete ones only, so many, and where they stand.
+"""A split of a text file cut into records: complete ones only, so many, and where they stand.
 
-A stretch holds at most the rows asked for and about `BLOCK_BYTES`, whatever the size of the file. How records end is
+A split holds at most the rows requested and about `BLOCK_BYTES`, whatever the size of the file. How records end is
 the format's business: a `Split` says. Files are read as bytes and offsets count them, so reading can go on anywhere.
 """
 
@@ -38,7 +38,7 @@ Split = Callable[[bytes, bool], Cut]
 
 
 @dataclass(frozen=True)
-class Place:
+class TextOffset:
     """A place in a text file: how many bytes are before it, and how many line feeds."""
 
     offset: int = 0
@@ -46,10 +46,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RecordSplit:
     """Records of a file: record i is data[starts[i]:ends[i]], without its line end, and begins on line lines[i].
 
-    `broken` tells what is wrong with records that cannot be parsed. `after` is the place behind the last record;
+    `broken` says what is wrong with records that cannot be parsed. `after` is the place behind the last record;
     with `finished` nothing is left to read there now.
     """
 
@@ -58,7 +58,7 @@ class Stretch:
     ends: Int64s
     lines: Int64s
     broken: dict[int, str]
-    after: Place
+    after: TextOffset
     finished: bool
 
     def __len__(self) -> int:
@@ -90,19 +90,19 @@ def split_lines(data: bytes, last: bool) -> Cut:
     return Cut(np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
 
 
-def read_stretch(
-    file: BinaryIO, name: str, at: Place, max_rows: int, split: Split, *, growing: bool, blank_is_row: bool = False
-) -> Stretch:
+def read_records(
+    file: BinaryIO, name: str, at: TextOffset, max_rows: int, split: Split, *, growing: bool, blank_is_row: bool = False
+) -> RecordSplit:
     """At most `max_rows` complete records from `at` on; blank lines are none unless `blank_is_row`."""
     file.seek(at.offset)
     data = bytearray()
     feeds = 0
     wanted = _CHUNK
     while True:
-        piece = file.read(wanted)
-        data += piece
-        feeds += piece.count(b"\n")
-        ended = len(piece) < wanted
+        chunk = file.read(wanted)
+        data += chunk
+        feeds += chunk.count(b"\n")
+        ended = len(chunk) < wanted
         if not ended and feeds < max_rows and len(data) < BLOCK_BYTES:
             continue
         whole = bytes(data)
@@ -114,38 +114,38 @@ def read_stretch(
             cut = split(whole, True)  # what has been open for so long is taken for a slip
             if not len(cut.ends):
                 raise too_long(name, at)
-        return _stretch(
+        return _records(
             whole, cut, at, max_rows, take_rest=ended and not growing, ended=ended, blank_is_row=blank_is_row
         )
 
 
-def too_long(name: str, at: Place) -> SourceError:
+def too_long(name: str, at: TextOffset) -> SourceError:
     return SourceError(
         f"line {at.line + 1} of file '{name}' is longer than {LONGEST_RECORD // 1024 // 1024} MiB",
         remedy="break the file into lines, one row each",
     )
 
 
-def stretch_of(data: bytes, at: Place, split: Split, *, blank_is_row: bool) -> Stretch:
+def records_of(data: bytes, at: TextOffset, split: Split, *, blank_is_row: bool) -> RecordSplit:
     """All of some bytes that begin and end where records do; the last one may lack its line end."""
-    return _stretch(data, split(data, True), at, len(data) + 1, take_rest=True, ended=True, blank_is_row=blank_is_row)
+    return _records(data, split(data, True), at, len(data) + 1, take_rest=True, ended=True, blank_is_row=blank_is_row)
 
 
-def _stretch(
-    data: bytes, cut: Cut, at: Place, max_rows: int, *, take_rest: bool, ended: bool, blank_is_row: bool
-) -> Stretch:
+def _records(
+    data: bytes, cut: Cut, at: TextOffset, max_rows: int, *, take_rest: bool, ended: bool, blank_is_row: bool
+) -> RecordSplit:
     buffer = np.frombuffer(data, np.uint8)
     starts, ends, behind, complete = bounds(buffer, cut, take_rest=take_rest, blank_is_row=blank_is_row)
     consumed = int(behind[max_rows - 1]) if len(starts) >= max_rows else complete
     starts, ends = starts[:max_rows], ends[:max_rows]
     feeds = np.flatnonzero(buffer[:consumed] == _NEWLINE)
-    return Stretch(
+    return RecordSplit(
         data=data[:consumed],
         starts=starts,
         ends=ends,
         lines=at.line + 1 + np.searchsorted(feeds, starts),
         broken={int(np.searchsorted(starts, start)): why for start, why in cut.broken.items() if start < consumed},
-        after=Place(at.offset + consumed, at.line + len(feeds)),
+        after=TextOffset(at.offset + consumed, at.line + len(feeds)),
         finished=ended and consumed == complete,
     )
 
@@ -171,26 +171,26 @@ def count_feeds(data: bytes, first: int, behind: int) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8)[first:behind] == _NEWLINE))
 
 
-def records_at(stretch: Stretch, places: Int64s) -> list[int]:
+def records_at(split: RecordSplit, positions: Int64s) -> list[int]:
     """The records that hold these bytes, each once; bytes between records belong to none."""
-    records = np.unique(np.searchsorted(stretch.starts, places, side="right") - 1)
+    records = np.unique(np.searchsorted(split.starts, positions, side="right") - 1)
     return [int(record) for record in records if record >= 0]
 
 
-def not_utf8(stretch: Stretch) -> dict[int, str]:
+def not_utf8(split: RecordSplit) -> dict[int, str]:
     """The records that are not valid UTF-8, each with its first wrong byte."""
     wrong: dict[int, str] = {}
-    view = memoryview(stretch.data)
+    view = memoryview(split.data)
     at = 0
     while True:
         try:
             str(view[at:], "utf-8")
             return wrong
         except UnicodeDecodeError as error:
-            place = at + error.start
-            record = int(np.searchsorted(stretch.starts, place, side="right")) - 1
+            position = at + error.start
+            record = int(np.searchsorted(split.starts, position, side="right")) - 1
             if record >= 0:
-                wrong[record] = f"is not valid UTF-8 (byte 0x{stretch.data[place]:02x})"
-            if record + 1 >= len(stretch):
+                wrong[record] = f"is not valid UTF-8 (byte 0x{split.data[position]:02x})"
+            if record + 1 >= len(split):
                 return wrong
-            at = int(stretch.starts[record + 1])
+            at = int(split.starts[record + 1])

@@ -41,7 +41,7 @@ def list_files(
 
     A folder means the files in it, not those of folders below. Nothing but the pattern is expanded: no `~`, no `$X`.
     Files with `settled` names are left out, and not looked at. Of several names of one file a `known` one is taken. One
-    that leads outside of `within` is refused.
+    that leads outside of `within` is rejected.
     """
     if within is None:
         return _listed(path, may_be_empty, settled, known)
@@ -70,7 +70,7 @@ def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Conta
         raise cannot_read(path, error) from None
     if any(linked for _, _, linked in entries):
         entries = _once(entries, known)
-    return _present(sorted((name, place) for name, place, _ in entries if name not in settled))
+    return _present(sorted((name, index) for name, index, _ in entries if name not in settled))
 
 
 def path_of(path: str, name: str) -> str:

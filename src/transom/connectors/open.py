@@ -25,10 +25,10 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.properties import read_time_unit, refuse_unknown
+from transom.connectors.properties import read_time_unit, reject_unknown
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
-from transom.connectors.sink_folder import refuse_unmarked
+from transom.connectors.sink_folder import reject_unmarked
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
 from transom.core.location import Within
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition
@@ -106,7 +106,7 @@ def _opener(connector: Connector, declared: SinkDeclaration, run: Run) -> OpenSi
 
 
 def check_sink(definition: SinkDefinition, within: Within | None = None) -> None:
-    """Refuses a wrong declaration, and touches no file."""
+    """Rejects a wrong declaration, and touches no file."""
     connector = find_connector(definition.properties, definition.name, sink=True)
     connector.check_sink(SinkDeclaration(definition.name, definition.properties, within=within))
 
@@ -142,11 +142,11 @@ def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
 
 
 def _check_folder(declared: SinkDeclaration) -> None:
-    """Refuses a folder that is somebody else's."""
+    """Rejects a folder that is somebody else's."""
     target = FileTarget.of(declared.properties, pa.schema([]), declared.within)
     if target.file is None:
         with target.errors():
-            refuse_unmarked(target.folder)
+            reject_unmarked(target.folder)
 
 
 def _folders(declared: SinkDeclaration) -> dict[str, str]:
@@ -165,13 +165,13 @@ def _generator(declared: Declaration) -> GeneratorSource:
 
 
 def _memory_source(declared: Declaration) -> MemorySource:
-    refuse_unknown(declared.properties, ["connector", "time_unit"], "connector 'memory'")
+    reject_unknown(declared.properties, ["connector", "time_unit"], "connector 'memory'")
     unit = read_time_unit(declared.properties)
     return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped, time_unit=unit)
 
 
 def _check_memory(declared: SinkDeclaration) -> None:
-    refuse_unknown(declared.properties, ["connector"], "connector 'memory'")
+    reject_unknown(declared.properties, ["connector"], "connector 'memory'")
 
 
 def _terminal(declared: SinkDeclaration, opening: Opening) -> TerminalSink:

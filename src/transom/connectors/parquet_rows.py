@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from transom.connectors.conform import Declared, Piece, find_columns
+from transom.connectors.conform import DeclaredRows, ParsedRows, find_columns
 from transom.connectors.fit import always_fits
 from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
@@ -22,7 +22,7 @@ from transom.core.errors import SourceError
 
 @dataclass
 class ParquetRows:
-    """An open file, read up to row `at`. `left` is what the last batch had more than was asked for.
+    """An open file, read up to row `at`. `left` is what the last batch had more than was requested.
 
     `wanted` are the names of the declared columns there; None: nobody reads a value of the column, and any would fit.
     """
@@ -34,7 +34,7 @@ class ParquetRows:
     batches: Iterator[pa.RecordBatch]
     left: pa.RecordBatch | None = None
 
-    def take(self, rows: int) -> Piece | None:
+    def take(self, rows: int) -> ParsedRows | None:
         """The next rows, at most so many; None at the end of the file."""
         batch, self.left = self.left, None
         while batch is None or not len(batch):
@@ -51,7 +51,7 @@ class ParquetRows:
         self.at += len(batch)
         nothing = pa.nulls(len(batch))
         columns = [nothing if name is None else batch.column(name) for name in self.wanted]
-        return Piece(np.arange(len(batch)), columns)
+        return ParsedRows(np.arange(len(batch)), columns)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Footer:
 class Footers:
     """The footers of files, each read once as long as the file stays the same by its size and its time."""
 
-    def __init__(self, declared: Declared, read: Collection[int] | None = None) -> None:
+    def __init__(self, declared: DeclaredRows, read: Collection[int] | None = None) -> None:
         self._declared = declared
         self._read = read
         self._known: dict[str, tuple[tuple[int, int], Footer]] = {}
@@ -87,11 +87,11 @@ class Footers:
         return known[1]
 
     def forget(self, file: Listed) -> None:
-        """The file has been read to its end: nobody will ask for its footer again."""
+        """The file has been read to its end: nobody will request its footer again."""
         self._known.pop(file.name, None)
 
 
-def _read_footer(file: Listed, declared: Declared, read: Collection[int] | None) -> Footer:
+def _read_footer(file: Listed, declared: DeclaredRows, read: Collection[int] | None) -> Footer:
     with _open(file) as parquet:
         present = _present(parquet, file, declared, read)
         metadata = parquet.metadata
@@ -111,20 +111,20 @@ def cut_at_groups(footer: Footer, start: int, stop: int) -> list[tuple[int, int]
 
 
 def open_parquet(
-    file: Listed, at: int, batch_rows: int, declared: Declared, read: Collection[int] | None = None
+    file: Listed, at: int, batch_rows: int, declared: DeclaredRows, read: Collection[int] | None = None
 ) -> ParquetRows:
     """The file from row `at` (counted from 0) on. Columns that are not among those `read` need not be filled in."""
     parquet = _open(file)
     wanted = _present(parquet, file, declared, read)
     count = parquet.metadata.num_rows
-    refuse_shorter(file, count, at)
+    reject_shorter(file, count, at)
     heavy = max(1, BLOCK_BYTES // _row_bytes(parquet.metadata, wanted))  # so many rows are about a block
     present = [name for name in wanted if name is not None]
     return ParquetRows(file, count, at, wanted, _batches_from(parquet, at, min(batch_rows, heavy), present))
 
 
 def _present(
-    parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: Declared, read: Collection[int] | None
+    parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: DeclaredRows, read: Collection[int] | None
 ) -> list[str | None]:
     """What the declared columns are called in a file, but for those that nobody reads a value of."""
     names = _wanted(parquet, file, declared)
@@ -132,8 +132,8 @@ def _present(
     if read is not None:
         given = {field.name: field.type for field in parquet.schema_arrow}
         spared = [i for i, c in enumerate(declared.columns) if i not in read and always_fits(given[names[i]], c.type)]
-        for place in spared[len(spared) == len(names) :]:  # without any column nobody knows how many rows there are
-            wanted[place] = None
+        for index in spared[len(spared) == len(names) :]:  # without any column nobody knows how many rows there are
+            wanted[index] = None
     return wanted
 
 
@@ -146,7 +146,7 @@ def _row_bytes(metadata: pyarrow.parquet.FileMetaData, names: Collection[str | N
     return 1 + int(size // max(1, metadata.num_rows))
 
 
-def refuse_shorter(file: Listed, count: int, read: int) -> None:
+def reject_shorter(file: Listed, count: int, read: int) -> None:
     if read > count:
         raise SourceError(
             f"file '{show(file.name)}' has {count} rows, and {read} of it have been read before",
@@ -160,7 +160,7 @@ def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
         parquet = pyarrow.parquet.ParquetFile(
             file.path, buffer_size=1024 * 1024, pre_buffer=False, coerce_int96_timestamp_unit="us"
         )
-        _ = parquet.schema_arrow.names  # decoded here, where it is told
+        _ = parquet.schema_arrow.names  # decoded here, where it is reported
         return parquet
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise cannot_read(file.path, error) from None
@@ -174,10 +174,10 @@ def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
         raise _broken(file, str(error)) from None
 
 
-def _wanted(parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: Declared) -> list[str]:
+def _wanted(parquet: pyarrow.parquet.ParquetFile, file: Listed, declared: DeclaredRows) -> list[str]:
     """The names in the file of the declared columns."""
     present = parquet.schema_arrow.names
-    return [present[place] for place in find_columns(declared.columns, present, show(file.name))]
+    return [present[index] for index in find_columns(declared.columns, present, show(file.name))]
 
 
 def _batches_from(

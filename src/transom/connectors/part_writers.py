@@ -21,7 +21,7 @@ class PartWriter(Protocol):
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """Lets go of the file as it is."""
         ...
 
@@ -64,7 +64,7 @@ class TextPart:
         else:
             self._file.write(csv_text(batch, self._delimiter, self._null))
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         self._file.close()
 
     def append(self, path: str) -> None:
@@ -95,7 +95,7 @@ class ParquetPart:
         ):
             self._write_group()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         self._writer.close()
         self._file.close()
 

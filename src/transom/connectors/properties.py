@@ -27,7 +27,7 @@ _DELIMITER_WORDS: Final[dict[str, str]] = {"tab": "\t", "\\t": "\t", "comma": ",
 
 @dataclass(frozen=True)
 class FileProperties:
-    """Where the files are and how they are written. `format` None: each file's extension tells.
+    """Where the files are and how they are written. `format` None: each file's extension reports.
 
     | property | meaning |
     | --- | --- |
@@ -60,7 +60,7 @@ def format_by_extension(name: str) -> str | None:
     return next((found for extension, found in EXTENSIONS.items() if lowered.endswith(extension)), None)
 
 
-def refuse_unknown(properties: dict[str, str], known: Iterable[str], owner: str) -> None:
+def reject_unknown(properties: dict[str, str], known: Iterable[str], owner: str) -> None:
     """Raises OptionError for a property that nobody reads: most often a slip of the pen."""
     allowed = sorted(known)
     for name in properties:
@@ -75,7 +75,7 @@ def refuse_unknown(properties: dict[str, str], known: Iterable[str], owner: str)
 def read_file_properties(properties: dict[str, str], *, source: bool) -> FileProperties:
     """The properties of a files connector, or OptionError with what to write instead."""
     known = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
-    refuse_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
+    reject_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
     path = local_path(properties.get("path", ""))
     if not path:
         raise OptionError(

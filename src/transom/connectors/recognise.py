@@ -1,7 +1,7 @@
 """How a file is known again that has been read in part: by a mark of what it held, which is kept with the position.
 
 A text may grow, so its mark is of its first bytes and of those before the place that has been read to. A Parquet file
-may not, so its mark is of its size and its footer, which tells where every column lies and how far its values reach.
+may not, so its mark is of its size and its footer, which says where every column lies and how far its values reach.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mark_of_parquet(path: str) -> str:
         return _mark(size.to_bytes(8), os.pread(handle.fileno(), footer, size - footer))
 
 
-def refuse_another(file: Listed, mark: str | None, found: str, read: str) -> None:
+def reject_another(file: Listed, mark: str | None, found: str, read: str) -> None:
     """Raise SourceError where a file is not the one that had the mark; None: nobody has taken it."""
     if mark is not None and mark != found:
         raise SourceError(

@@ -27,16 +27,16 @@ def register(name: str, connector: Connector, *, replace: bool = False) -> None:
 
 def find_connector(properties: dict[str, str], owner: str, *, sink: bool) -> Connector:
     """The connector of a stream, table or sink; one that can do what is asked of it."""
-    told = properties.get("connector")
-    if told is None:
+    given = properties.get("connector")
+    if given is None:
         raise OptionError(f"'{owner}' does not say where it is", remedy="write connector = 'files' and a path")
-    name = told.lower()
+    name = given.lower()
     found = _CONNECTORS.get(name) or _installed(name)
     if found is None or (found.sink if sink else found.source) is None:
         able = "" if found is None else " to write to" if sink else " to read from"
         names = [f"'{each}'" for each in _names(sink)]
         raise OptionError(
-            f"there is no connector '{told}'{able}", remedy=f"connectors are {', '.join(names[:-1])} and {names[-1]}"
+            f"there is no connector '{given}'{able}", remedy=f"connectors are {', '.join(names[:-1])} and {names[-1]}"
         )
     return found
 

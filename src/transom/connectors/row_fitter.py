@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.conform import Declared, Piece, conform, find_columns, place_of, reject_rows
+from transom.connectors.conform import DeclaredRows, ParsedRows, column_index, conform, find_columns, reject_rows
 from transom.connectors.connector import SplitRows
 from transom.core.schema import Schema
 
@@ -33,8 +33,10 @@ class RowFitter:
         name: str,
         time_unit: int | None = None,
     ) -> None:
-        self._stamped = None if stamped is None else place_of(columns, stamped)
-        self._declared = Declared(columns, None if time_column is None else place_of(columns, time_column), time_unit)
+        self._stamped = None if stamped is None else column_index(columns, stamped)
+        self._declared = DeclaredRows(
+            columns, None if time_column is None else column_index(columns, time_column), time_unit
+        )
         self._name = name
         self.given = Schema(tuple(column for at, column in enumerate(columns) if at != self._stamped))
 
@@ -45,13 +47,13 @@ class RowFitter:
 
     def columns_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The given columns, found by name."""
-        return [batch.column(place) for place in find_columns(self.given, batch.schema.names, self._name)]
+        return [batch.column(index) for index in find_columns(self.given, batch.schema.names, self._name)]
 
     def fit(self, given: Sequence[pa.Array], start: int) -> SplitRows:
         """The rows that fit, and the others; `start` rows of the source come before them."""
         count, columns = len(given[0]) if given else 0, list(given)
         if self._stamped is not None:
             columns.insert(self._stamped, pa.nulls(count, self._declared.columns[self._stamped].type))
-        piece = Piece(np.arange(count), columns)
-        rows, wrong = conform([piece], self._declared, self._name)
-        return SplitRows(rows, reject_rows(piece, wrong, self._declared, self._name, start))
+        parsed = ParsedRows(np.arange(count), columns)
+        rows, wrong = conform([parsed], self._declared, self._name)
+        return SplitRows(rows, reject_rows(parsed, wrong, self._declared, self._name, start))

@@ -70,7 +70,7 @@ class Screen:
         """Whole lines, above the parts that stand."""
         if not text:
             return
-        with self._lock, _told():
+        with self._lock, _terminal_errors():
             if sys.stdout.isatty():
                 text = visible(text, keep="\n\t")
             text = _writable(text)
@@ -158,7 +158,7 @@ def output_error(error: OSError) -> SinkError:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _terminal_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever reads it has seen enough, which is no error

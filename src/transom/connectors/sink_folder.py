@@ -1,7 +1,7 @@
 """The folder that the parts of a sink are in: whose they are, and which of them may be removed, and when.
 
 The folder bears a mark, a hidden file with the name of the run whose parts it has. Parts in a folder without a mark are
-somebody else's, and it is refused. What another run has left is removed when the first part of this one is about to be
+somebody else's, and it is rejected. What another run has left is removed when the first part of this one is about to be
 shown: never before, and never by a run that shows nothing. A part that this run has shown is removed only if its log
 was found, and does not count it.
 
@@ -57,7 +57,7 @@ class SinkFolder:
         mark = read_mark(path)
         parts = dict(_parts(path))
         if mark is None and not private:
-            refuse_unmarked(path)
+            reject_unmarked(path)
         if run is None:
             known = None if mark is None or committed is None else mark.next or mark.run
             run = known or uuid.uuid4().hex
@@ -74,7 +74,7 @@ class SinkFolder:
         else:
             wanted = Mark(mark.run, run)
         if committed is None:
-            refuse_lost(path, run)
+            reject_lost(path, run)
         os.makedirs(path, exist_ok=True)
         if wanted != mark:
             self._write(wanted)
@@ -86,7 +86,7 @@ class SinkFolder:
         return self._mark.run == self._run
 
     def shown(self) -> dict[str, tuple[int, int]]:
-        """The parts of this run that are shown: number and bucket of each."""
+        """The parts of this run that are shown: number and partition of each."""
         return dict(_parts(self.path)) if self.ours else {}
 
     def prepared(self) -> dict[str, int]:
@@ -112,7 +112,7 @@ class SinkFolder:
             self._remove(name for name, n in numbers.items() if n >= self._committed and name not in kept)
         self._cleared = True
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """At the end of a run that may have shown nothing: what its log does not count goes all the same."""
         if self.ours:
             self.clear()
@@ -122,12 +122,12 @@ class SinkFolder:
             os.unlink(os.path.join(self.path, name))
 
     def _write(self, mark: Mark) -> None:
-        told = {"format": _FORMAT, "run": mark.run} | ({} if mark.next is None else {"next": mark.next})
+        entry = {"format": _FORMAT, "run": mark.run} | ({} if mark.next is None else {"next": mark.next})
         fresh = os.path.join(self.path, f"{MARK}.new")
         with suppress(FileNotFoundError):
             os.unlink(fresh)  # of a run that was killed; or a link, which is not to be followed
         with open(fresh, "x", encoding="utf-8") as file:
-            json.dump(told, file)
+            json.dump(entry, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, os.path.join(self.path, MARK))
@@ -139,9 +139,9 @@ def read_mark(path: str) -> Mark | None:
     """The mark of a folder; None where there is none."""
     try:
         with open(os.path.join(path, MARK), encoding="utf-8") as file:
-            told = json.loads(file.read(_LONGEST))
-        names = told["run"], told.get("next")
-        if told["format"] == _FORMAT and all(name is None or isinstance(name, str) for name in names):
+            entry = json.loads(file.read(_LONGEST))
+        names = entry["run"], entry.get("next")
+        if entry["format"] == _FORMAT and all(name is None or isinstance(name, str) for name in names):
             return Mark(*names)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -153,7 +153,7 @@ def read_mark(path: str) -> Mark | None:
     )
 
 
-def refuse_unmarked(path: str) -> None:
+def reject_unmarked(path: str) -> None:
     """A folder with parts that are not ours is left alone."""
     if read_mark(path) is not None:
         return
@@ -165,7 +165,7 @@ def refuse_unmarked(path: str) -> None:
         )
 
 
-def refuse_lost(path: str, run: str | None) -> None:
+def reject_lost(path: str, run: str | None) -> None:
     """The parts of a run that has no log: they were settled, and nobody can tell any more which of them."""
     mark = read_mark(path)
     if mark is not None and mark.run is not None and mark.run == run and dict(_parts(path)):

@@ -1,7 +1,7 @@
 """Rows of this process laid out for others: a folder of Arrow files that grows by one with every batch appended.
 
 It carries tables in memory, and rows that a program makes while they are read. A file is shown whole or not at all, and
-its name tells which rows it holds, so planning opens none. Readers map files into memory and copy nothing. The rows lie
+its name says which rows it holds, so planning opens none. Readers map files into memory and copy nothing. The rows lie
 as they were handed over; whether they fit the declared columns is found where they are read. The position is how many
 records have been read, as that of the memory and iterable sources. With its rows a file holds how far the source had
 been read that they come from, so no kill can part the two.
@@ -87,17 +87,17 @@ class Spool:
     ) -> None:
         """More rows; columns are found by name. `rejected` (see REJECTED) were found among them before.
 
-        `offset` is how far their source has been read then. Where no row came it is not kept: to read that stretch
+        `offset` is how far their source has been read then. Where no row came it is not kept: to read that split
         again brings none either.
         """
         if self._closed:
             raise ValueError("the spool has been closed")
-        refused = 0 if rejected is None else len(rejected)
-        if not len(batch) and not refused:
+        rejected_count = 0 if rejected is None else len(rejected)
+        if not len(batch) and not rejected_count:
             return
         rows = pa.RecordBatch.from_arrays(self._fitter.columns_of(batch), self._fitter.given.names)
-        file = _File(self._number, self.rows, len(batch), refused)
-        if rejected is not None and refused:
+        file = _File(self._number, self.rows, len(batch), rejected_count)
+        if rejected is not None and rejected_count:
             self._write(f"{file.name}.rejected", rejected)
         offset = {"rows": file.behind} if offset is None else offset
         self._write(file.name, rows, offset)
@@ -126,10 +126,10 @@ class Spool:
                 if name == _CLOSED and not os.path.getsize(path):
                     continue
                 with pa.memory_map(path) as file:
-                    told = (pa.ipc.open_file(file).schema.metadata or {}).get(_OFFSET)
-                if told is None:
+                    stored = (pa.ipc.open_file(file).schema.metadata or {}).get(_OFFSET)
+                if stored is None:
                     continue
-                offset = json.loads(told)
+                offset = json.loads(stored)
                 if not isinstance(offset, dict):
                     raise ValueError("no offset")
                 return offset
@@ -190,7 +190,7 @@ class SpoolSource(Source):
     def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
         """While the spool is open only one that follows it is told that it has ended; others are to look again."""
         at = int(position.get("rows", 0))
-        closed, files = self._look()
+        closed, files = self._listed()
         self._check(at, closed, files)
         stop = max(at, files[-1].behind if files else 0)
         total, stop = stop, stop if limits.rows is None else min(stop, at + limits.rows)
@@ -214,13 +214,13 @@ class SpoolSource(Source):
             rows = self._map(file.name).slice(at, count)
             yield self._fitter.fit(rows.columns, file.first + at)
             at += count
-        refused = split.at + split.rows - max(at, file.rows)
-        if refused > 0:
-            known = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, refused)
+        rejected_count = split.at + split.rows - max(at, file.rows)
+        if rejected_count > 0:
+            known = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, rejected_count)
             rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in known.to_pylist()]
             yield SplitRows(pa.RecordBatch.from_pylist([], self.schema), rejected)
 
-    def _look(self) -> tuple[bool, list[_File]]:
+    def _listed(self) -> tuple[bool, list[_File]]:
         """Whether the spool was closed before these files were listed: then they are all."""
         try:
             return os.path.exists(os.path.join(self._folder, _CLOSED)), _listed(self._folder)

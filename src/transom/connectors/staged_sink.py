@@ -51,7 +51,7 @@ class StagedSink(Sink):
             self._staged_file[2].write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
 
     def prepare(self, epoch: int) -> Any:
-        """Tells whether the epoch has staged rows."""
+        """Says whether the epoch has staged rows."""
         if self._staged_file is None:
             return {"staged": False}
         path, file, writer = self._staged_file
@@ -68,7 +68,7 @@ class StagedSink(Sink):
     def commit(self, epoch: int, token: Any) -> None:
         if token["staged"]:
             path = self._staged_path(epoch)
-            if os.path.exists(path):  # otherwise it was committed before the run went on from there
+            if os.path.exists(path):  # otherwise it was committed before the run resumed from there
                 self.transact(epoch, self._read_staged(path))
                 os.unlink(path)
         elif self._staged_rows:

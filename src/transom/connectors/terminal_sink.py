@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.connectors.connector import Sink
-from transom.connectors.properties import refuse_unknown
+from transom.connectors.properties import reject_unknown
 from transom.connectors.row_text import csv_header, csv_text, json_text, value_text
 from transom.connectors.screen import Screen
 from transom.core.errors import OptionError
@@ -25,8 +25,8 @@ _SECONDS_BETWEEN_SNAPSHOTS: Final = 1.0
 
 
 def read_terminal_properties(properties: dict[str, str]) -> str | None:
-    """The format that a terminal sink asks for, None when it leaves it to the terminal."""
-    refuse_unknown(properties, ["connector", "format"], "connector 'terminal'")
+    """The format that a terminal sink requests, None when it leaves it to the terminal."""
+    reject_unknown(properties, ["connector", "format"], "connector 'terminal'")
     style = properties.get("format")
     if style is not None and style.lower() not in STYLES:
         raise OptionError(f"a terminal has no format '{style}'", remedy="write format = 'table', 'csv' or 'jsonl'")
@@ -60,7 +60,7 @@ class TerminalSink(Sink):
         self._snapshot, self._is_printed = batch, False
         if self._style == "table" and self._screen.shows_rows and not self._screen.keyboard:
             self._screen.stand(self._name, _drawn(self._name, batch, self._screen.room_for_rows))
-        elif self._follow and (not self._screen.keyboard or self._is_due()):
+        elif self._follow and (not self._screen.keyboard or self._timer_passed()):
             self._print(batch)
             self._screen.write("\n")
 
@@ -78,7 +78,7 @@ class TerminalSink(Sink):
         elif self._snapshot is not None and not self._is_printed:
             self._print(self._snapshot)
 
-    def _is_due(self) -> bool:
+    def _timer_passed(self) -> bool:
         """Between lines that somebody types, not every snapshot is wanted."""
         return time.monotonic() - self._printed_at >= _SECONDS_BETWEEN_SNAPSHOTS
 

@@ -8,22 +8,22 @@ import re
 from collections.abc import Sequence
 from typing import Any, BinaryIO, Final, Protocol
 
-from transom.connectors.conform import Declared, Piece, conform, find_columns
+from transom.connectors.conform import DeclaredRows, ParsedRows, conform, find_columns
 from transom.connectors.csv_lines import CsvLines, LoneReturn, header_fields, split_records
 from transom.connectors.json_lines import JsonLines
 from transom.connectors.lines import (
     BYTE_ORDER_MARK,
     Cut,
-    Place,
-    Stretch,
+    RecordSplit,
+    TextOffset,
     not_utf8,
-    read_stretch,
+    read_records,
+    records_of,
     split_lines,
-    stretch_of,
 )
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
-from transom.connectors.recognise import mark_of_text, read_entry, refuse_another
+from transom.connectors.recognise import mark_of_text, read_entry, reject_another
 from transom.connectors.source import Chunk, Rejected
 from transom.core.errors import SourceError
 
@@ -40,11 +40,11 @@ class Lines(Protocol):
 
     def split(self, data: bytes, last: bool) -> Cut: ...
 
-    def pieces(self, stretch: Stretch) -> tuple[list[Piece], dict[int, str]]: ...
+    def parsed(self, records: RecordSplit) -> tuple[list[ParsedRows], dict[int, str]]: ...
 
 
 def read_text_split(
-    file: Listed, at: Sequence[Any], rows: int, declared: Declared, properties: FileProperties
+    file: Listed, at: Sequence[Any], rows: int, declared: DeclaredRows, properties: FileProperties
 ) -> Chunk:
     """The records of a split: `at` is [first byte, line feeds before it, byte behind its last record, mark there].
 
@@ -53,36 +53,36 @@ def read_text_split(
     (start, line, stop), mark = read_entry(at, 3)
     try:
         with open(file.path, "rb") as handle:
-            refuse_replaced(handle, file, [stop, line, mark])
+            reject_replaced(handle, file, [stop, line, mark])
             format_ = open_lines(handle, file, declared, properties, growing=False)
             if format_ is None:
                 raise _changed(file)
             lines, beginning = format_
-            continued = start > beginning.offset and not _ends_line(handle, Place(start))
+            continued = start > beginning.offset and not _ends_line(handle, TextOffset(start))
             handle.seek(start)
             data = handle.read(stop - start)
     except OSError as error:
         raise cannot_read(file.path, error) from None
     if continued and data != b"\r":  # see go_on
-        stretch = stretch_of(data, Place(start, line), split_lines, blank_is_row=False)
-        chunk = _chunk_continued(stretch, file, declared)
+        records = records_of(data, TextOffset(start, line), split_lines, blank_is_row=False)
+        chunk = _chunk_continued(records, file, declared)
     else:
-        stretch = stretch_of(data, Place(start, line), lines.split, blank_is_row=lines.blank_is_row)
-        chunk = _chunk_of(stretch, lines, file, declared)
-    if len(stretch) != rows:
+        records = records_of(data, TextOffset(start, line), lines.split, blank_is_row=lines.blank_is_row)
+        chunk = _chunk_of(records, lines, file, declared)
+    if len(records) != rows:
         raise _changed(file)
     return chunk
 
 
-def begin_at(handle: BinaryIO, file: Listed, at: Sequence[Any] | None) -> Place:
+def begin_at(handle: BinaryIO, file: Listed, at: Sequence[Any] | None) -> TextOffset:
     """The place of an entry in a position, in the file that it was taken in."""
     if not at:
-        return Place()
-    refuse_replaced(handle, file, at)
-    return Place(*read_entry(at, 2)[0])
+        return TextOffset()
+    reject_replaced(handle, file, at)
+    return TextOffset(*read_entry(at, 2)[0])
 
 
-def refuse_replaced(handle: BinaryIO, file: Listed, at: Sequence[Any]) -> None:
+def reject_replaced(handle: BinaryIO, file: Listed, at: Sequence[Any]) -> None:
     """Raise SourceError where a file is not the one of which so much has been read."""
     (read, _), mark = read_entry(at, 2)
     size = os.fstat(handle.fileno()).st_size
@@ -91,7 +91,7 @@ def refuse_replaced(handle: BinaryIO, file: Listed, at: Sequence[Any]) -> None:
             f"file '{show(file.name)}' has {size} bytes, and {read} of it have been read before",
             remedy="lines may be added to a file, but not taken away; start the query anew",
         )
-    refuse_another(file, mark, mark_of_text(handle, read), f"{read} bytes")
+    reject_another(file, mark, mark_of_text(handle, read), f"{read} bytes")
 
 
 def _changed(file: Listed) -> SourceError:
@@ -102,10 +102,10 @@ def _changed(file: Listed) -> SourceError:
 
 
 def open_lines(
-    handle: BinaryIO, file: Listed, declared: Declared, properties: FileProperties, growing: bool
-) -> tuple[Lines, Place] | None:
+    handle: BinaryIO, file: Listed, declared: DeclaredRows, properties: FileProperties, growing: bool
+) -> tuple[Lines, TextOffset] | None:
     """How the lines of a file are read and where they begin; None while it has no header, but needs one."""
-    beginning = Place(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else Place()
+    beginning = TextOffset(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else TextOffset()
     if properties.format_of(file.name) == "csv":
         return _read_header(handle, file, beginning, declared, properties, growing)
     if _RETURNED_OBJECTS.search(_first_line(handle, beginning)):
@@ -113,7 +113,7 @@ def open_lines(
     return JsonLines(declared), beginning
 
 
-def _first_line(handle: BinaryIO, at: Place) -> bytes:
+def _first_line(handle: BinaryIO, at: TextOffset) -> bytes:
     """The beginning of a file as far as its first line feed, if it is not far."""
     return os.pread(handle.fileno(), _FIRST, at.offset).partition(b"\n")[0]
 
@@ -126,11 +126,11 @@ def _lone_returns(file: Listed) -> SourceError:
 
 
 def _read_header(
-    handle: BinaryIO, file: Listed, at: Place, declared: Declared, properties: FileProperties, growing: bool
-) -> tuple[CsvLines, Place] | None:
+    handle: BinaryIO, file: Listed, at: TextOffset, declared: DeclaredRows, properties: FileProperties, growing: bool
+) -> tuple[CsvLines, TextOffset] | None:
     """How the lines of a CSV file are read, by its first line, and where they begin; None while there is no header."""
     delimiter = properties.delimiter_of(file.name)
-    header = read_stretch(
+    header = read_records(
         handle, show(file.name), at, 1, lambda data, last: split_records(data, delimiter, last), growing=growing
     )
     try:
@@ -149,47 +149,50 @@ def _read_header(
     return CsvLines(names, wanted, declared.columns, delimiter, properties.null), header.after
 
 
-def go_on(handle: BinaryIO, place: Place, beginning: Place) -> tuple[Place, bool]:
-    """Where reading goes on that stopped at `place`; and whether the rest of a line stands there that has been read."""
-    if place.offset <= beginning.offset:
+def resume(handle: BinaryIO, text_offset: TextOffset, beginning: TextOffset) -> tuple[TextOffset, bool]:
+    """Where reading goes on that stopped at `text_offset`; and whether the rest of a line stands there that has been
+    read."""
+    if text_offset.offset <= beginning.offset:
         return beginning, False
-    return (place, False) if _ends_line(handle, place) else _skip_line_end(handle, place)
+    return (text_offset, False) if _ends_line(handle, text_offset) else _skip_line_end(handle, text_offset)
 
 
-def _ends_line(handle: BinaryIO, place: Place) -> bool:
-    handle.seek(place.offset - 1)
+def _ends_line(handle: BinaryIO, text_offset: TextOffset) -> bool:
+    handle.seek(text_offset.offset - 1)
     return handle.read(1) == b"\n"
 
 
-def _skip_line_end(handle: BinaryIO, place: Place) -> tuple[Place, bool]:
+def _skip_line_end(handle: BinaryIO, text_offset: TextOffset) -> tuple[TextOffset, bool]:
     """A last line without its end was read; now more has come: only its end, or (True) more of the line itself."""
-    handle.seek(place.offset)
+    handle.seek(text_offset.offset)
     following = handle.read(2)
     for end in (b"\n", b"\r\n"):
         if following.startswith(end):
-            return Place(place.offset + len(end), place.line + 1), False
-    return place, following not in (b"", b"\r")
+            return TextOffset(text_offset.offset + len(end), text_offset.line + 1), False
+    return text_offset, following not in (b"", b"\r")
 
 
-def _chunk_of(stretch: Stretch, lines: Lines, file: Listed, declared: Declared) -> Chunk:
-    stretch.broken.update(not_utf8(stretch))
-    pieces, wrong = lines.pieces(stretch)
-    return _chunk(stretch, pieces, wrong, file, declared)
+def _chunk_of(records: RecordSplit, lines: Lines, file: Listed, declared: DeclaredRows) -> Chunk:
+    records.broken.update(not_utf8(records))
+    parsed, wrong = lines.parsed(records)
+    return _chunk(records, parsed, wrong, file, declared)
 
 
-def _chunk_continued(rest: Stretch, file: Listed, declared: Declared) -> Chunk:
+def _chunk_continued(rest: RecordSplit, file: Listed, declared: DeclaredRows) -> Chunk:
     return _chunk(rest, [], dict.fromkeys(range(len(rest)), _CONTINUED), file, declared)
 
 
-def _chunk(stretch: Stretch, pieces: list[Piece], wrong: dict[int, str], file: Listed, declared: Declared) -> Chunk:
-    rows, unfit = conform(pieces, declared, show(file.name))
+def _chunk(
+    records: RecordSplit, parsed: list[ParsedRows], wrong: dict[int, str], file: Listed, declared: DeclaredRows
+) -> Chunk:
+    rows, unfit = conform(parsed, declared, show(file.name))
     reasons = {row: f"the line {why}" for row, why in wrong.items()} | unfit
     rejected = [
         Rejected(
-            f"{show(file.name)}, line {stretch.lines[row]}",
+            f"{show(file.name)}, line {records.lines[row]}",
             reasons[row],
-            stretch.raw(row).decode("utf-8", "backslashreplace"),
+            records.raw(row).decode("utf-8", "backslashreplace"),
         )
         for row in sorted(reasons)
     ]
-    return Chunk(rows, rejected, [stretch.after.offset, stretch.after.line], stretch.finished)
+    return Chunk(rows, rejected, [records.after.offset, records.after.line], records.finished)

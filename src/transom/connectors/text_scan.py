@@ -13,16 +13,16 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from transom.connectors.conform import Declared
+from transom.connectors.conform import DeclaredRows
 from transom.connectors.connector import Split
 from transom.connectors.lines import (
     BLOCK_BYTES,
     LONGEST_RECORD,
     Cut,
-    Place,
+    TextOffset,
     bounds,
     count_feeds,
-    read_stretch,
+    read_records,
     split_lines,
     too_long,
 )
@@ -30,7 +30,7 @@ from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
 from transom.connectors.recognise import mark_of_text
 from transom.connectors.splits import SPLIT_RECORDS
-from transom.connectors.text_rows import Lines, begin_at, go_on, open_lines
+from transom.connectors.text_rows import Lines, begin_at, open_lines, resume
 from transom.core.delta import Int64s
 
 _BLOCK: Final = 1024 * 1024
@@ -48,7 +48,7 @@ class TextPlan:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _TextBlock:
     """Bytes that begin with a record, and where its records have their line ends behind them.
 
     `complete` bytes hold complete records and blank lines. What was found at the end of the file holds for a `state` of
@@ -72,8 +72,8 @@ class _Block:
 class _Open:
     """A split in the making. `finished`: nothing is left behind it now."""
 
-    start: Place
-    after: Place
+    start: TextOffset
+    after: TextOffset
     rows: int = 0
     finished: bool = False
 
@@ -85,24 +85,26 @@ class _Open:
 class TextScan:
     """One file, looked through from any place that `plan` stopped at."""
 
-    def __init__(self, file: Listed, declared: Declared, properties: FileProperties) -> None:
+    def __init__(self, file: Listed, declared: DeclaredRows, properties: FileProperties) -> None:
         self.file = file
         self._declared = declared
         self._properties = properties
-        self._lines: tuple[Lines, Place] | None = None
-        self._block: _Block | None = None
+        self._lines: tuple[Lines, TextOffset] | None = None
+        self._block: _TextBlock | None = None
         self._inode = 0
 
     def plan(self, at: Sequence[Any] | None, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
         """As far as `max_rows` records go from `at`, and not much further than `max_bytes`."""
         try:
             with open(self.file.path, "rb") as handle:
-                place = begin_at(handle, self.file, at)
-                return self._plan(handle, place, max_rows, max_bytes, growing)
+                text_offset = begin_at(handle, self.file, at)
+                return self._plan(handle, text_offset, max_rows, max_bytes, growing)
         except OSError as error:
             raise cannot_read(self.file.path, error) from None
 
-    def _plan(self, handle: BinaryIO, place: Place, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
+    def _plan(
+        self, handle: BinaryIO, text_offset: TextOffset, max_rows: int, max_bytes: int, growing: bool
+    ) -> TextPlan:
         status = os.fstat(handle.fileno())
         if status.st_ino != self._inode:  # another file of this name
             self._inode, self._lines, self._block = status.st_ino, None, None
@@ -113,83 +115,87 @@ class TextScan:
         if status.st_size > beginning.offset + 3:  # until then it may be half a header, or half a mark
             self._lines = found
         splits: list[Split] = []
-        place, continued = go_on(handle, place, beginning)
+        text_offset, continued = resume(handle, text_offset, beginning)
         if continued:
-            rest = read_stretch(handle, show(self.file.name), place, 1, split_lines, growing=growing)
+            rest = read_records(handle, show(self.file.name), text_offset, 1, split_lines, growing=growing)
             if len(rest):
-                splits.append(_Open(place, rest.after, 1).closed(self.file.name, handle))
+                splits.append(_Open(text_offset, rest.after, 1).closed(self.file.name, handle))
                 max_rows -= 1
-            place = rest.after
+            text_offset = rest.after
             if rest.finished or not max_rows:
-                return TextPlan(splits, _entry(handle, place), rest.finished)
-        finished, start = False, place.offset
-        for made in self._splits(handle, place, max_rows, max_bytes, lines, growing):
-            place, finished = made.after, made.finished
+                return TextPlan(splits, _entry(handle, text_offset), rest.finished)
+        finished, start = False, text_offset.offset
+        for made in self._splits(handle, text_offset, max_rows, max_bytes, lines, growing):
+            text_offset, finished = made.after, made.finished
             if made.rows:
                 splits.append(made.closed(self.file.name, handle))
-            if place.offset - start >= max_bytes:
+            if text_offset.offset - start >= max_bytes:
                 break
-        return TextPlan(splits, _entry(handle, place), finished, place.offset - start)
+        return TextPlan(splits, _entry(handle, text_offset), finished, text_offset.offset - start)
 
     def _splits(
-        self, handle: BinaryIO, place: Place, left: int, max_bytes: int, lines: Lines, growing: bool
+        self, handle: BinaryIO, text_offset: TextOffset, left: int, max_bytes: int, lines: Lines, growing: bool
     ) -> Iterator[_Open]:
         """The next splits, of at most so many bytes and one record each; the last one may be empty."""
-        piece, most = _Open(place, place), min(BLOCK_BYTES, max_bytes)
+        run, most = _Open(text_offset, text_offset), min(BLOCK_BYTES, max_bytes)
         while True:
-            block = self._block_at(handle, piece.after, lines, growing)
-            taken = block.records_before(piece.after.offset) or 0
+            block = self._block_at(handle, run.after, lines, growing)
+            taken = block.records_before(run.after.offset) or 0
             while taken < len(block.behind) and left:
-                longest = int(np.searchsorted(block.behind, piece.start.offset + most - block.offset, "right"))
-                stop = min(taken + left, taken + SPLIT_RECORDS - piece.rows, len(block.behind), longest)
+                longest = int(np.searchsorted(block.behind, run.start.offset + most - block.offset, "right"))
+                stop = min(taken + left, taken + SPLIT_RECORDS - run.rows, len(block.behind), longest)
                 if stop > taken:
-                    after = _on(block, piece.after, int(block.behind[stop - 1]))
-                    piece = replace(piece, after=after, rows=piece.rows + stop - taken)
+                    after = _on(block, run.after, int(block.behind[stop - 1]))
+                    run = replace(run, after=after, rows=run.rows + stop - taken)
                     left, taken = left - (stop - taken), stop
-                elif not piece.rows:  # a record that is longer than a piece should be
-                    piece = replace(piece, after=_on(block, piece.after, int(block.behind[taken])), rows=1)
+                elif not run.rows:  # a record that is longer than a piece should be
+                    run = replace(run, after=_on(block, run.after, int(block.behind[taken])), rows=1)
                     left, taken = left - 1, taken + 1
-                if left and (stop == longest or piece.rows == SPLIT_RECORDS) and taken < len(block.behind):
-                    yield piece
-                    piece = _Open(piece.after, piece.after)
+                if left and (stop == longest or run.rows == SPLIT_RECORDS) and taken < len(block.behind):
+                    yield run
+                    run = _Open(run.after, run.after)
             if left:  # all of the block has been taken, and the blank lines at its end, too
-                piece = replace(piece, after=_on(block, piece.after, block.complete))
-            if not left and taken == len(block.behind):  # whether anything is left is for the next block to tell
-                block = self._block_at(handle, piece.after, lines, growing)
+                run = replace(run, after=_on(block, run.after, block.complete))
+            if not left and taken == len(block.behind):  # whether anything is left is for the next block to report
+                block = self._block_at(handle, run.after, lines, growing)
             if not left or block.state is not None:
-                rest = block.offset + block.complete - piece.after.offset
-                yield replace(piece, finished=block.state is not None and not rest)
+                rest = block.offset + block.complete - run.after.offset
+                yield replace(run, finished=block.state is not None and not rest)
                 return
 
-    def _block_at(self, handle: BinaryIO, place: Place, lines: Lines, growing: bool) -> _Block:
+    def _block_at(self, handle: BinaryIO, text_offset: TextOffset, lines: Lines, growing: bool) -> _TextBlock:
         """The block at hand if it has a record at this place or after it, else one that begins there."""
         status = os.fstat(handle.fileno())
         state = (status.st_size, status.st_mtime_ns, growing)
         block = self._block
         if block is not None and block.state in (None, state):
-            taken = block.records_before(place.offset)
+            taken = block.records_before(text_offset.offset)
             if taken is not None and (taken < len(block.behind) or block.state is not None):
                 return block
-        self._block = _read_block(handle, place, lines, state, show(self.file.name))
+        self._block = _read_block(handle, text_offset, lines, state, show(self.file.name))
         return self._block
 
 
-def _entry(handle: BinaryIO, place: Place) -> list[Any]:
-    return [place.offset, place.line, mark_of_text(handle, place.offset)]
+def _entry(handle: BinaryIO, text_offset: TextOffset) -> list[Any]:
+    return [text_offset.offset, text_offset.line, mark_of_text(handle, text_offset.offset)]
 
 
-def _on(block: _Block, place: Place, behind: int) -> Place:
+def _on(block: _TextBlock, text_offset: TextOffset, behind: int) -> TextOffset:
     """The place `behind` bytes into a block, counted on from one in it."""
-    return Place(block.offset + behind, place.line + count_feeds(block.data, place.offset - block.offset, behind))
+    return TextOffset(
+        block.offset + behind, text_offset.line + count_feeds(block.data, text_offset.offset - block.offset, behind)
+    )
 
 
-def _read_block(handle: BinaryIO, place: Place, lines: Lines, state: tuple[int, int, bool], name: str) -> _Block:
+def _read_block(
+    handle: BinaryIO, text_offset: TextOffset, lines: Lines, state: tuple[int, int, bool], name: str
+) -> _TextBlock:
     """The block that begins at a place: longer than others where a record is."""
     size, _, growing = state
     wanted = _BLOCK
     while True:
-        data = os.pread(handle.fileno(), min(wanted, size - place.offset), place.offset)
-        ended = place.offset + len(data) >= size
+        data = os.pread(handle.fileno(), min(wanted, size - text_offset.offset), text_offset.offset)
+        ended = text_offset.offset + len(data) >= size
         last = ended and not growing
         cut = lines.split(data, last)
         if not len(cut.ends) and not ended:
@@ -198,9 +204,9 @@ def _read_block(handle: BinaryIO, place: Place, lines: Lines, state: tuple[int, 
                 continue
             cut = lines.split(data, True)  # what has been open for so long is taken for a slip
             if not len(cut.ends):
-                raise too_long(name, place)
+                raise too_long(name, text_offset)
             cut = Cut(cut.ends[:1])  # the others may only look open because the block ends in them
         _, _, behind, complete = bounds(
             np.frombuffer(data, np.uint8), cut, take_rest=last, blank_is_row=lines.blank_is_row
         )
-        return _Block(place.offset, data, behind, complete, state if ended else None)
+        return _TextBlock(text_offset.offset, data, behind, complete, state if ended else None)

@@ -1,14 +1,14 @@
 """The one thing that moves between operators.
 
-A `Delta` says what became known on the way to `upto`: rows that began (with their end, or with a holder while it is
-open), and ends of rows sent earlier. After it, every snapshot before `upto` is settled.
+A `Delta` says what became known on the way to `frontier`: rows that began (with their end, or with an open row id while
+it is open), and ends of rows sent earlier. After it, every snapshot before `frontier` is settled.
 
-Invariants, for a step from `before` to `upto`:
-- every row has `before <= ta < upto` and `ta < te`: producers drop the ghosts they can see;
-- `holder[i] == NO_HOLDER`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER,
-  and the owner of the holder will send it in `ends`, in the step whose `upto` passes it;
-- every end has `te < upto`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
-- an owner may use a holder again from the next step on, so a keeper acts on `ends` in the step that brings them.
+Invariants, for a step from `before` to `frontier`:
+- every row has `before <= ta < frontier` and `ta < te`: producers drop the ghosts they can see;
+- `open_id[i] == NO_OPEN_ID`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER,
+  and the owner of the open row id will send it in `ends`, in the step whose `frontier` passes it;
+- every end has `te < frontier`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
+- an owner may use an open row id again from the next step on, so a keeper acts on `ends` in the step that brings them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from transom.core.time import FOREVER
 
 Int64s = npt.NDArray[np.int64]
 
-NO_HOLDER: Final = -1
+NO_OPEN_ID: Final = -1
 
 
 def no_int64s() -> Int64s:
@@ -34,9 +34,9 @@ def no_int64s() -> Int64s:
 _NO_INT64S: Final[Int64s] = np.empty(0, dtype=np.int64)  # there is nothing in it that could be written to
 
 
-def no_holders(count: int) -> Int64s:
+def no_open_ids(count: int) -> Int64s:
     """For rows whose ends are all known. Not to be written to."""
-    return _NO_HOLDERS[:count] if count <= len(_NO_HOLDERS) else np.full(count, NO_HOLDER, dtype=np.int64)
+    return _NO_OPEN_IDS[:count] if count <= len(_NO_OPEN_IDS) else np.full(count, NO_OPEN_ID, dtype=np.int64)
 
 
 def forever(count: int) -> Int64s:
@@ -50,13 +50,13 @@ def _constant(value: int) -> Int64s:
     return array
 
 
-_NO_HOLDERS: Final = _constant(NO_HOLDER)
+_NO_OPEN_IDS: Final = _constant(NO_OPEN_ID)
 _FOREVER: Final = _constant(FOREVER)
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Ends that became known: holder[i] ended at te[i]. Several chunks, so that UNION copies nothing."""
+    """Ends that became known: open row id[i] ended at te[i]. Several chunks, so that UNION copies nothing."""
 
     chunks: tuple[tuple[Int64s, Int64s], ...] = ()
 
@@ -64,8 +64,8 @@ class Ends:
         return Ends(self.chunks + other.chunks)
 
     @staticmethod
-    def of(holders: Int64s, te: Int64s) -> Ends:
-        return Ends(((holders, te),)) if len(holders) else Ends()
+    def of(open_ids: Int64s, te: Int64s) -> Ends:
+        return Ends(((open_ids, te),)) if len(open_ids) else Ends()
 
     def arrays(self) -> tuple[Int64s, Int64s]:
         if not self.chunks:
@@ -82,8 +82,8 @@ class Delta:
     values: pa.RecordBatch
     ta: Int64s
     te: Int64s
-    holder: Int64s
-    upto: int
+    open_id: Int64s
+    frontier: int
     ends: Ends = Ends()
 
     def __len__(self) -> int:
@@ -91,12 +91,12 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class SignedDelta:
+class Changelog:
     """Negative tuples, the other method (paper 1): a row comes twice, when it arrives and, later, when it departs.
 
     The first `departed` rows departed at `t`, the others arrived at `t`; both parts may be in any order of time, unless
-    the operator is said to keep it. For a step from `before` to `upto`:
-    - every row has `before <= t < upto`; rows that never end never depart;
+    the operator is said to keep it. For a step from `before` to `frontier`:
+    - every row has `before <= t < frontier`; rows that never end never depart;
     - a row that departs equals, in all columns, one that arrived before that instant. Nobody makes ghosts: what would
       come and go at one instant is left out;
     - of one instant what departs counts before what arrives.
@@ -105,7 +105,7 @@ class SignedDelta:
     values: pa.RecordBatch
     t: Int64s
     departed: int
-    upto: int
+    frontier: int
 
     def __len__(self) -> int:
         return len(self.t)
@@ -117,11 +117,11 @@ class SignedDelta:
 
 @dataclass(frozen=True)
 class StreamDelta:
-    """Rows of a stream in time order (rows of one instant in arrival order), all before `upto`."""
+    """Rows of a stream in time order (rows of one instant in arrival order), all before `frontier`."""
 
     values: pa.RecordBatch
     t: Int64s
-    upto: int
+    frontier: int
 
     def __len__(self) -> int:
         return len(self.t)

@@ -8,7 +8,7 @@ from transom.core.text import visible, visible_lines
 
 
 @dataclass(frozen=True)
-class Place:
+class Span:
     """A place in a query text: 1-based line and column, and how many characters are meant."""
 
     line: int
@@ -19,16 +19,16 @@ class Place:
 class TransomError(Exception):
     """Something a user can act on. `what` is one sentence, `remedy` says what to write or do instead.
 
-    Of an error that comes from afar `operator` and `query` tell where it came up.
+    Of an error that comes from afar `operator` and `query` say where it came up.
     """
 
     def __init__(
-        self, what: str, *, remedy: str | None = None, place: Place | None = None, text: str | None = None
+        self, what: str, *, remedy: str | None = None, span: Span | None = None, text: str | None = None
     ) -> None:
         super().__init__(what)
         self.what = what
         self.remedy = remedy
-        self.place = place
+        self.span = span
         self.text = text
         self.operator: str | None = None
         self.query: str | None = None
@@ -37,18 +37,18 @@ class TransomError(Exception):
         """Where, what, the quoted place, and the remedy, as it is shown to a person."""
         lines = []
         what = visible(self.what)
-        if self.place is None:
+        if self.span is None:
             lines.append(what)
         else:
-            lines.append(f"line {self.place.line}, column {self.place.column}: {what}")
+            lines.append(f"line {self.span.line}, column {self.span.column}: {what}")
             source = self.text.splitlines() if self.text else []
-            if 0 < self.place.line <= len(source):
-                quoted = source[self.place.line - 1]
-                start = max(0, self.place.column - 60)
+            if 0 < self.span.line <= len(source):
+                quoted = source[self.span.line - 1]
+                start = max(0, self.span.column - 60)
                 quoted = quoted[start : start + 120].replace("\t", " ")  # so that the marks stand below what they mean
-                at = self.place.column - 1 - start
-                before, meant = visible(quoted[:at]), visible(quoted[at : at + self.place.length])
-                lines.append(f"  {before}{meant}{visible(quoted[at + self.place.length :])}")
+                at = self.span.column - 1 - start
+                before, meant = visible(quoted[:at]), visible(quoted[at : at + self.span.length])
+                lines.append(f"  {before}{meant}{visible(quoted[at + self.span.length :])}")
                 lines.append("  " + " " * len(before) + "^" * max(1, len(meant)))
         if self.operator:
             lines.append(f"  in {visible(self.operator)}")
@@ -68,7 +68,7 @@ class QueryError(TransomError):
     """The query text is wrong: it does not parse, names something unknown, or mixes types."""
 
 
-class RefusedError(TransomError):
+class UnsupportedError(TransomError):
     """The query means something, but no tactic of the chosen runtime can run it (yet)."""
 
 

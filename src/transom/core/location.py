@@ -27,7 +27,7 @@ def local_path(text: str | os.PathLike[str]) -> str:
     >>> local_path("s3a://bucket/a.csv")
     Traceback (most recent call last):
         ...
-    transom.core.errors.OptionError: 's3a://bucket/a.csv' cannot be reached: there is no file system 's3a' here
+    transom.core.errors.OptionError: 's3a://partition/a.csv' cannot be reached: there is no file system 's3a' here
       write a plain path or a file:// URI, on a disk that all machines of a cluster share
     """
     if not isinstance(text, str | os.PathLike):
@@ -81,7 +81,7 @@ class Within:
         return self.folder
 
     def check(self, path: str) -> None:
-        """Refuses a path that leads outside; what of it is not there yet leads where it says."""
+        """Rejects a path that leads outside; what of it is not there yet leads where it says."""
         if os.path.commonpath([self.folder, os.path.realpath(path)]) != self.folder:
             raise OptionError(
                 f"'{_shown(path)}' leads outside of '{_shown(self.folder)}', which everything is to stay within",
@@ -89,7 +89,7 @@ class Within:
             )
 
     def check_pattern(self, path: str) -> None:
-        """Refuses a path or a pattern that begins outside; where its wildcards lead is for each file to tell."""
+        """Rejects a path or a pattern that begins outside; where its wildcards lead is for each file to report."""
         fixed = path
         while glob.has_magic(fixed):
             fixed = os.path.dirname(fixed)

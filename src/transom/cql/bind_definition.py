@@ -10,18 +10,18 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from transom.core.emits import EMITS, Emit
+from transom.core.emit_modes import EMITS, Emit
 from transom.core.schema import TIMESTAMP, VARCHAR, Column, Schema, sql_name
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.literals import bind_duration, bind_type
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition, TimeColumn
 
 ARRIVAL_TIME: Final = "arrival_time"
 """The time column of a stream that is stamped when its rows arrive."""
 
-Late = OneOf["drop", "side", "fail"]
+Late = OneOf["drop", "dead_letter", "fail"]
 
 
 @dataclass
@@ -46,7 +46,7 @@ class _Settings:
         expects = " or ".join(f"{key} = '{word}'" for word in words)
         return self.take(key, lambda text: text.lower() if text.lower() in words else None, expects)
 
-    def place_of(self, key: str) -> exp.Expr:
+    def span_at(self, key: str) -> exp.Expr:
         value: exp.Expr = self.left[key].args["value"]
         return value
 
@@ -78,7 +78,7 @@ class _Columns:
 
 def bind_input(node: syntax.CreateInput, source: QueryText) -> StreamDefinition | TableDefinition:
     columns, settings = _columns(node, source), _settings(node, source)
-    late = cast("Late | None", settings.one_of("late", "drop", "side", "fail"))
+    late = cast("Late | None", settings.one_of("late", "drop", "dead_letter", "fail"))
     by_clock = _ByClock(
         settings.take("idle", _read_duration, "a duration such as idle = '30 SECONDS'"),
         settings.take("heartbeat", _read_duration, "a duration such as heartbeat = '1 SECOND'"),
@@ -112,7 +112,7 @@ def _stream(
         raise source.error("a stream has no primary key", columns.key_node, remedy)
     if "changes" in settings.left:
         remedy = "leave it out, or write CREATE TABLE for rows that come and go"
-        raise source.option_error("a stream has no change column", settings.place_of("changes"), remedy)
+        raise source.option_error("a stream has no change column", settings.span_at("changes"), remedy)
     time_setting = settings.left.get("time")
     arrival = settings.one_of("time", "arrival") is not None
     schema, time, invisible = columns.schema, columns.time, columns.invisible
@@ -163,8 +163,8 @@ def _table(
     source, name = settings.source, node.this.name
     if "time" in settings.left:
         remedy = "declare a TIMESTAMP column and a WATERMARK"
-        raise source.option_error("a table is not stamped on arrival", settings.place_of("time"), remedy)
-    change_node = settings.place_of("changes") if "changes" in settings.left else None
+        raise source.option_error("a table is not stamped on arrival", settings.span_at("time"), remedy)
+    change_node = settings.span_at("changes") if "changes" in settings.left else None
     changes = settings.take("changes", lambda text: text or None, "the name of the column with + and -")
     if columns.time is None:
         for said, what in ((change_node, "changes"), (late, "late"), *((v, k) for k, v in vars(by_clock).items())):

@@ -131,9 +131,9 @@ class ExpressionBinder:
     def _impure(self, node: exp.Expr, name: str) -> QueryError:
         if name.lower() in WALL_CLOCK:
             remedy = "use the time column of a stream: its rows carry their time"
-            return self._error(f"functions of the wall clock are refused, and '{name}' is one", node, remedy)
+            return self._error(f"functions of the wall clock are not supported, and '{name}' is one", node, remedy)
         remedy = "a query gives the same answer whenever it runs; compute such values before they come in"
-        return self._error(f"functions of chance are refused, and '{name}' is one", node, remedy)
+        return self._error(f"functions of chance are not supported, and '{name}' is one", node, remedy)
 
     def _literal(self, node: exp.Literal) -> Expression:
         return bind_constant(node, self.context.source)
@@ -263,10 +263,10 @@ class ExpressionBinder:
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
         remedy = "join the query in FROM, or write EXISTS (..) or IN (..)"
-        raise self._error("a query as a value is refused", node, remedy)
+        raise self._error("a query as a value is not supported", node, remedy)
 
     def _tuple(self, node: exp.Expr) -> Expression:
-        raise self._error("several values in parentheses are refused", node, "compare them one by one with AND")
+        raise self._error("several values in parentheses are not supported", node, "compare them one by one with AND")
 
     # --- calls -------------------------------------------------------------------------------------------------------
 

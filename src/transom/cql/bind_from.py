@@ -56,7 +56,7 @@ def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Re
     joined = _bind_joined(first, context, outer)
     for part in rest:
         right = _bind_joined(part, context, outer)
-        _refuse_same_alias(joined, right, part, context)
+        _reject_same_alias(joined, right, part, context)
         joined = joined.beside(right)
     return joined.relation, Scope(joined.inputs, outer)
 
@@ -67,7 +67,7 @@ def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
     joined = _bind_source(node.this, context, outer)
     for join in node.args["joins"]:
         right = _bind_source(join.this, context, outer)
-        _refuse_same_alias(joined, right, join.this, context)
+        _reject_same_alias(joined, right, join.this, context)
         joined = _bind_join(join, joined, right, context, outer)
     return joined
 
@@ -119,7 +119,7 @@ def _merged(item: Input, merged: dict[Expression, Expression | None]) -> Input:
     return replace(item, columns=tuple(change(column) for column in item.columns))
 
 
-def _refuse_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Context) -> None:
+def _reject_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Context) -> None:
     taken = {item.alias.lower() for item in left.inputs if item.alias is not None}
     for item in right.inputs:
         if item.alias is not None and item.alias.lower() in taken:
@@ -132,7 +132,7 @@ def _refuse_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Con
 
 def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
     this, window, alias = node.this, node.args.get("window"), node.args.get("alias")
-    if isinstance(this, (syntax.JoinedSources, syntax.Source)):
+    if isinstance(this, (syntax.JoinedSources, syntax.FromItem)):
         return _bind_bracketed(node, context, outer)
     hidden: frozenset[str] = frozenset()
     own_name: list[str] = []

@@ -13,7 +13,7 @@ from transom.cql import syntax
 from transom.cql.bind_select import bind_select, project
 from transom.cql.context import Context
 from transom.cql.limits import check_plan
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 from transom.cql.scope import Scope
 from transom.plan import functions
 from transom.plan.algebra import Change, Node, Project, Relation, SetOperation, Stream, ToStream

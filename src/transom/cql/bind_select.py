@@ -18,7 +18,7 @@ from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, walk
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputColumn:
     """One column of the result before it has its place: the node it came from, its name and its value."""
 
     node: exp.Expr
@@ -33,7 +33,7 @@ def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Rela
     relation, scope = bind_from(from_, context, outer)
     if (where := node.args.get("where")) is not None:
         relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
-    result = _Block(node, context, scope).bind(relation)
+    result = _QueryBlock(node, context, scope).bind(relation)
     return Distinct(result) if node.args.get("distinct") is not None else result
 
 
@@ -48,7 +48,7 @@ def project(relation: Relation, values: tuple[Expression, ...], names: tuple[str
 
 
 @dataclass
-class _Block:
+class _QueryBlock:
     """One query block, from FROM (and WHERE) up to its projection."""
 
     node: exp.Select
@@ -76,8 +76,8 @@ class _Block:
         values = tuple(functions.settle(over.rewrite(output.value, output.node)) for output in outputs)
         return project(grouped, values, tuple(output.name for output in outputs))
 
-    def _outputs(self, binder: ExpressionBinder) -> list[Output]:
-        outputs: list[Output] = []
+    def _outputs(self, binder: ExpressionBinder) -> list[OutputColumn]:
+        outputs: list[OutputColumn] = []
         for item in self.node.expressions:
             value, alias = item.this, item.args.get("alias")
             if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
@@ -87,13 +87,13 @@ class _Block:
                 continue
             bound = binder.bind(value)
             name = alias.name if alias is not None else _own_name(bound, value) or item.args["text"]
-            outputs.append(Output(value, name, bound))
+            outputs.append(OutputColumn(value, name, bound))
         if len(outputs) > MAX_COLUMNS:
             remedy = "select the columns that are needed"
             raise self.context.source.error(f"the result has more than {MAX_COLUMNS} columns", self.node, remedy)
         return outputs
 
-    def _all_columns(self, node: exp.Expr) -> list[Output]:
+    def _all_columns(self, node: exp.Expr) -> list[OutputColumn]:
         inputs: tuple[Input, ...] = self.scope.inputs
         table = node.args.get("table")
         if table is not None:
@@ -102,7 +102,7 @@ class _Block:
                 remedy = f"the inputs are {', '.join(self.scope.aliases())}"
                 raise self.context.source.error(f"there is no input '{table.name}' in FROM", node, remedy)
         found = [
-            Output(node, column.name, value)
+            OutputColumn(node, column.name, value)
             for item in inputs
             for column in item.columns
             if column.shown and (value := column.bare if table is None else column.value) is not None
@@ -111,7 +111,7 @@ class _Block:
             raise self.context.source.error("* stands for no column here", node, "name the columns one by one")
         return found
 
-    def _keys(self, outputs: list[Output]) -> tuple[Expression, ...]:
+    def _keys(self, outputs: list[OutputColumn]) -> tuple[Expression, ...]:
         group = self.node.args.get("group")
         keys: dict[Expression, None] = {}
         binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False)
@@ -119,11 +119,11 @@ class _Block:
             key = self._ordinal(node, outputs)
             if key is None:
                 key = binder.bind(node)
-            self._refuse_in_key(key, node)
+            self._reject_in_key(key, node)
             keys.setdefault(functions.settle(key))
         return tuple(keys)
 
-    def _ordinal(self, node: exp.Expr, outputs: list[Output]) -> Expression | None:
+    def _ordinal(self, node: exp.Expr, outputs: list[OutputColumn]) -> Expression | None:
         """GROUP BY 2 means the second column of the result."""
         if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
             return None
@@ -133,7 +133,7 @@ class _Block:
             raise self.context.source.error(f"there is no column {node.name} in the SELECT list", node, remedy)
         return outputs[position - 1].value
 
-    def _refuse_in_key(self, key: Expression, node: exp.Expr) -> None:
+    def _reject_in_key(self, key: Expression, node: exp.Expr) -> None:
         for part in walk(key):
             if isinstance(part, AggregateRef):
                 remedy = "group by columns, and filter groups with HAVING"
@@ -183,11 +183,11 @@ class _OverGroups:
 
     def _not_grouped(self, column: ColumnRef, node: exp.Expr) -> QueryError:
         """Points at the column itself where it was written as such, else at the whole expression."""
-        place = next((at for value, at in self.binder.written if value is column), node)
+        span = next((at for value, at in self.binder.written if value is column), node)
         name = column.name
         verb = "add it to GROUP BY" if self.keys else "write GROUP BY with it"
         remedy = f"{verb}, or put it into an aggregate such as MIN({name})"
-        return self.context.source.error(f"'{name}' is neither grouped nor aggregated", place, remedy)
+        return self.context.source.error(f"'{name}' is neither grouped nor aggregated", span, remedy)
 
 
 def _own_name(value: Expression, node: exp.Expr) -> str | None:

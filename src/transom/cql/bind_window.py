@@ -1,4 +1,4 @@
-"""What a window means: the table of semantics.md, and what it refuses."""
+"""What a window means: the table of semantics.md, and what it rejects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bind_window(
     """The window behind a stream that goes by one of the qualifiers; none at all is unbounded."""
     if clause is None:
         return WindowSpec()
-    _refuse_mixtures(clause, context)
+    _reject_mixtures(clause, context)
     if clause.args.get("now"):
         return WindowSpec(now=True)
     rows, range_ = _rows(clause, "rows", context), _range(clause, context)
@@ -36,7 +36,7 @@ def bind_window(
     )
 
 
-def _refuse_mixtures(clause: syntax.WindowClause, context: Context) -> None:
+def _reject_mixtures(clause: syntax.WindowClause, context: Context) -> None:
     said = {key for key in clause.arg_types if clause.args.get(key)}
     error = context.source.error
     if "slide" in said:

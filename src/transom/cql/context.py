@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from transom.core.errors import TransomError
 from transom.cql.limits import Measure, expression_measure
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 from transom.cql.scope import Scope
 from transom.plan.algebra import Node, Relation, Stream
 from transom.plan.catalogue import Catalogue

@@ -37,8 +37,8 @@ from transom.cql.grammar_expression import (
 from transom.cql.grammar_statement import read_statement
 from transom.cql.grammar_window import read_interval
 from transom.cql.nesting import first_too_deep, too_deep
-from transom.cql.parameters import constant, refuse_unused
-from transom.cql.places import QueryText
+from transom.cql.parameters import constant, reject_unused
+from transom.cql.query_text import QueryText
 from transom.cql.reader import Reader, Word
 
 _KEYWORDS: Final = """ALL AND ANTI ASOF BETWEEN CASE CROSS DISTINCT ELSE END ESCAPE EXCEPT EXISTS FALSE FETCH FROM FULL
@@ -74,10 +74,10 @@ class _Tokenizer(tokens.Tokenizer):
 _Tokenizer._COMMENTS.pop("{#", None)
 
 
-class _Words(Reader):
+class _TokenWords(Reader):
     """The parser's tokens as the words that the grammar reads."""
 
-    def __init__(self, owner: _Parser) -> None:
+    def __init__(self, owner: _ExpressionParser) -> None:
         self.owner = owner
 
     @property
@@ -109,7 +109,7 @@ def _word(token: Token) -> Word:
     return Word(kind, token.text, token.start, token.end + 1)
 
 
-class _Parser(parser.Parser):
+class _ExpressionParser(parser.Parser):
     """sqlglot's parser of expressions, with every road out of the language closed."""
 
     IS_PREDICATE_PRECEDENCE = IsPredicatePrecedence.LOW  # a = b IS NULL means (a = b) IS NULL, as in DuckDB
@@ -155,8 +155,8 @@ class _Parser(parser.Parser):
     }
 
     @property
-    def words(self) -> _Words:
-        return _Words(self)
+    def words(self) -> _TokenWords:
+        return _TokenWords(self)
 
     def _parse_statement(self) -> exp.Expr | None:
         return read_statement(self.words)
@@ -166,14 +166,14 @@ class _Parser(parser.Parser):
         words = self.words
         at = _word(token) if token else words.word()
         if at.kind == "end":
-            words.refuse("the statement ends too early", "complete it, or remove what is begun and not finished")
+            words.reject("the statement ends too early", "complete it, or remove what is begun and not finished")
         if message.startswith("Required"):
-            words.refuse(f"a value is missing before {at}", "write a column, a constant or an expression", at)
+            words.reject(f"a value is missing before {at}", "write a column, a constant or an expression", at)
         before = words.word(-1)
         meant = difflib.get_close_matches(before.text.upper(), _CLAUSES, n=1, cutoff=0.75)
         if not token and before.kind == "name" and meant:  # a slip of the pen was taken for the name of what precedes
-            words.refuse(f"{before} is not expected here", f"did you mean {meant[0]}?", before)
-        words.refuse(f"{at} is not expected here", _remedy_for(at), at)
+            words.reject(f"{before} is not expected here", f"did you mean {meant[0]}?", before)
+        words.reject(f"{at} is not expected here", _remedy_for(at), at)
 
     # --- the leaves of expressions -----------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class _Parser(parser.Parser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self.words.word().text in ("[", "{"):
-            self.words.refuse("a window can only follow a stream in FROM", "write FROM S [ROWS 10]")
+            self.words.reject("a window can only follow a stream in FROM", "write FROM S [ROWS 10]")
         return this
 
     def _parse_types(
@@ -237,7 +237,7 @@ def _remedy_for(word: Word) -> str:
 class CQL(Dialect):
     NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
     Tokenizer = _Tokenizer
-    Parser = _Parser
+    Parser = _ExpressionParser
 
 
 def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> list[exp.Expr]:
@@ -257,10 +257,10 @@ def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> 
 def _tokenize(source: QueryText) -> list[Token]:
     text = source.text
     if (half := lone_surrogate(text)) is not None:
-        place = source.place(half, half + 1)
+        span = source.span(half, half + 1)
         remedy = "write whole characters; the text was decoded wrongly, perhaps, where it was read"
         raise QueryError(
-            "the text has half a character (a lone surrogate)", remedy=remedy, place=place, text=visible(text)
+            "the text has half a character (a lone surrogate)", remedy=remedy, span=span, text=visible(text)
         )
     try:
         found = Dialect.get_or_raise(CQL).tokenize(text)
@@ -272,11 +272,11 @@ def _tokenize(source: QueryText) -> list[Token]:
         if is_name and (not token.text.isidentifier() or (glued and unit_of(token.text) is None)):
             written = text[before.start if glued and before else token.start : token.end + 1]
             remedy = 'write names with letters, digits and _, not a digit first, or put them into "quotes"'
-            place = source.place(token.start, token.end + 1)
-            raise QueryError(f"'{written}' is no name", remedy=remedy, place=place, text=text)
+            span = source.span(token.start, token.end + 1)
+            raise QueryError(f"'{written}' is no name", remedy=remedy, span=span, text=text)
     deep = first_too_deep(_word(token).capitals for token in found)
     if deep is not None:
-        raise too_deep(source.place(found[deep].start, found[deep].end + 1), text)
+        raise too_deep(source.span(found[deep].start, found[deep].end + 1), text)
     return found
 
 
@@ -291,20 +291,20 @@ def _with_constants(found: list[Token], source: QueryText, parameters: Mapping[s
             continue
         next(rest)
         if name not in parameters:
-            place = source.place(token.start, follower.end + 1)
+            span = source.span(token.start, follower.end + 1)
             raise QueryError(
-                f"the parameter '${name}' has no value", remedy=f"give it as {name}=..", place=place, text=source.text
+                f"the parameter '${name}' has no value", remedy=f"give it as {name}=..", span=span, text=source.text
             )
         used.add(name)
         for word in Dialect.get_or_raise(CQL).tokenize(constant(name, parameters[name])):
             yield Token(word.token_type, word.text, token.line, token.col, token.start, follower.end)
-    refuse_unused(parameters, used)
+    reject_unused(parameters, used)
 
 
 def _unclosed(source: QueryText, error: TokenError) -> QueryError:
-    """The tokenizer fails on what has no end: a quote, of which it tells the start, or a comment."""
+    """The tokenizer fails on what has no end: a quote, of which it reports the start, or a comment."""
     opened = re.search(r"Missing (.).* from \d+:(\d+)", str(error.__cause__))
     start = int(opened[2]) if opened else max(source.text.rfind("/*"), 0)
     what, closing = (f"a {opened[1]}", opened[1]) if opened else ("a comment", "*/")
-    place = source.place(start, start + 1)
-    return QueryError(f"{what} is not closed", remedy=f"write the closing {closing}", place=place, text=source.text)
+    span = source.span(start, start + 1)
+    return QueryError(f"{what} is not closed", remedy=f"write the closing {closing}", span=span, text=source.text)

@@ -11,11 +11,11 @@ from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
 
 _AFTER_CALL: Final = {
-    "OVER": ("window functions are refused", "write a window such as [PARTITION BY k ROWS 10] behind the stream"),
-    "FILTER": ("FILTER is refused", "write SUM(CASE WHEN condition THEN value END)"),
-    "WITHIN": ("WITHIN GROUP is refused", "write one of COUNT, SUM, AVG, MIN, MAX"),
-    "IGNORE": ("IGNORE NULLS is refused", "aggregates leave NULL out by themselves"),
-    "RESPECT": ("RESPECT NULLS is refused", "aggregates leave NULL out by themselves"),
+    "OVER": ("window functions are not supported", "write a window such as [PARTITION BY k ROWS 10] behind the stream"),
+    "FILTER": ("FILTER is not supported", "write SUM(CASE WHEN condition THEN value END)"),
+    "WITHIN": ("WITHIN GROUP is not supported", "write one of COUNT, SUM, AVG, MIN, MAX"),
+    "IGNORE": ("IGNORE NULLS is not supported", "aggregates leave NULL out by themselves"),
+    "RESPECT": ("RESPECT NULLS is not supported", "aggregates leave NULL out by themselves"),
 }
 
 
@@ -23,7 +23,7 @@ def read_type(reader: Reader) -> exp.Expr:
     """A type: its words in capitals and its numbers."""
     start = reader.word()
     if start.kind != "name":
-        reader.refuse(f"a type is expected, not {start}", "write a type such as INTEGER, DOUBLE, VARCHAR or TIMESTAMP")
+        reader.reject(f"a type is expected, not {start}", "write a type such as INTEGER, DOUBLE, VARCHAR or TIMESTAMP")
     reader.skip()
     name = start.capitals
     if name == "DOUBLE":
@@ -73,7 +73,7 @@ def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
     """IN (values) or IN (query); the word IN is read already."""
     this = _before(reader, this)
     if not reader.at("("):
-        reader.refuse("IN takes a list or a query in parentheses", "write IN (1, 2, 3) or IN (SELECT ..)")
+        reader.reject("IN takes a list or a query in parentheses", "write IN (1, 2, 3) or IN (SELECT ..)")
     if at_query(reader):
         return exp.In(this=this, query=reader.wrapped(lambda: read_query(reader)))
     return exp.In(this=this, expressions=reader.wrapped(lambda: reader.listed(reader.value)))
@@ -82,13 +82,13 @@ def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
 def _operand(reader: Reader) -> exp.Expr:
     found = reader.operand()
     if found is None:
-        reader.refuse(f"a value is missing before {reader.word()}", "write a column, a constant or an expression")
+        reader.reject(f"a value is missing before {reader.word()}", "write a column, a constant or an expression")
     return found
 
 
 def _before(reader: Reader, this: exp.Expr | None) -> exp.Expr:
     if this is None:
-        reader.refuse(f"a value is missing before {reader.word(-1)}", "write it", reader.word(-1))
+        reader.reject(f"a value is missing before {reader.word(-1)}", "write it", reader.word(-1))
     return this
 
 
@@ -122,7 +122,7 @@ def read_call(reader: Reader) -> exp.Expr | None:
     what = _AFTER_CALL.get(after.capitals)
     # Behind a call, `filter` and the like may also be the name that the result is given.
     if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
-        reader.refuse(*what)
+        reader.reject(*what)
     return call
 
 
@@ -130,7 +130,7 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
     match start.capitals:
         case "EXISTS":
             if not at_query(reader):
-                reader.refuse("EXISTS takes a query", "write EXISTS (SELECT .. WHERE ..)")
+                reader.reject("EXISTS takes a query", "write EXISTS (SELECT .. WHERE ..)")
             return exp.Exists(this=read_query(reader))
         case "CAST" | "TRY_CAST":
             value = reader.value()

@@ -13,19 +13,19 @@ from transom.cql.reader import Reader, Word
 CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 
 _NO_ORDER = "leave it out: a relation has no order; sort what comes out of the sink"
-_REFUSED_CLAUSES: Final = {
-    "ORDER": ("ORDER BY is refused", _NO_ORDER),
-    "LIMIT": ("LIMIT is refused", "write a window such as [ROWS 10] behind the stream"),
-    "OFFSET": ("OFFSET is refused", _NO_ORDER),
-    "FETCH": ("FETCH is refused", "write a window such as [ROWS 10] behind the stream"),
-    "QUALIFY": ("QUALIFY is refused", "write a window such as [PARTITION BY k ROWS 1] behind the stream"),
+_UNSUPPORTED_CLAUSES: Final = {
+    "ORDER": ("ORDER BY is not supported", _NO_ORDER),
+    "LIMIT": ("LIMIT is not supported", "write a window such as [ROWS 10] behind the stream"),
+    "OFFSET": ("OFFSET is not supported", _NO_ORDER),
+    "FETCH": ("FETCH is not supported", "write a window such as [ROWS 10] behind the stream"),
+    "QUALIFY": ("QUALIFY is not supported", "write a window such as [PARTITION BY k ROWS 1] behind the stream"),
 }
-_REFUSED_JOINS: Final = {
-    "NATURAL": ("NATURAL JOIN is refused", "write JOIN .. USING (columns)"),
-    "SEMI": ("SEMI JOIN is refused", "write WHERE EXISTS (SELECT .. WHERE ..)"),
-    "ANTI": ("ANTI JOIN is refused", "write WHERE NOT EXISTS (SELECT .. WHERE ..)"),
-    "ASOF": ("ASOF JOIN is refused", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
-    "POSITIONAL": ("POSITIONAL JOIN is refused", "write JOIN .. ON condition"),
+_UNSUPPORTED_JOINS: Final = {
+    "NATURAL": ("NATURAL JOIN is not supported", "write JOIN .. USING (columns)"),
+    "SEMI": ("SEMI JOIN is not supported", "write WHERE EXISTS (SELECT .. WHERE ..)"),
+    "ANTI": ("ANTI JOIN is not supported", "write WHERE NOT EXISTS (SELECT .. WHERE ..)"),
+    "ASOF": ("ASOF JOIN is not supported", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
+    "POSITIONAL": ("POSITIONAL JOIN is not supported", "write JOIN .. ON condition"),
 }
 _QUERIES: Final = "write SELECT .. FROM .., ISTREAM(SELECT ..), or SELECT * FROM name for a whole stream or table"
 
@@ -48,11 +48,11 @@ def read_query(reader: Reader) -> exp.Expr:
     named = None
     if reader.take("WITH"):
         if reader.at("RECURSIVE"):
-            reader.refuse("recursive queries are refused", "write the steps out as named queries")
+            reader.reject("recursive queries are not supported", "write the steps out as named queries")
         named = reader.listed(lambda: _read_named_query(reader))
     query = _read_set_operations(reader)
-    if what := _REFUSED_CLAUSES.get(reader.word().capitals):
-        reader.refuse(*what)
+    if what := _UNSUPPORTED_CLAUSES.get(reader.word().capitals):
+        reader.reject(*what)
     if named:
         query = syntax.WithQuery(this=query, expressions=named)
     return reader.spanned(query, start)
@@ -87,7 +87,7 @@ def _read_intersections(reader: Reader) -> exp.Expr:
 
 def _read_distinct(reader: Reader) -> bool:
     if reader.at("BY"):
-        reader.refuse("set operations match columns by position", "leave BY NAME out")
+        reader.reject("set operations match columns by position", "leave BY NAME out")
     return reader.take_one_of("ALL", "DISTINCT") != "ALL"
 
 
@@ -100,7 +100,7 @@ def _read_plain_query(reader: Reader) -> exp.Expr:
     if reader.at("("):
         return reader.spanned(syntax.Bracketed(this=reader.wrapped(lambda: read_query(reader))), start)
     if not reader.at("SELECT"):
-        reader.refuse(f"a query is expected, not {start}", _QUERIES)
+        reader.reject(f"a query is expected, not {start}", _QUERIES)
     return _read_select(reader)
 
 
@@ -112,7 +112,7 @@ def _read_select(reader: Reader) -> exp.Expr:
         reader.skip()
     distinct = reader.take("DISTINCT")
     if distinct and reader.at("ON"):
-        reader.refuse("DISTINCT ON is refused", "write GROUP BY with MIN or MAX")
+        reader.reject("DISTINCT ON is not supported", "write GROUP BY with MIN or MAX")
     if not distinct:
         reader.take("ALL")
     items = reader.listed(lambda: _read_item(reader))
@@ -177,8 +177,8 @@ def _read_joined(reader: Reader) -> exp.Expr:
 
 def _read_join(reader: Reader) -> exp.Expr | None:
     start = reader.word()
-    if what := _REFUSED_JOINS.get(start.capitals):
-        reader.refuse(*what)
+    if what := _UNSUPPORTED_JOINS.get(start.capitals):
+        reader.reject(*what)
     kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS")
     if kind in ("LEFT", "RIGHT", "FULL"):
         reader.take("OUTER")
@@ -198,7 +198,7 @@ def _read_condition(reader: Reader, join: exp.Join, start: Word) -> None:
     elif reader.take("USING"):
         join.set("using", reader.column_names())
     else:
-        reader.refuse("the join has no condition", "write ON condition, USING (columns), or CROSS JOIN", start)
+        reader.reject("the join has no condition", "write ON condition, USING (columns), or CROSS JOIN", start)
 
 
 def _read_source(reader: Reader) -> exp.Expr:
@@ -209,21 +209,21 @@ def _read_source(reader: Reader) -> exp.Expr:
     elif reader.at("(") or _at_change(reader):
         this = _read_plain_query(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
-        reader.refuse("LATERAL is refused", "join the inputs and write the condition in WHERE")
+        reader.reject("LATERAL is not supported", "join the inputs and write the condition in WHERE")
     elif start.is_name and reader.word(1).text == "(":
-        reader.refuse(f"{start} is a function, and FROM takes none", "write the name of a stream, table or view")
+        reader.reject(f"{start} is a function, and FROM takes none", "write the name of a stream, table or view")
     else:
         this = reader.name("a stream, table, view or query")
     if reader.at("."):
-        reader.refuse("names have one part", "write the name alone")
+        reader.reject("names have one part", "write the name alone")
     window = read_window(reader) if reader.at("[") else None
     alias = columns = None
     if reader.take("AS") or reader.word().is_name:
         alias = reader.name("a name")
         columns = reader.column_names_if_any()
         if window is None and reader.at("["):
-            reader.refuse("the window stands behind the alias", f"write S [..] AS {alias.name}")
-    return reader.spanned(syntax.Source(this=this, window=window, alias=alias, columns=columns), start)
+            reader.reject("the window stands behind the alias", f"write S [..] AS {alias.name}")
+    return reader.spanned(syntax.FromItem(this=this, window=window, alias=alias, columns=columns), start)
 
 
 def _query_in_bracket(reader: Reader) -> bool:

@@ -28,7 +28,7 @@ def read_statement(reader: Reader) -> exp.Expr:
             node = syntax.SetOption(this=_read_setting(reader))
         case _:
             if not at_query(reader):
-                reader.refuse(f"a statement cannot begin with {start}", _STATEMENTS)
+                reader.reject(f"a statement cannot begin with {start}", _STATEMENTS)
             return read_query(reader)
     return reader.spanned(node, start)
 
@@ -37,7 +37,7 @@ def _read_create(reader: Reader) -> exp.Expr:
     word = reader.word()
     kind = reader.take_one_of("STREAM", "TABLE", "VIEW", "SINK")
     if kind is None:
-        reader.refuse(f"CREATE cannot be followed by {word}", "write CREATE STREAM, TABLE, VIEW or SINK")
+        reader.reject(f"CREATE cannot be followed by {word}", "write CREATE STREAM, TABLE, VIEW or SINK")
     name = reader.name("a name")
     if kind == "SINK":
         return syntax.CreateSink(this=name, settings=_read_settings(reader))
@@ -63,7 +63,7 @@ def _read_declaration(reader: Reader) -> exp.Expr:
     kind = read_type(reader)
     invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
     if reader.at("NOT", "NULL") or reader.at("NULL") or reader.at("DEFAULT"):
-        reader.refuse("columns take no such rule", "leave it out; every column may be NULL")
+        reader.reject("columns take no such rule", "leave it out; every column may be NULL")
     declaration = syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
     return reader.spanned(declaration, start)
 
@@ -92,7 +92,7 @@ def _read_setting(reader: Reader) -> exp.Expr:
     sign = "-" if reader.take("-") else ""
     value = reader.word()
     if value.kind not in (("number",) if sign else ("text", "number", "name", "quoted", "keyword")):
-        reader.refuse(f"a value is expected, not {value}", "write a text in 'quotes', a number or a word")
+        reader.reject(f"a value is expected, not {value}", "write a text in 'quotes', a number or a word")
     reader.skip()
     literal = exp.Literal(this=sign + value.text, is_string=value.kind != "number")
     return syntax.Setting(this=option, value=reader.spanned(literal, first))
@@ -102,12 +102,12 @@ def _read_insert(reader: Reader) -> exp.Expr:
     reader.need("INTO")
     sink = reader.name("the name of a sink")
     if not at_query(reader):
-        reader.refuse("INSERT INTO takes a query", f"write INSERT INTO {sink.name} SELECT ..")
+        reader.reject("INSERT INTO takes a query", f"write INSERT INTO {sink.name} SELECT ..")
     return syntax.InsertInto(this=sink, query=read_query(reader))
 
 
 def _read_explain(reader: Reader) -> exp.Expr:
     analyze, json = reader.take("ANALYZE"), reader.take("JSON")
     if not at_query(reader):
-        reader.refuse("EXPLAIN takes a query", "write EXPLAIN [ANALYZE] [JSON] SELECT ..")
+        reader.reject("EXPLAIN takes a query", "write EXPLAIN [ANALYZE] [JSON] SELECT ..")
     return syntax.Explain(query=read_query(reader), analyze=analyze, json=json)

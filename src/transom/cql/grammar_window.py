@@ -26,12 +26,12 @@ def read_window(reader: Reader) -> syntax.WindowClause:
         word = reader.word()
         key, value = _read_part(reader)
         if key in parts:
-            reader.refuse(f"the window says {key.upper()} twice", "say it once", word)
+            reader.reject(f"the window says {key.upper()} twice", "say it once", word)
         parts[key] = value
         if reader.take(",") and reader.at("]"):
-            reader.refuse("the window ends with a comma", "remove it, or write SLIDE behind it")
+            reader.reject("the window ends with a comma", "remove it, or write SLIDE behind it")
     if not parts:
-        reader.refuse("the window is empty", WINDOWS, start)
+        reader.reject("the window is empty", WINDOWS, start)
     return reader.spanned(syntax.WindowClause(**parts), start)
 
 
@@ -49,7 +49,7 @@ def _read_part(reader: Reader) -> tuple[str, Any]:
         return "unbounded", True
     if reader.take("RANGE") or reader.word().kind == "number" or reader.at("INTERVAL"):
         return "range", read_duration(reader)
-    reader.refuse(f"a window cannot contain {reader.word()}", WINDOWS)
+    reader.reject(f"a window cannot contain {reader.word()}", WINDOWS)
 
 
 def _read_column(reader: Reader) -> exp.Expr:
@@ -67,7 +67,7 @@ def read_duration(reader: Reader, unit_needed: bool = True) -> exp.Expr:
     number = reader.literal("number", "a duration", _DURATIONS)
     unit = _read_unit(reader)
     if unit is None and (unit_needed or reader.word().kind == "name"):
-        reader.refuse(f"a unit of time is expected, not {reader.word()}", _DURATIONS)
+        reader.reject(f"a unit of time is expected, not {reader.word()}", _DURATIONS)
     return reader.spanned(syntax.Duration(this=number, unit=unit), start)
 
 
@@ -77,7 +77,7 @@ def read_interval(reader: Reader) -> exp.Expr:
     reader.need("INTERVAL")
     word = reader.word()
     if word.kind not in ("text", "number"):
-        reader.refuse("an interval is a constant", "write INTERVAL '10' SECOND", start)
+        reader.reject("an interval is a constant", "write INTERVAL '10' SECOND", start)
     reader.skip()
     amount = reader.spanned(exp.Literal(this=word.text, is_string=word.kind == "text"), word)
     unit = None if any(c.isalpha() for c in word.text) else _read_unit(reader)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project
 from transom.plan.expression import Exists, Expression, InQuery, walk
 

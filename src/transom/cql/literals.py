@@ -26,7 +26,7 @@ from transom.core.schema import (
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.grammar_window import CALENDAR_UNITS
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 from transom.plan.expression import Literal
 
 MAX_DIGITS: Final = 38
@@ -80,8 +80,8 @@ def bind_constant(node: exp.Literal, source: QueryText) -> Literal:
     digits = text.replace(".", "")
     if digits.isdigit() and len(digits) <= MAX_DIGITS:
         if "." in text:
-            places = len(text) - text.index(".") - 1
-            return Literal(Decimal(text), pa.decimal128(len(digits), places))
+            query_text = len(text) - text.index(".") - 1
+            return Literal(Decimal(text), pa.decimal128(len(digits), query_text))
         value = int(text)
         if value < 1 << 31:
             return Literal(value, INTEGER)
@@ -115,7 +115,7 @@ def bind_typed_literal(node: syntax.TypedLiteral, source: QueryText) -> Literal:
 
 
 def bind_duration(node: syntax.Duration, source: QueryText) -> int:
-    """Microseconds, never negative; months and years have no fixed length and are refused."""
+    """Microseconds, never negative; months and years have no fixed length and are not supported."""
     unit = node.args.get("unit")
     text = f"{node.this.name} {unit.name}" if unit is not None else node.this.name
     if any(word.upper() in CALENDAR_UNITS for word in text.split()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from transom.core.errors import Place, QueryError
+from transom.core.errors import QueryError, Span
 
 MAX_NESTING: Final = 30
 """Brackets, CASE and prefix operators within each other."""
@@ -58,11 +58,11 @@ def first_too_deep(words: Iterable[str]) -> int | None:
     return None
 
 
-def too_deep(place: Place, text: str) -> QueryError:
+def too_deep(span: Span, text: str) -> QueryError:
     return QueryError(
         "the query is nested too deeply",
         remedy=f"keep to {MAX_NESTING} levels of nesting and {MAX_CHAIN} operators in a row; give parts a name "
         "with WITH or CREATE VIEW",
-        place=place,
+        span=span,
         text=text,
     )

@@ -53,7 +53,7 @@ def _decimal(name: str, value: Decimal) -> str:
     return f"CAST('{value:f}' AS DECIMAL({max(precision, 1)}, {scale}))"
 
 
-def refuse_unused(parameters: Mapping[str, Value], used: set[str]) -> None:
+def reject_unused(parameters: Mapping[str, Value], used: set[str]) -> None:
     for name in parameters:
         if name not in used:
             raise QueryError(f"the text has no parameter '${name}'", remedy=f"leave '{name}' out, or write ${name}")

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.cql.places import QueryText
+from transom.cql.query_text import QueryText
 
 Read = TypeVar("Read")
 Node = TypeVar("Node", bound=exp.Expr)
@@ -83,13 +83,13 @@ class Reader(ABC):
 
     def need(self, *words: str) -> None:
         if not self.take(*words):
-            self.refuse(f"{' '.join(words)} is missing before {self.word()}", f"write {' '.join(words)} here")
+            self.reject(f"{' '.join(words)} is missing before {self.word()}", f"write {' '.join(words)} here")
 
     def name(self, what: str, any_word: bool = False) -> exp.Identifier:
         """A name; with `any_word` keywords too, where nothing else could stand."""
         word = self.word()
         if not word.text or not (word.is_name or (any_word and word.kind == "keyword")):
-            self.refuse(f"{what} is expected, not {word}", 'write a name; put it into "quotes" if it is a keyword')
+            self.reject(f"{what} is expected, not {word}", 'write a name; put it into "quotes" if it is a keyword')
         self.skip()
         return self.spanned(exp.Identifier(this=word.text, quoted=word.kind == "quoted"), word)
 
@@ -114,14 +114,14 @@ class Reader(ABC):
     def literal(self, kind: OneOf["number", "text"], what: str, remedy: str) -> exp.Literal:
         word = self.word()
         if word.kind != kind:
-            self.refuse(f"{what} is expected, not {word}", remedy)
+            self.reject(f"{what} is expected, not {word}", remedy)
         self.skip()
         return self.spanned(exp.Literal(this=word.text, is_string=kind == "text"), word)
 
     def value(self) -> exp.Expr:
         found = self.expression()
         if found is None:
-            self.refuse(f"a value is missing before {self.word()}", "write a column, a constant or an expression")
+            self.reject(f"a value is missing before {self.word()}", "write a column, a constant or an expression")
         return found
 
     # --- places ------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Reader(ABC):
         node.meta["start"], node.meta["end"] = start.start, self.word(-1).stop - 1
         return node
 
-    def refuse(self, what: str, remedy: str | None = None, at: Word | None = None) -> NoReturn:
+    def reject(self, what: str, remedy: str | None = None, at: Word | None = None) -> NoReturn:
         word = at or self.word()
-        place = self.source.place(word.start, word.stop)
-        raise QueryError(what, remedy=remedy, place=place, text=self.source.text)
+        span = self.source.span(word.start, word.stop)
+        raise QueryError(what, remedy=remedy, span=span, text=self.source.text)

@@ -101,9 +101,9 @@ class Scope:
                 names.setdefault(written)
                 if column.name.lower() == name.lower():
                     exact.append(full)
-        asked = f"{qualifier}.{name}" if qualifier is not None else name
+        wanted_name = f"{qualifier}.{name}" if qualifier is not None else name
         by_low = {written.lower(): written for written in names}
-        close = [by_low[low] for low in difflib.get_close_matches(asked.lower(), by_low, n=3, cutoff=0.5)]
+        close = [by_low[low] for low in difflib.get_close_matches(wanted_name.lower(), by_low, n=3, cutoff=0.5)]
         return list(dict.fromkeys([*exact, *close]))
 
     def aliases(self) -> list[str]:

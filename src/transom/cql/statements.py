@@ -16,7 +16,7 @@ from transom.cql.bind_definition import bind_input, bind_sink
 from transom.cql.bind_query import bind_query_node, renamed
 from transom.cql.dialect import parse
 from transom.cql.nesting import too_deep
-from transom.cql.places import QueryText, span_of
+from transom.cql.query_text import QueryText, span_of
 from transom.plan.algebra import Node
 from transom.plan.catalogue import (
     Catalogue,
@@ -60,8 +60,8 @@ def bind_query(text: str, catalogue: Catalogue) -> Node:
     with _bounded(source):
         nodes = parse(text)
         if len(nodes) != 1 or isinstance(nodes[0], _STATEMENTS):
-            place = source.place_of(nodes[-1]) if nodes else None
-            raise QueryError("one query is expected", remedy="write SELECT .. FROM ..", place=place, text=text)
+            span = source.span_at(nodes[-1]) if nodes else None
+            raise QueryError("one query is expected", remedy="write SELECT .. FROM ..", span=span, text=text)
         return bind_query_node(nodes[0], source, catalogue)
 
 
@@ -72,7 +72,7 @@ def _bounded(source: QueryText) -> Iterator[None]:
         yield
     except RecursionError:
         start = len(source.text) - len(source.text.lstrip())
-        raise too_deep(source.place(start, start + 1), source.text) from None
+        raise too_deep(source.span(start, start + 1), source.text) from None
 
 
 _STATEMENTS = (
@@ -87,19 +87,19 @@ _STATEMENTS = (
 
 def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> Statement:
     start, stop = span_of(node)
-    text, place = source.text[start:stop], source.place(start, stop)
+    text, span = source.text[start:stop], source.span(start, stop)
     match node:
         case syntax.CreateInput() | syntax.CreateView() | syntax.CreateSink():
-            return CreateStatement(text, place, _bind_create(node, source, catalogue))
+            return CreateStatement(text, span, _bind_create(node, source, catalogue))
         case syntax.InsertInto():
             return _bind_insert(node, source, catalogue)
         case syntax.Explain():
             query = bind_query_node(node.args["query"], source, catalogue)
-            return ExplainStatement(text, place, query, node.args["analyze"], node.args["json"])
+            return ExplainStatement(text, span, query, node.args["analyze"], node.args["json"])
         case syntax.SetOption():
             return _bind_set(node, source, catalogue)
         case _:
-            return QueryStatement(text, place, bind_query_node(node, source, catalogue))
+            return QueryStatement(text, span, bind_query_node(node, source, catalogue))
 
 
 def _bind_create(
@@ -131,7 +131,7 @@ def _bind_insert(node: syntax.InsertInto, source: QueryText, catalogue: Catalogu
         raise source.error(f"there is no sink '{name}'", node.this, remedy)
     start, stop = span_of(node)
     query = bind_query_node(node.args["query"], source, catalogue)
-    return InsertStatement(source.text[start:stop], source.place(start, stop), name.lower(), query)
+    return InsertStatement(source.text[start:stop], source.span(start, stop), name.lower(), query)
 
 
 def _bind_set(node: syntax.SetOption, source: QueryText, catalogue: Catalogue) -> Statement:
@@ -143,7 +143,7 @@ def _bind_set(node: syntax.SetOption, source: QueryText, catalogue: Catalogue) -
         raise source.located(error, setting) from None
     catalogue.options[option] = value
     start, stop = span_of(node)
-    return SetStatement(source.text[start:stop], source.place(start, stop), option, value)
+    return SetStatement(source.text[start:stop], source.span(start, stop), option, value)
 
 
 __all__ = ["bind_query", "parse_statements"]

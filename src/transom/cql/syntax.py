@@ -42,7 +42,7 @@ class Item(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False, "text": True}
 
 
-class Source(exp.Expression):
+class FromItem(exp.Expression):
     """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}

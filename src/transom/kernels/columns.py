@@ -101,7 +101,7 @@ def fixed_array(type_: pa.DataType, values: Array, valid: Bytes | None) -> pa.Ar
     return pa.Array.from_buffers(type_, len(values), [bitmap_of(valid), pa.py_buffer(data)])
 
 
-def refuse_too_long(text_bytes: int) -> None:
+def reject_too_long(text_bytes: int) -> None:
     """A column of texts has no more bytes than its offsets can tell."""
     if text_bytes > MAX_STRING_BYTES:
         raise EvaluationError(
@@ -111,7 +111,7 @@ def refuse_too_long(text_bytes: int) -> None:
 
 
 def text_array(type_: pa.DataType, offsets: Int64s, data: Bytes, valid: Bytes | None) -> pa.Array:
-    refuse_too_long(int(offsets[-1]) if len(offsets) else 0)
+    reject_too_long(int(offsets[-1]) if len(offsets) else 0)
     buffers = [bitmap_of(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
 

@@ -108,7 +108,7 @@ def holds(comparison, a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
-def passing(program, constants, depth, places, tuples, of, members, target):  # type: ignore[no-untyped-def]
+def passing(program, constants, depth, addresses, tuples, of, members, target):  # type: ignore[no-untyped-def]
     """The numbers of the rows of which the formula is true.
 
     Row r is the members of tuple of[r], but on input `target` it is members[r]; without `of` it is those of tuple r.
@@ -127,8 +127,8 @@ def passing(program, constants, depth, places, tuples, of, members, target):  # 
         for at in range(len(program)):
             operation = program[at, 0]
             if operation == COLUMN:
-                place = places[program[at, 1]]
-                data, stride, store, mask = place[DATA], place[STRIDE], place[STORE], place[MASK]
+                address = addresses[program[at, 1]]
+                data, stride, store, mask = address[DATA], address[STRIDE], address[STORE], address[MASK]
                 here = stack[top]
                 if plain:
                     for r in range(left):

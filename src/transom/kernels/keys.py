@@ -47,7 +47,7 @@ _SIGN = np.uint64(1 << 63)
 class Keys:
     """The keys of a batch.
 
-    `data[offsets[i]:offsets[i + 1]]` is the key of row i (`data` is longer); `null[i]` tells whether a NULL is in it.
+    `data[offsets[i]:offsets[i + 1]]` is the key of row i (`data` is longer); `null[i]` says whether a NULL is in it.
     """
 
     hashes: Hashes

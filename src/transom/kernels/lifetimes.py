@@ -1,8 +1,8 @@
 """The rows that a stateful operator keeps, by their ends: the undetermined set and the determined set of paper 1.
 
-- **Undetermined**: rows whose end is open. `observer[holder]` starts the list of slots that wait for that holder (a
-  union or a self-join brings several rows with one holder); when the end is written, they leave with it at once,
-  because an end is never written before time passes it.
+- **Undetermined**: rows whose end is open. `observer[open_id]` starts the list of slots that wait for that open row id
+  (a union or a self-join brings several rows with one open row id); when the end is written, they leave with it at
+  once, because an end is never written before time passes it.
 - **Determined**: rows whose end is known, sorted **lazily** (paper 1, section 4.2): new rows go to an unsorted part of
   which only the earliest end is remembered; it is sorted into a run when time passes that end. Due rows are the heads
   of the runs; runs of similar size are merged, so a row is moved O(log n) times.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.sound import listed
@@ -25,7 +25,7 @@ from transom.state.slots import grown
 
 
 @dataclass
-class Run:
+class EndRun:
     """Ends in ascending order with the slots they belong to."""
 
     te: Int64s
@@ -40,17 +40,17 @@ class LifetimeSet:
     """Slots of rows that are alive, to be taken out in the step that passes their end.
 
     >>> rows = LifetimeSet()
-    >>> rows.add(np.array([0, 1]), np.array([7, FOREVER]), np.array([NO_HOLDER, 3]))
-    >>> [part.tolist() for part in rows.leave(Ends.of(np.array([3]), np.array([4])), upto=7)]
+    >>> rows.add(np.array([0, 1]), np.array([7, FOREVER]), np.array([NO_OPEN_ID, 3]))
+    >>> [part.tolist() for part in rows.leave(Ends.of(np.array([3]), np.array([4])), frontier=7)]
     [[1], [4]]
-    >>> [part.tolist() for part in rows.leave(Ends(), upto=8)]
+    >>> [part.tolist() for part in rows.leave(Ends(), frontier=8)]
     [[0], [7]]
     """
 
     observer: Int64s = field(default_factory=no_int64s)
     next_observer: Int64s = field(default_factory=no_int64s)
-    runs: list[Run] = field(default_factory=list)
-    unsorted: list[Run] = field(default_factory=list)
+    runs: list[EndRun] = field(default_factory=list)
+    unsorted: list[EndRun] = field(default_factory=list)
     earliest: int = FOREVER
     undetermined: int = 0
 
@@ -67,10 +67,10 @@ class LifetimeSet:
         within(slots, len(used))
         need(bool(used[slots].all()) and len(np.unique(slots)) == len(slots))
 
-    def add(self, slots: Int64s, te: Int64s, holder: Int64s) -> None:
-        open_rows = holder != NO_HOLDER
+    def add(self, slots: Int64s, te: Int64s, open_id: Int64s) -> None:
+        open_rows = open_id != NO_OPEN_ID
         if open_rows.any():
-            self.observe(holder[open_rows], slots[open_rows])
+            self.observe(open_id[open_rows], slots[open_rows])
             determined = ~open_rows & (te < FOREVER)
         else:
             determined = te < FOREVER
@@ -79,16 +79,16 @@ class LifetimeSet:
         elif determined.any():
             self._add_determined(slots[determined], te[determined])
 
-    def observe(self, holders: Int64s, slots: Int64s) -> None:
-        """Wait for the ends of these holders on behalf of these slots."""
-        top = int(holders.max()) + 1
+    def observe(self, open_ids: Int64s, slots: Int64s) -> None:
+        """Wait for the ends of these open row ids on behalf of these slots."""
+        top = int(open_ids.max()) + 1
         if top > len(self.observer):
             self.observer = grown(self.observer, top, -1)
         top = int(slots.max()) + 1
         if top > len(self.next_observer):
             self.next_observer = grown(self.next_observer, top, -1)
-        link_observers(holders, slots, self.observer, self.next_observer)
-        self.undetermined += len(holders)
+        link_observers(open_ids, slots, self.observer, self.next_observer)
+        self.undetermined += len(open_ids)
 
     def move(self, old: Int64s, new: Int64s, capacity: int) -> None:
         """Rows in the slots `old` are in the slots `new` (below `capacity`) from now on.
@@ -109,8 +109,8 @@ class LifetimeSet:
     def renumbered(self, slots: Int64s) -> LifetimeSet:
         """A copy in which slots[i], in ascending order, is i."""
         found = LifetimeSet(earliest=self.earliest)
-        found.runs = [Run(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.runs]
-        found.unsorted = [Run(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.unsorted]
+        found.runs = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.runs]
+        found.unsorted = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.unsorted]
         if self.undetermined:
             found.observer, found.next_observer = self.observer.copy(), self.next_observer.copy()
             found.undetermined = self.undetermined
@@ -118,24 +118,25 @@ class LifetimeSet:
         return found
 
     def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
-        """Slots of ours among the holders that were closed, with their ends; they are no longer observed."""
-        holders, te = ends.arrays()
-        if not len(holders) or not self.undetermined:
+        """Slots of ours among the open row ids that were closed, with their ends; they are no longer observed."""
+        open_ids, te = ends.arrays()
+        if not len(open_ids) or not self.undetermined:
             return no_int64s(), no_int64s()
-        slots, te = notify_observers(holders, te, self.observer, self.next_observer, self.undetermined)
+        slots, te = notify_observers(open_ids, te, self.observer, self.next_observer, self.undetermined)
         self.undetermined -= len(slots)
         return slots, te
 
-    def leave(self, ends: Ends, upto: int) -> tuple[Int64s, Int64s]:
-        """Slots and ends of all rows whose end lies before `upto`; they are ours no more. In no particular order."""
+    def leave(self, ends: Ends, frontier: int) -> tuple[Int64s, Int64s]:
+        """Slots and ends of all rows whose end lies before `frontier`; they are ours no more. In no particular
+        order."""
         slots, te = self.closed(ends)
-        parts = [Run(te, slots)] if len(te) else []
-        if self.earliest < upto:
+        parts = [EndRun(te, slots)] if len(te) else []
+        if self.earliest < frontier:
             self._sort()
         for run in self.runs:
-            due = int(np.searchsorted(run.te, upto, side="left"))
+            due = int(np.searchsorted(run.te, frontier, side="left"))
             if due:
-                parts.append(Run(run.te[:due], run.slots[:due]))
+                parts.append(EndRun(run.te[:due], run.slots[:due]))
                 run.te, run.slots = run.te[due:], run.slots[due:]
         self.runs = [run for run in self.runs if len(run.te)]
         if len(parts) == 1:
@@ -145,13 +146,13 @@ class LifetimeSet:
         return np.concatenate([p.slots for p in parts]), np.concatenate([p.te for p in parts])
 
     @property
-    def due(self) -> int:
+    def next_timer(self) -> int:
         """The earliest end that is known; of those that are open nobody knows."""
         return min([self.earliest, *[int(run.te[0]) for run in self.runs]]) if self.runs else self.earliest
 
     def _add_determined(self, slots: Int64s, te: Int64s) -> None:
         if len(te):
-            self.unsorted.append(Run(te, slots))
+            self.unsorted.append(EndRun(te, slots))
             self.earliest = min(self.earliest, int(te.min()))
 
     def _sort(self) -> None:
@@ -164,32 +165,32 @@ class LifetimeSet:
             self.runs[-1] = _sorted_run([self.runs[-1], last])
 
 
-def _sorted_run(parts: list[Run]) -> Run:
+def _sorted_run(parts: list[EndRun]) -> EndRun:
     te = np.concatenate([part.te for part in parts])
     slots = np.concatenate([part.slots for part in parts])
     if (te[1:] >= te[:-1]).all():
-        return Run(te, slots)
+        return EndRun(te, slots)
     order = np.argsort(te, kind="stable")
-    return Run(te[order], slots[order])
+    return EndRun(te[order], slots[order])
 
 
 @jit
-def link_observers(holders, slots, observer, following):  # type: ignore[no-untyped-def]
-    for i in range(len(holders)):
-        following[slots[i]] = observer[holders[i]]
-        observer[holders[i]] = slots[i]
+def link_observers(open_ids, slots, observer, following):  # type: ignore[no-untyped-def]
+    for i in range(len(open_ids)):
+        following[slots[i]] = observer[open_ids[i]]
+        observer[open_ids[i]] = slots[i]
 
 
 @jit
-def notify_observers(holders, te, observer, following, at_most):  # type: ignore[no-untyped-def]
+def notify_observers(open_ids, te, observer, following, at_most):  # type: ignore[no-untyped-def]
     out_slots = np.empty(at_most, dtype=np.int64)
     out_te = np.empty(at_most, dtype=np.int64)
     count = 0
-    for i in range(len(holders)):
-        if holders[i] >= len(observer):
+    for i in range(len(open_ids)):
+        if open_ids[i] >= len(observer):
             continue
-        slot = observer[holders[i]]
-        observer[holders[i]] = -1
+        slot = observer[open_ids[i]]
+        observer[open_ids[i]] = -1
         while slot >= 0:
             out_slots[count] = slot
             out_te[count] = te[i]

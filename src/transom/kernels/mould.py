@@ -24,7 +24,7 @@ from transom.kernels.jit import jit
 FEW: Final = 32
 """Rows up to which a mould pays."""
 
-DATA, WIDTH, STRIDE, STORE, MASK = range(5)  # columns of `places`
+DATA, WIDTH, STRIDE, STORE, MASK = range(5)  # columns of `addresses`
 
 
 class Plain(NamedTuple):
@@ -50,24 +50,24 @@ class Store(Protocol):
     ) -> list[pa.Array]: ...
 
 
-class Places:
+class ColumnAddresses:
     """Where the columns of some row stores are. No part of any state: it is made anew for one that was read back.
 
-    `look` is called after rows were written to a store, which is when its arrays are replaced. The arrays are kept here
-    as well, so an address never leads to memory that is gone.
+    `refresh` is called after rows were written to a store, which is when its arrays are replaced. The arrays are kept
+    here as well, so an address never leads to memory that is gone.
     """
 
     def __init__(self, stores: Sequence[Store], masks: Sequence[int]) -> None:
         self.stores = stores
         self._first = [0, *np.cumsum([store.width for store in stores], dtype=np.int64).tolist()]
         self._known: list[list[Any]] = [[] for _ in stores]
-        self.places = np.zeros((self._first[-1], 5), dtype=np.int64)
+        self.addresses = np.zeros((self._first[-1], 5), dtype=np.int64)
         self.masks = list(masks)
         self.plain = 0  # a bit for each column that is
         for number, mask in enumerate(masks):
-            self.look(number, mask)
+            self.refresh(number, mask)
 
-    def look(self, number: int, mask: int) -> None:
+    def refresh(self, number: int, mask: int) -> None:
         """A store may have changed; rows of it are in the slots `position & mask`."""
         store = self.stores[number]
         arrays = store.kept_in()
@@ -80,7 +80,7 @@ class Places:
         for column in range(store.width):
             at, plain = self._first[number] + column, store.plain(column)
             if plain is not None:
-                self.places[at] = *plain, number, mask
+                self.addresses[at] = *plain, number, mask
                 self.plain |= 1 << at
             else:
                 self.plain &= ~(1 << at)
@@ -103,10 +103,10 @@ class Mould:
         columns = pa.ipc.read_record_batch(message, schema).columns
         self._starts = np.array([column.buffers()[1].address - message.address for column in columns], dtype=np.int64)
 
-    def batch(self, places: Int64s, which: Int64s, members: Int64s) -> pa.RecordBatch:
+    def batch(self, addresses: Int64s, which: Int64s, members: Int64s) -> pa.RecordBatch:
         """`members[row, store]` is the position of a row; `which` of the places the columns come from."""
         message = self._bytes.copy()
-        pour(places, which, members, self._starts, message)
+        pour(addresses, which, members, self._starts, message)
         return pa.ipc.read_record_batch(pa.py_buffer(message), self._schema)
 
 
@@ -121,21 +121,21 @@ class Moulds:
         self._picks = picks
         self._moulds: dict[tuple[int, int], tuple[Mould | None, Int64s, list[int]]] = {}
 
-    def batch(self, places: Places, members: Int64s) -> pa.RecordBatch | None:
+    def batch(self, addresses: ColumnAddresses, members: Int64s) -> pa.RecordBatch | None:
         """The columns of these rows; None where a mould does not pay."""
         rows = len(members)
         if rows > FEW:
             return None
-        known = self._moulds.get((rows, places.plain))
+        known = self._moulds.get((rows, addresses.plain))
         if known is None:
-            known = self._moulds[rows, places.plain] = self._made(rows, places.plain)
+            known = self._moulds[rows, addresses.plain] = self._made(rows, addresses.plain)
         mould, which, others = known
         if mould is None:
             return None
-        batch = mould.batch(places.places, which, members)
+        batch = mould.batch(addresses.addresses, which, members)
         for n in others:
             field = self._schema.field(n)
-            batch = batch.add_column(n, field, places.gather(self._picks[n], members, field.type))
+            batch = batch.add_column(n, field, addresses.gather(self._picks[n], members, field.type))
         return batch
 
     def _made(self, rows: int, plain: int) -> tuple[Mould | None, Int64s, list[int]]:
@@ -149,14 +149,14 @@ class Moulds:
 
 
 @jit
-def pour(places, which, members, starts, out):  # type: ignore[no-untyped-def]
+def pour(addresses, which, members, starts, out):  # type: ignore[no-untyped-def]
     """The values of the members, column by column, to where the columns start."""
     for column in range(len(which)):
-        data = places[which[column], DATA]
-        width = places[which[column], WIDTH]
-        stride = places[which[column], STRIDE]
-        store = places[which[column], STORE]
-        mask = places[which[column], MASK]
+        data = addresses[which[column], DATA]
+        width = addresses[which[column], WIDTH]
+        stride = addresses[which[column], STRIDE]
+        store = addresses[which[column], STORE]
+        mask = addresses[which[column], MASK]
         to = starts[column]
         for row in range(len(members)):
             at = data + (members[row, store] & mask) * stride

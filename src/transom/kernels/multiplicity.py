@@ -22,7 +22,7 @@ from transom.state.slots import SlotPool, grown
 
 @dataclass
 class Shown:
-    """The open output rows of each value: `top[key]` starts a list of nodes, `nodes[:, n]` is next and holder."""
+    """The open output rows of each value: `top[key]` starts a list of nodes, `nodes[:, n]` is next and open row id."""
 
     top: Int64s = field(default_factory=no_int64s)
     slots: SlotPool = field(default_factory=SlotPool)
@@ -51,28 +51,26 @@ def show(
     nodes = shown.slots.take(begin)
     if shown.slots.high > shown.nodes.shape[1]:
         shown.nodes = grown(shown.nodes, shown.slots.high)
-    out_key, ta, te, closed_holder, closed_te, freed = change_lists(
-        t, key, before, after, nodes, shown.top, shown.nodes
-    )
-    ends = step.holders.close(closed_holder, closed_te)
+    out_key, ta, te, closed_id, closed_te, freed = change_lists(t, key, before, after, nodes, shown.top, shown.nodes)
+    ends = step.open_ids.close(closed_id, closed_te)
     values = pa.RecordBatch.from_arrays(tally.values.gather(out_key, schema.types), schema=schema)
-    delta, holder = open_rows(values, ta, te, step, ends)
+    delta, open_id = open_rows(values, ta, te, step, ends)
     still = te == OPEN_END
-    shown.nodes[1, nodes[still]] = holder[still]
+    shown.nodes[1, nodes[still]] = open_id[still]
     shown.slots.give_back(freed)
     return delta
 
 
 @jit
 def change_lists(t, key, before, after, fresh, top, nodes):  # type: ignore[no-untyped-def]
-    """A node's holder is -2 - i while it is output row i of this step."""
+    """A node's open row id is -2 - i while it is output row i of this step."""
     out_key = np.empty(len(fresh), dtype=np.int64)
     ta = np.empty(len(fresh), dtype=np.int64)
     te = np.full(len(fresh), OPEN_END, dtype=np.int64)
     ends = 0
     for i in range(len(t)):
         ends += max(before[i] - after[i], 0)
-    closed_holder = np.empty(ends, dtype=np.int64)
+    closed_id = np.empty(ends, dtype=np.int64)
     closed_te = np.empty(ends, dtype=np.int64)
     freed = np.empty(ends, dtype=np.int64)
     made = 0
@@ -91,13 +89,13 @@ def change_lists(t, key, before, after, fresh, top, nodes):  # type: ignore[no-u
         for _ in range(before[i] - after[i]):
             node = top[k]
             top[k] = nodes[0, node]
-            holder = nodes[1, node]
-            if holder >= 0:
-                closed_holder[closed] = holder
+            open_id = nodes[1, node]
+            if open_id >= 0:
+                closed_id[closed] = open_id
                 closed_te[closed] = t[i]
                 closed += 1
             else:
-                te[-2 - holder] = t[i]
+                te[-2 - open_id] = t[i]
             freed[gone] = node
             gone += 1
-    return out_key, ta, te, closed_holder[:closed], closed_te[:closed], freed
+    return out_key, ta, te, closed_id[:closed], closed_te[:closed], freed

@@ -81,7 +81,7 @@ class Tactic(ABC):
 
     keeps: str
     costs: str = "O(1) a row"
-    refused: tuple[tuple[str, str], ...] = ()
+    not_taken: tuple[tuple[str, str], ...] = ()
     estimates: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     rests_on: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
@@ -137,7 +137,8 @@ class JoinKeys:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How the rows of an input may be spread over buckets: in any way, by keys over the columns of that input, or not.
+    """How the rows of an input may be spread over partitions: in any way, by keys over the columns of that input, or
+    not.
 
     Rows that agree on all keys must meet; so rows spread by some of the keys, or by one of them, meet as well. The
     inputs of one operator have equally many keys, and the keys at one place stand for the same value.
@@ -185,7 +186,7 @@ class Operator(Structural):
 
     @property
     def ends_known(self) -> bool:
-        """Whether every row tells its end when it comes."""
+        """Whether every row reports its end when it comes."""
         return not self.open_ends and not self.negative
 
     def walk(self) -> Iterator[Operator]:

@@ -38,7 +38,7 @@ from transom.kernels.columns import (
     bitmap_of,
     fixed_array,
     is_text,
-    refuse_too_long,
+    reject_too_long,
     storage_dtype,
     text_array,
     text_buffers,
@@ -65,7 +65,8 @@ NOT_WANTED: Final = 0  # instead of an address
 
 
 class RecordsAt(NamedTuple):
-    """Where records are, how far it is from one to the next, where in one its texts are told, and where these are."""
+    """Where records are, how far it is from one to the next, where in one its texts are emitted, and where these
+    are."""
 
     records: int
     stride: int
@@ -91,7 +92,7 @@ class _Column:
 
 
 class _Room:
-    """Memory for some arrays at once: to ask for each and for its address takes longer than to fill a short one."""
+    """Memory for some arrays at once: to request each and for its address takes longer than to fill a short one."""
 
     def __init__(self, size: int, arrays: int) -> None:
         self._bytes = np.empty(size + 2 * arrays * LINE, dtype=np.uint8)
@@ -109,7 +110,7 @@ class _Room:
 class RecordRing:
     """Of column n a record holds the value `c{n}`, or of a text its length `t{n}`; `texts` is where its texts begin.
 
-    `v{n}` tells whether there is a value, of those that are `nullable`: have ever had a NULL. The texts of the oldest
+    `v{n}` says whether there is a value, of those that are `nullable`: have ever had a NULL. The texts of the oldest
     row begin at `first`, and `used` is behind those of the newest.
     """
 
@@ -218,7 +219,7 @@ class RecordRing:
         self.first, self.used = 0, alive
 
     def _unrolled(self, records: Array, room: int) -> Bytes:
-        """The texts from the oldest to the newest in a new arena; the records are told where theirs are."""
+        """The texts from the oldest to the newest in a new arena; the records are emitted where theirs are."""
         arena = aligned_zeros(room + OVERRUN, np.uint8)
         if not self._texts:
             return arena
@@ -243,7 +244,7 @@ class RecordRing:
     def gather(
         self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
     ) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be requested many times."""
         rows = len(slots)
         known = self._columns
         wanted = range(len(known)) if columns is None else columns
@@ -302,12 +303,12 @@ class RecordRing:
             done = gather_records(where, slots, done, _table(copies, 3), texts, totals)
             for i, needed in enumerate(texts[:, 3].tolist()):
                 if needed > len(outs[i]) - OVERRUN:
-                    refuse_too_long(needed)
+                    reject_too_long(needed)
                     outs[i] = grown(outs[i], needed + OVERRUN)
         found = {}
         for i, number in enumerate(self._texts[:read]):
             if wanted[i]:
-                refuse_too_long(int(totals[i]))
+                reject_too_long(int(totals[i]))
                 found[number] = outs[i][: totals[i]]
                 self._guess[i] = 1.05 * int(totals[i]) / max(rows, 1)
         return found
@@ -386,7 +387,7 @@ def _blank(rows: int, type_: pa.DataType) -> pa.Array:
 
 @jit
 def lay_texts(sources, rows, to, stride, text_offset, fields, arena, used):  # type: ignore[no-untyped-def]
-    """Copy texts to where they are kept, those of a row side by side, and tell its record where that is.
+    """Copy texts to where they are kept, those of a row side by side, and report its record where that is.
 
     `sources` are the addresses of offsets and bytes, and how many bytes there are: behind those nothing is read.
     """

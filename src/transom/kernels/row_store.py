@@ -22,7 +22,7 @@ from transom.kernels.columns import (
     bitmap_of,
     fixed_array,
     is_text,
-    refuse_too_long,
+    reject_too_long,
     storage_dtype,
     text_parts,
     validity,
@@ -119,7 +119,7 @@ class RowStore:
     def gather(
         self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
     ) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be requested many times."""
         wanted = self.columns if columns is None else [self.columns[number] for number in columns]
         return [_gather(column, slots, type_) for column, type_ in zip(wanted, types, strict=True)]
 
@@ -246,7 +246,7 @@ def _gather(column: FixedColumn | TextColumn, slots: Int64s, type_: pa.DataType)
         return fixed_array(type_, column.data.take(slots), valid)
     offsets = np.empty(len(slots) + 1, dtype=np.int32)
     total = int(text_offsets(column.length, slots, offsets))
-    refuse_too_long(total)
+    reject_too_long(total)
     out = np.empty(total + SLACK, dtype=np.uint8)
     gather_texts(column.arena, column.start, slots, offsets, out)
     return pa.Array.from_buffers(

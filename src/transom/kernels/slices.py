@@ -16,26 +16,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s
 from transom.kernels.kernel import Step, select_rows
-from transom.state.holders import OPEN, HolderPool
+from transom.state.open_ids import OPEN, OpenIdPool
 
 SLICE = 1 << 10  # rows of all inputs that are stepped together, if so many come and go in a step
 
 
 def in_slices(one: Callable[[Any, Any, Step], Delta], state: Any, inputs: Sequence[Delta], step: Step) -> Delta:
     """What a kernel gives whose step is `one`."""
-    come_and_go = sum([int(np.count_nonzero(delta.te < step.upto)) for delta in inputs if len(delta.te)])
+    come_and_go = sum([int(np.count_nonzero(delta.te < step.frontier)) for delta in inputs if len(delta.te)])
     if come_and_go < SLICE:
         return one(state, tuple(inputs), step)
     begins = np.sort(np.concatenate([delta.ta for delta in inputs]))
-    cuts = np.unique(np.append(begins[SLICE::SLICE], step.upto))
+    cuts = np.unique(np.append(begins[SLICE::SLICE], step.frontier))
     cuts = cuts[cuts > step.before]
     parts = []
     edges = pairwise([step.before, *cuts.tolist()])
-    for given, (before, upto) in zip(zip(*[_slices(delta, cuts) for delta in inputs], strict=True), edges, strict=True):
-        parts.append(one(state, given, replace(step, before=before, upto=upto)))
-    return _as_one(parts, step.holders, step.upto)
+    for given, (before, frontier) in zip(
+        zip(*[_slices(delta, cuts) for delta in inputs], strict=True), edges, strict=True
+    ):
+        parts.append(one(state, given, replace(step, before=before, frontier=frontier)))
+    return _as_one(parts, step.open_ids, step.frontier)
 
 
 def _slices(delta: Delta, cuts: Int64s) -> Iterator[Delta]:
@@ -43,12 +45,12 @@ def _slices(delta: Delta, cuts: Int64s) -> Iterator[Delta]:
     if not (delta.ta[1:] >= delta.ta[:-1]).all():
         order = np.argsort(delta.ta, kind="stable")
         values = delta.values.take(pa.array(order))
-        delta = Delta(values, delta.ta[order], delta.te[order], delta.holder[order], delta.upto, delta.ends)
-    holders, ends = delta.ends.arrays()
+        delta = Delta(values, delta.ta[order], delta.te[order], delta.open_id[order], delta.frontier, delta.ends)
+    open_ids, ends = delta.ends.arrays()
     order = np.argsort(ends, kind="stable")
-    holders, ends = holders[order], ends[order]
+    open_ids, ends = open_ids[order], ends[order]
     row = end = 0
-    for upto, next_row, next_end in zip(
+    for frontier, next_row, next_end in zip(
         cuts.tolist(), np.searchsorted(delta.ta, cuts).tolist(), np.searchsorted(ends, cuts).tolist(), strict=True
     ):
         rows = slice(row, next_row)
@@ -56,25 +58,25 @@ def _slices(delta: Delta, cuts: Int64s) -> Iterator[Delta]:
             delta.values.slice(row, next_row - row),
             delta.ta[rows],
             delta.te[rows],
-            delta.holder[rows],
-            upto,
-            Ends.of(holders[end:next_end], ends[end:next_end]),
+            delta.open_id[rows],
+            frontier,
+            Ends.of(open_ids[end:next_end], ends[end:next_end]),
         )
         row, end = next_row, next_end
 
 
-def _as_one(parts: Sequence[Delta], holders: HolderPool, upto: int) -> Delta:
+def _as_one(parts: Sequence[Delta], open_ids: OpenIdPool, frontier: int) -> Delta:
     """What the slices gave as the delta of one step: no row is open in it that ends in it, too."""
     given = [part for part in parts if len(part)] or list(parts[:1])
-    ta, te, holder = (np.concatenate([getattr(part, name) for part in given]) for name in ("ta", "te", "holder"))
+    ta, te, open_id = (np.concatenate([getattr(part, name) for part in given]) for name in ("ta", "te", "open_id"))
     values = pa.concat_batches([part.values for part in given])
     ends = Ends(tuple(chunk for part in parts for chunk in part.ends.chunks))
-    is_open = np.flatnonzero(holder != NO_HOLDER)
-    ended = is_open[holders.end[holder[is_open]] != OPEN]
+    is_open = np.flatnonzero(open_id != NO_OPEN_ID)
+    ended = is_open[open_ids.end[open_id[is_open]] != OPEN]
     if len(ended):
-        te[ended] = holders.end[holder[ended]]
+        te[ended] = open_ids.end[open_id[ended]]
         of, at = ends.arrays()
-        earlier = ~np.isin(of, holder[ended])
+        earlier = ~np.isin(of, open_id[ended])
         ends = Ends.of(of[earlier], at[earlier])
-        holder[ended] = NO_HOLDER
-    return select_rows(Delta(values, ta, te, holder, upto, ends), ta < te)
+        open_id[ended] = NO_OPEN_ID
+    return select_rows(Delta(values, ta, te, open_id, frontier, ends), ta < te)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Changelog, Delta, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
-from transom.kernels.mould import Places
+from transom.kernels.mould import ColumnAddresses
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import numbered
 from transom.state.checks import need, rooms, within
@@ -51,7 +51,7 @@ class Tally:
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
 
     def __post_init__(self) -> None:
-        self.places = Places([self.values], [-1])  # found again from the rest, so it is not saved
+        self.addresses = ColumnAddresses([self.values], [-1])  # found again from the rest, so it is not saved
 
     def check(self) -> None:
         high = self.keys.slots.high
@@ -90,17 +90,17 @@ class Tally:
             if len(brought) < len(batch):
                 columns = batch.take(pa.array(brought)).columns
             self.values.write(keys[brought], normalised(columns))
-            self.places.look(0, -1)
+            self.addresses.refresh(0, -1)
         return keys
 
-    def advance(self, inputs: Sequence[Delta | SignedDelta], upto: int) -> Steps:
-        """Take what began and what ended before `upto`; the inputs are all of one kind."""
-        signed = [delta for delta in inputs if isinstance(delta, SignedDelta)]
+    def advance(self, inputs: Sequence[Delta | Changelog], frontier: int) -> Steps:
+        """Take what began and what ended before `frontier`; the inputs are all of one kind."""
+        signed = [delta for delta in inputs if isinstance(delta, Changelog)]
         if signed:
             return self._count_signed(signed)
-        return self._count_lifetimes([delta for delta in inputs if isinstance(delta, Delta)], upto)
+        return self._count_lifetimes([delta for delta in inputs if isinstance(delta, Delta)], frontier)
 
-    def _count_signed(self, inputs: Sequence[SignedDelta]) -> Steps:
+    def _count_signed(self, inputs: Sequence[Changelog]) -> Steps:
         t = _joined([delta.t for delta in inputs])
         key = _joined([self.number(delta.values) for delta in inputs])
         side = np.repeat(np.arange(len(inputs)), [len(delta) for delta in inputs])
@@ -108,13 +108,13 @@ class Tally:
         order = np.argsort(t, kind="stable")
         return Steps(*count_changes(t[order], key[order], side[order], sign[order], self.counts, self.entry_of))
 
-    def _count_lifetimes(self, inputs: Sequence[Delta], upto: int) -> Steps:
+    def _count_lifetimes(self, inputs: Sequence[Delta], frontier: int) -> Steps:
         parts: list[tuple[Int64s, Int64s, Int64s, int]] = []  # t, key, side, sign
         ended, te = no_int64s(), no_int64s()
         for delta in inputs:
             slots, ends = self.lifetimes.closed(delta.ends)
             ended, te = np.concatenate([ended, slots]), np.concatenate([te, ends])
-        slots, ends = self.lifetimes.leave(Ends(), upto)
+        slots, ends = self.lifetimes.leave(Ends(), frontier)
         ended, te = np.concatenate([ended, slots]), np.concatenate([te, ends])
         if len(ended):
             parts.append((te, self.rows[0, ended], self.rows[1, ended], -1))
@@ -125,10 +125,10 @@ class Tally:
             key = self.number(delta.values)
             sides = np.full(len(key), side, dtype=np.int64)
             parts.append((delta.ta, key, sides, 1))
-            gone = (delta.te < upto) & (delta.holder == NO_HOLDER)
+            gone = (delta.te < frontier) & (delta.open_id == NO_OPEN_ID)
             if gone.any():
                 parts.append((delta.te[gone], key[gone], sides[gone], -1))
-            self._keep(key[~gone], side, delta.te[~gone], delta.holder[~gone])
+            self._keep(key[~gone], side, delta.te[~gone], delta.open_id[~gone])
         if not parts:
             return Steps(no_int64s(), no_int64s(), np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64))
         t = np.concatenate([part[0] for part in parts])
@@ -174,16 +174,16 @@ class Tally:
         values, rows = self.keys.slots.in_use, self.row_slots.in_use
         return 64 * values + 32 * rows + self.values.bytes_of(values) + self.keys.keys.bytes_of(values)
 
-    def _keep(self, key: Int64s, side: int, te: Int64s, holder: Int64s) -> None:
+    def _keep(self, key: Int64s, side: int, te: Int64s, open_id: Int64s) -> None:
         slots = self.row_slots.take(len(key))
         if self.row_slots.high > self.rows.shape[1]:
             self.rows = grown(self.rows, self.row_slots.high)
         self.rows[0, slots] = key
         self.rows[1, slots] = side
-        self.lifetimes.add(slots, te, holder)
+        self.lifetimes.add(slots, te, open_id)
 
 
-def signs(delta: SignedDelta) -> Int64s:
+def signs(delta: Changelog) -> Int64s:
     """-1 for each row that departed, 1 for each that arrived."""
     found = np.ones(len(delta), dtype=np.int64)
     found[: delta.departed] = -1

@@ -1,4 +1,4 @@
-"""The door of a query: which rows of an input are admitted, which wait, and how far its watermark is.
+"""The gate of an input: which rows are admitted, which wait, which are late, and where the watermark is.
 
 Going through the source in its order, the watermark is the greatest time so far minus the declared bound; with a
 heartbeat it is also the clock minus the bound, while the source has been read to its end. A row below it is late; a row
@@ -108,8 +108,8 @@ class InputState:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """Rows in source order, their instants and codes; `greatest` is the greatest instant, of refused rows as well.
+class Classified:
+    """Rows in source order, their instants and codes; `greatest` is the greatest instant, of rejected rows as well.
 
     A row is LATE here if it is so by the rows of the batch alone, or by what is known of those before. `leap` is the
     position of a row that leaps in time, and from where to where.
@@ -125,24 +125,24 @@ class Looked:
         """The leap that is to be named, with the rows of these codes that are late because of it."""
         late = np.flatnonzero(codes >= LATE)
         if self.leap is not None and (known is None or not known.late):
-            place, before, to = self.leap
-            known, late = Leap(before, to), late[late > place]
+            index, before, to = self.leap
+            known, late = Leap(before, to), late[late > index]
         if known is not None and len(late):
             known.leave_behind(self.times[late])
         return known
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Rows that were not admitted, each with its reason, for the side table."""
+class RejectedRows:
+    """Rows that were not admitted, each with its reason, for the dead-letter table."""
 
     values: pa.RecordBatch
     reasons: list[str]
 
 
 @dataclass(frozen=True)
-class Input:
-    """A stream or changing table at the door of a query."""
+class InputGate:
+    """The gate of a stream or changing table: classifies rows and admits them."""
 
     definition: StreamDefinition | TableDefinition
     tick: int
@@ -190,14 +190,14 @@ class Input:
         period, mark = self.definition.heartbeat, self.watermark(state)
         return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
 
-    def passes_at(self, due: int) -> int | None:
+    def passes_at(self, next_timer: int) -> int | None:
         """When its heartbeat takes the watermark past an instant."""
         period = self.definition.heartbeat
-        return None if period is None else -(-(next_tick(due, self.tick) + self._bound) // period) * period
+        return None if period is None else -(-(next_tick(next_timer, self.tick) + self._bound) // period) * period
 
-    def look(
+    def classify(
         self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True, now: int | None = None
-    ) -> Looked:
+    ) -> Classified:
         """What can be said of rows in source order, knowing no more of what came before than its greatest instant.
 
         `now` is what the clock said when they were read, for inputs that declare `ahead`.
@@ -212,22 +212,22 @@ class Input:
             codes[late if timed is None else timed[late]] = LATE
         self._check_change(batch, codes)
         if not len(t):
-            return Looked(batch, times, codes, None)
+            return Classified(batch, times, codes, None)
         top, before, leap = int(t.max()), int(t[0]) if greatest is None else greatest, None
         if top - before > self._least_leap:
-            places = np.arange(len(t)) if timed is None else timed
-            leap = find_leap(places, t, before, self._least_leap)
-        return Looked(batch, times, codes, top, leap)
+            indexes = np.arange(len(t)) if timed is None else timed
+            leap = find_leap(indexes, t, before, self._least_leap)
+        return Classified(batch, times, codes, top, leap)
 
-    def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Looked:
+    def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Classified:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
         codes = np.zeros(len(batch), dtype=np.uint8)
         if self.origin is not None:
             codes[t < self.origin] = BEFORE_ORIGIN
-        return Looked(batch, t, codes, int(t[-1]) if len(t) else None)
+        return Classified(batch, t, codes, int(t[-1]) if len(t) else None)
 
-    def admit_stamped(self, state: InputState, batch: pa.RecordBatch, t: Int64s) -> Refused | None:
-        """As `admit` of what `stamped` gives; there is seldom a row to refuse."""
+    def admit_stamped(self, state: InputState, batch: pa.RecordBatch, t: Int64s) -> RejectedRows | None:
+        """As `admit` of what `stamped` gives; there is seldom a row to reject."""
         first = int(t[0]) if len(t) else FOREVER
         least = self._mark(state)[1] if self.origin is None else max(self._mark(state)[1], self.origin)
         if not least <= first < FOREVER:
@@ -238,65 +238,67 @@ class Input:
         state.waiting.append(WaitingRows(batch, t))
         return None
 
-    def admit(self, state: InputState, looked: Looked) -> Refused | None:
-        """Take rows in source order; the ones that were refused come back with their reasons."""
-        codes = self._refuse_late(state, looked.times, looked.codes)
-        refused = np.flatnonzero(codes)
-        late = int((codes[refused] >= LATE).sum())
+    def admit(self, state: InputState, classified: Classified) -> RejectedRows | None:
+        """Take rows in source order; the ones that were rejected come back with their reasons."""
+        codes = self._reject_late(state, classified.times, classified.codes)
+        rejected_rows = np.flatnonzero(codes)
+        late = int((codes[rejected_rows] >= LATE).sum())
         if late and self.definition.late == "fail":
-            raise self.late_row(looked.times[codes >= LATE][0])
+            raise self.late_row(classified.times[codes >= LATE][0])
         state.ledger.rows_in += len(codes)  # not before: a batch that fails was not taken
         state.ledger.late += late
-        state.ledger.rejected += len(refused) - late
-        state.see(looked.greatest)
-        if looked.leap is not None or (late and state.leap is not None):
-            state.leap = looked.leapt(state.leap, codes)
-        if not len(refused):
-            self._note_first(state, looked.batch, np.arange(len(codes)), looked.times)
-            self.wait(state, looked.batch, looked.times)
+        state.ledger.rejected += len(rejected_rows) - late
+        state.see(classified.greatest)
+        if classified.leap is not None or (late and state.leap is not None):
+            state.leap = classified.leapt(state.leap, codes)
+        if not len(rejected_rows):
+            self._note_first(state, classified.batch, np.arange(len(codes)), classified.times)
+            self.wait(state, classified.batch, classified.times)
             return None
         fit = np.flatnonzero(codes == FIT)
-        t = looked.times[fit]
-        self._note_first(state, looked.batch, fit, t)
-        self.wait(state, looked.batch.take(pa.array(fit)), t)
-        return Refused(looked.batch.take(pa.array(refused)), [REASONS[code] for code in codes[refused]])
+        t = classified.times[fit]
+        self._note_first(state, classified.batch, fit, t)
+        self.wait(state, classified.batch.take(pa.array(fit)), t)
+        return RejectedRows(
+            classified.batch.take(pa.array(rejected_rows)), [REASONS[code] for code in codes[rejected_rows]]
+        )
 
-    def release(self, state: InputState, upto: int) -> tuple[pa.RecordBatch | None, Int64s]:
-        """The waiting rows before `upto`, in time order."""
-        due = self.release_parts(state, upto)
-        if not due:
+    def release(self, state: InputState, frontier: int) -> tuple[pa.RecordBatch | None, Int64s]:
+        """The waiting rows before `frontier`, in time order."""
+        next_timer = self.release_parts(state, frontier)
+        if not next_timer:
             return None, no_int64s()
-        if len(due) == 1:
-            return due[0].values, due[0].t
-        return pa.concat_batches([part.values for part in due]), np.concatenate([part.t for part in due])
+        if len(next_timer) == 1:
+            return next_timer[0].values, next_timer[0].t
+        return pa.concat_batches([part.values for part in next_timer]), np.concatenate([part.t for part in next_timer])
 
-    def release_parts(self, state: InputState, upto: int) -> list[WaitingRows]:
+    def release_parts(self, state: InputState, frontier: int) -> list[WaitingRows]:
         """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
-        if len(state.waiting) == 1 and state.waiting[0].t[-1] < upto:  # in time order, all of them
-            due, state.waiting = state.waiting, []
-            state.ledger.used += len(due[0].t)
-            return due
-        due = []
+        if len(state.waiting) == 1 and state.waiting[0].t[-1] < frontier:  # in time order, all of them
+            next_timer, state.waiting = state.waiting, []
+            state.ledger.used += len(next_timer[0].t)
+            return next_timer
+        next_timer = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
-            count = int(np.searchsorted(part.t, upto))
+            count = int(np.searchsorted(part.t, frontier))
             if count:
-                due.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
+                next_timer.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
             if count < len(part.t):
                 rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
         state.waiting = rest
-        state.ledger.used += sum(len(part.t) for part in due)
-        if any(b.t[0] < a.t[-1] for a, b in pairwise(due)):
-            t = np.concatenate([part.t for part in due])
+        state.ledger.used += sum(len(part.t) for part in next_timer)
+        if any(b.t[0] < a.t[-1] for a, b in pairwise(next_timer)):
+            t = np.concatenate([part.t for part in next_timer])
             order = np.argsort(t, kind="stable")
-            values = pa.concat_batches([part.values for part in due])
-            due = [WaitingRows(values.take(pa.array(order)), t[order])]
-        return due
+            values = pa.concat_batches([part.values for part in next_timer])
+            next_timer = [WaitingRows(values.take(pa.array(order)), t[order])]
+        return next_timer
 
-    def refuse_waiting(self, state: InputState) -> Refused | None:
+    def reject_waiting(self, state: InputState) -> RejectedRows | None:
         """Time has not begun and never will: what waits are changes that take away rows which never were."""
         values, _ = self.release(state, FOREVER)
-        return None if values is None else refuse_used(state.ledger, values)
+        return None if values is None else reject_used(state.ledger, values)
 
     def begins(self, batch: pa.RecordBatch, rows: Int64s) -> Int64s:
         """Which of the rows can be the first of a query: not a '-' of a table, which takes away a row."""
@@ -346,10 +348,10 @@ class Input:
     def late_row(self, t: int) -> LateRowError:
         return LateRowError(
             f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t))}",
-            remedy="allow more disorder in WATERMARK FOR, or declare late = 'side' or 'drop'",
+            remedy="allow more disorder in WATERMARK FOR, or declare late = 'dead_letter' or 'drop'",
         )
 
-    def _refuse_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
+    def _reject_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
         """The codes with what is late by what came before: the greatest instant so far, and idleness."""
         own, mark = self._mark(state)
         late = t < mark
@@ -379,11 +381,11 @@ class Input:
         state.waiting.append(WaitingRows(values, t))
 
 
-def refuse_used(ledger: Ledger, values: pa.RecordBatch) -> Refused:
+def reject_used(ledger: Ledger, values: pa.RecordBatch) -> RejectedRows:
     """Changes that were released and took away a row which was not there."""
     ledger.used -= len(values)
     ledger.rejected += len(values)
-    return Refused(values, [REASONS[NO_SUCH_ROW]] * len(values))
+    return RejectedRows(values, [REASONS[NO_SUCH_ROW]] * len(values))
 
 
 def _position(definition: StreamDefinition | TableDefinition, name: str) -> int:

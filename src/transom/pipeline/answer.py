@@ -11,14 +11,14 @@ from transom.planner.answer_key import answer_key
 
 
 def output_form(root: Operator, emit: str) -> str:
-    """A stream has one form, whatever was asked for."""
+    """A stream has one form, whatever was requested."""
     return "stream" if isinstance(root.node, Stream) else emit
 
 
 def meeting_columns(root: Operator, emit: str) -> tuple[int, ...] | None:
     """Rows of the answer that agree on these columns are written in one partition; None: each may be anywhere.
 
-    What leaves in one partition and enters in another at once would be told as changes that are none.
+    What leaves in one partition and enters in another at once would be emitted as changes that are none.
     """
     if output_form(root, emit) not in ("changes", "net"):
         return None
@@ -27,7 +27,7 @@ def meeting_columns(root: Operator, emit: str) -> tuple[int, ...] | None:
 
 
 def output_key(root: Operator, emit: str) -> tuple[str, ...] | None:
-    """The columns of the output that name a row, where changes are told by them."""
+    """The columns of the output that name a row, where changes are emitted by them."""
     key = answer_key(root) if output_form(root, emit) == "net" else None
     return None if key is None else tuple(output_schema(emit, root.schema).names[1 + at] for at in key)
 

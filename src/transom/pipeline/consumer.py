@@ -32,11 +32,11 @@ SIDES: Final = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Member:
-    """A query of a group: what it is called, what it asks of the join, and the form of its answer."""
+class ConsumerSpec:
+    """A query on a shared join: its name, its request to the join, and the form of its answer."""
 
     name: str
-    asked: Sharable
+    request: Sharable
     emit: str
 
 
@@ -44,28 +44,28 @@ class Member:
 class Consumer:
     """`begin`: its time begins there, and it sees rows from there on; None: from the first row on, all of them."""
 
-    member: Member
+    spec: ConsumerSpec
     catalogue: Catalogue
     begin: int | None = None
 
     @cached_property
-    def trunk(self) -> Operator:
+    def subplan(self) -> Operator:
         """Stands for the join."""
-        return shared_join([self.member.asked], self.catalogue)
+        return shared_join([self.spec.request], self.catalogue)
 
     @cached_property
     def root(self) -> Operator:
-        return consumer(self.member.asked, self.catalogue, self.trunk, self.begin)
+        return consumer(self.spec.request, self.catalogue, self.subplan, self.begin)
 
     @cached_property
     def operators(self) -> list[Operator]:
         """Its own, a chain that begins with what narrows the pairs."""
-        below = {id(operator) for operator in self.trunk.walk()}
+        below = {id(operator) for operator in self.subplan.walk()}
         return [operator for operator in self.root.walk() if id(operator) not in below]
 
     @cached_property
     def emit_name(self) -> str:
-        return output_form(self.root, self.member.emit)
+        return output_form(self.root, self.spec.emit)
 
     @cached_property
     def output_schema(self) -> pa.Schema:
@@ -73,44 +73,44 @@ class Consumer:
 
     @cached_property
     def output_key(self) -> tuple[str, ...] | None:
-        return output_key(self.root, self.member.emit)
+        return output_key(self.root, self.spec.emit)
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the query, whatever others there are and whenever it came."""
-        root = self.root if self.begin is None else consumer(self.member.asked, self.catalogue, self.trunk)
+        root = self.root if self.begin is None else consumer(self.spec.request, self.catalogue, self.subplan)
         return fingerprint(list(root.walk()), self.emit_name, *time_settings(self.catalogue))
 
     # --- where it runs -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _fragments(self) -> list[Fragment]:
-        return fragments(self.root, meeting_columns(self.root, self.member.emit))
+        return fragments(self.root, meeting_columns(self.root, self.spec.emit))
 
     def beside(self, partitions: int) -> list[Operator]:
         """The operators that run where the pairs are made; all of them if there is nothing `above`."""
         if partitions == 1:
             return self.operators
-        (here,) = [part for part in self._fragments if any(operator is self.trunk for operator in part.operators)]
+        (here,) = [part for part in self._fragments if any(operator is self.subplan for operator in part.operators)]
         return [operator for operator in self.operators if any(operator is other for other in here.operators)]
 
     def above(self, partitions: int) -> list[Fragment]:
         """Where rows have to move to; their numbers are those that they would have if the query were alone."""
         if partitions == 1:
             return []
-        below = {id(operator) for operator in self.trunk.walk()}
+        below = {id(operator) for operator in self.subplan.walk()}
         return [part for part in self._fragments if not any(id(operator) in below for operator in part.operators)]
 
     def input_of(self, operator: Operator) -> str | None:
         """The output of the shared sub-plan that an operator of the plan stands for; None: it is one of its own."""
-        outputs = zip((PAIRS, *SIDES), (self.trunk, *self.trunk.inputs), strict=True)
+        outputs = zip((PAIRS, *SIDES), (self.subplan, *self.subplan.inputs), strict=True)
         return next((name for name, output in outputs if output is operator), None)
 
-    def columns_in(self, trunk: Operator) -> dict[str, tuple[int, ...]]:
+    def columns_in(self, subplan: Operator) -> dict[str, tuple[int, ...]]:
         """Which columns it reads of every output of a shared sub-plan, in the order in which it expects them."""
-        mine, node = self.trunk.node, trunk.node
+        mine, node = self.subplan.node, subplan.node
         assert isinstance(mine, SharedJoin) and isinstance(node, SharedJoin)
-        found = {PAIRS: (*(node.places.index(place) for place in mine.places), len(node.places))}
-        for name, own, known in zip(SIDES, mine.side_places, node.side_places, strict=True):
-            found[name] = tuple(known.index(place) for place in own)
+        found = {PAIRS: (*(node.indexes.index(index) for index in mine.indexes), len(node.indexes))}
+        for name, own, known in zip(SIDES, mine.side_columns, node.side_columns, strict=True):
+            found[name] = tuple(known.index(index) for index in own)
         return found

@@ -3,7 +3,7 @@
 Rows are pushed in, time is advanced, output comes out; its whole memory can be saved and restored.
 
 All inputs of a query advance together: progress is the least watermark of its streams and changing tables, and a step
-takes every operator, children first, from the last progress to the new one. So an operator's `upto` is never behind
+takes every operator, children first, from the last progress to the new one. So an operator's `frontier` is never behind
 that of its consumer, and an end is known to everybody in the step that passes it.
 """
 
@@ -24,9 +24,9 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator, scanned
 from transom.pipeline import registry
-from transom.pipeline.admission import Input, Ledger, Refused
+from transom.pipeline.admission import InputGate, Ledger, RejectedRows
 from transom.pipeline.answer import output_key
-from transom.pipeline.doors import Doors, DoorsState
+from transom.pipeline.input_gates import InputGates, InputGatesState
 from transom.pipeline.layout import Layout
 from transom.pipeline.memory import PipelineState, StageMemory
 from transom.pipeline.merge import in_order, merged
@@ -43,15 +43,16 @@ from transom.planner.fingerprint import fingerprint, of_another_plan
 from transom.planner.fragments import kept_together
 from transom.state import codec
 from transom.state.checks import alike, need
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 
 @dataclass(frozen=True)
-class Output:
-    """What a step brought: rows in the columns of `emit.py`, all of instants before `upto`, in one batch or several."""
+class StepOutput:
+    """What a step brought: rows in the columns of `emit.py`, all of instants before `frontier`, in one batch or
+    several."""
 
     batches: tuple[pa.RecordBatch, ...]
-    upto: int
+    frontier: int
 
     @property
     def rows(self) -> pa.RecordBatch:
@@ -61,13 +62,13 @@ class Output:
 class _Brought(dict[str, StreamDelta]):
     """What the inputs bring in a step; those that bring nothing are asked only if somebody wants to know."""
 
-    def __init__(self, bring: Callable[[str, int], StreamDelta], upto: int) -> None:
+    def __init__(self, bring: Callable[[str, int], StreamDelta], frontier: int) -> None:
         super().__init__()
         self._bring = bring
-        self._upto = upto
+        self._frontier = frontier
 
     def __missing__(self, name: str) -> StreamDelta:
-        self[name] = found = self._bring(name, self._upto)
+        self[name] = found = self._bring(name, self._frontier)
         return found
 
 
@@ -102,32 +103,32 @@ class Pipeline:
             self._spread = Partitions(Layout(root, catalogue, emit, partitions), catalogue)
             self._stages = [each.stage for each in self._spread.all]
         else:
-            ports = {(id(o), 0): scanned(o) for o in scans}
+            channels = {(id(o), 0): scanned(o) for o in scans}
             store, finals = store_of(catalogue, home), seen_at_the_end(root, emit)
-            whole = Part(self.operators, ports, catalogue, self.tick, whole=True, store=store, finals=finals)
+            whole = Part(self.operators, channels, catalogue, self.tick, whole=True, store=store, finals=finals)
             self.operators = whole.operators
             self._stages = [Stage(whole, output, root)]
         self._parts = [stage.part for stage in self._stages]
         self.statics: dict[str, TableDefinition] = {}
-        inputs: dict[str, Input] = {}
+        inputs: dict[str, InputGate] = {}
         for name in map(scanned, scans):
             definition = catalogue.relations[name]
             assert isinstance(definition, StreamDefinition | TableDefinition)
             if definition.time is not None:
-                inputs[name] = Input(definition, self.tick, self.fixed_origin)
+                inputs[name] = InputGate(definition, self.tick, self.fixed_origin)
             else:
                 assert isinstance(definition, TableDefinition)
                 self.statics[name] = definition
-        self.doors = Doors(inputs, self.tick, self.fixed_origin)
-        self.inputs = self.doors.inputs
+        self.gates = InputGates(inputs, self.tick, self.fixed_origin)
+        self.inputs = self.gates.inputs
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
-        self._no_step = Step(0, 0, 0, HolderPool())
-        self._state = self._start(self.doors.state)
+        self._no_step = Step(0, 0, 0, OpenIdPool())
+        self._state = self._start(self.gates.state)
 
-    def _start(self, doors: DoorsState) -> PipelineState:
+    def _start(self, gates: InputGatesState) -> PipelineState:
         return PipelineState(
             [StageMemory(self.part.start(), self.emit.start())] if self._spread is None else self._spread.start(),
-            doors,
+            gates,
             static={name: [] for name in self.statics},
             static_ledgers={name: Ledger() for name in self.statics},
         )
@@ -144,7 +145,7 @@ class Pipeline:
 
     # --- input -------------------------------------------------------------------------------------------------------
 
-    def push(self, name: str, batch: pa.RecordBatch, now: int | None = None) -> Refused | None:
+    def push(self, name: str, batch: pa.RecordBatch, now: int | None = None) -> RejectedRows | None:
         """Take rows of an input in source order. Static tables are complete before the first `advance`.
 
         `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
@@ -156,16 +157,16 @@ class Pipeline:
             ledger.rows_in += len(batch)
             ledger.used += len(batch)
             return None
-        door = self.inputs[name]
-        if now is None and (self.doors.stamped(name) or door.definition.ahead is not None):
+        gate = self.inputs[name]
+        if now is None and (self.gates.stamped(name) or gate.definition.ahead is not None):
             now = time.time_ns() // 1000
-        if self.doors.stamped(name):
+        if self.gates.stamped(name):
             assert now is not None
-            first = self.doors.stamp(len(batch), now)
+            first = self.gates.stamp(len(batch), now)
             t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
-            return door.admit_stamped(self.state.doors.inputs[name], self.doors.with_times(name, batch, t), t)
-        state = self.state.doors.inputs[name]
-        return door.admit(state, door.look(batch, state.greatest, now=now))
+            return gate.admit_stamped(self.state.gates.inputs[name], self.gates.with_times(name, batch, t), t)
+        state = self.state.gates.inputs[name]
+        return gate.admit(state, gate.classify(batch, state.greatest, now=now))
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""
@@ -177,49 +178,49 @@ class Pipeline:
     def end(self, name: str) -> None:
         """An input has ended: it stands at forever."""
         if name.lower() in self.inputs:
-            self.state.doors.inputs[name.lower()].ended = True
+            self.state.gates.inputs[name.lower()].ended = True
 
     # --- time --------------------------------------------------------------------------------------------------------
 
     def watermark(self, name: str) -> int:
-        return self.doors.watermark(name.lower())
+        return self.gates.watermark(name.lower())
 
     @property
     def progress(self) -> int:
         """Instants below it are final. A query over static tables alone has nothing to wait for."""
-        return self.doors.progress
+        return self.gates.progress
 
     @property
     def held_back_by(self) -> str | None:
         """The input whose watermark is the progress."""
-        return self.doors.held_back_by
+        return self.gates.held_back_by
 
     @property
     def finished(self) -> bool:
-        return self.state.doors.upto == FOREVER
+        return self.state.gates.frontier == FOREVER
 
     @property
-    def is_due(self) -> bool:
+    def timer_passed(self) -> bool:
         """Whether progress has passed something, though nothing came: else a step would give nothing."""
         stages = zip(self._stages, self.state.stages, strict=True)
-        return self.doors.due(min(stage.due(memory) for stage, memory in stages)) < self.progress
+        return self.gates.next_timer(min(stage.next_timer(memory) for stage, memory in stages)) < self.progress
 
-    def advance(self) -> tuple[Output | None, dict[str, Refused]]:
-        """Go to the present progress. Gives what came out, and the changes that tables refused."""
-        found = self.doors.next_step()
+    def advance(self) -> tuple[StepOutput | None, dict[str, RejectedRows]]:
+        """Go to the present progress. Gives what came out, and the changes that tables rejected."""
+        found = self.gates.next_step()
         if found is None:
-            return None, self.doors.refuse_unbegun()
-        before, upto, origin = found
+            return None, self.gates.reject_unbegun()
+        before, frontier, origin = found
         if self._spread is None:
-            rows, refused = self._step_whole(self._roomy_step(before, upto, origin))
+            rows, rejected_rows = self._step_whole(self._roomy_step(before, frontier, origin))
         else:
-            rows, refused = self._step_partitions(
-                Step(before, upto, origin, self._no_step.holders, last_row=self.doors.last_row)
+            rows, rejected_rows = self._step_partitions(
+                Step(before, frontier, origin, self._no_step.open_ids, last_row=self.gates.last_row)
             )
-        self.state.doors.upto = upto
+        self.state.gates.frontier = frontier
         for part in self._parts:
             part.answered()
-        return Output(rows, upto), refused
+        return StepOutput(rows, frontier), rejected_rows
 
     @property
     def holds_rows(self) -> bool:
@@ -232,75 +233,76 @@ class Pipeline:
         found = [rows for stage, memory in stages if (rows := stage.flush(memory)) is not None]
         return merged(found, self.emit_name, self.output_schema) if found else None
 
-    def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, Refused]]:
-        state, upto = self.state, step.upto
-        brought = _Brought(self._bring, upto)
-        awaited = [*self.doors.waited_for, *(name for name, rows in state.static.items() if rows)]
-        brought.update({name: self._bring(name, upto) for name in awaited})
-        last_used = self.doors.last_used if upto == FOREVER else BEGINNING  # nobody asks before the end
+    def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, RejectedRows]]:
+        state, frontier = self.state, step.frontier
+        brought = _Brought(self._bring, frontier)
+        awaited = [*self.gates.waited_for, *(name for name, rows in state.static.items() if rows)]
+        brought.update({name: self._bring(name, frontier) for name in awaited})
+        last_used = self.gates.last_used if frontier == FOREVER else BEGINNING  # nobody asks before the end
         given = self._stages[0].advance(state.stages[0], brought, step, last_used)
         assert given.rows is not None
         unmatched = {name: given.unmatched.get(name, no_int64s()) for name in self._changing}
-        return (given.rows,), _refused(
-            (name, self.doors.settle_changes(name, brought[name], unmatched[name])) for name in unmatched
+        return (given.rows,), _rejected_rows(
+            (name, self.gates.settle_changes(name, brought[name], unmatched[name])) for name in unmatched
         )
 
-    def _step_partitions(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, Refused]]:
+    def _step_partitions(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, RejectedRows]]:
         assert self._spread is not None
-        released = {name: self.doors.release_parts(name, step.upto) for name in self.doors.waited_for}
+        released = {name: self.gates.release_parts(name, step.frontier) for name in self.gates.waited_for}
         for name in [name for name, rows in self.state.static.items() if rows]:
-            rows = self._static(name, step.upto)
+            rows = self._static(name, step.frontier)
             released[name] = [replace(rows, t=np.zeros(rows.values.num_rows, dtype=np.int64))]
-        found = self._spread.advance(self.state.stages, released, step, self.doors.last_used)
+        found = self._spread.advance(self.state.stages, released, step, self.gates.last_used)
         for operator, came, went in found.passed:
             counters = self.state.outside.setdefault(str(self._numbers[id(operator)]), Counters())
             counters.rows_in += came
             counters.rows_out += went
-        refused = _refused(
-            (name, self.doors.settle_changes(name, changes, found.unmatched.get(name, no_int64s())))
+        rejected_rows = _rejected_rows(
+            (name, self.gates.settle_changes(name, changes, found.unmatched.get(name, no_int64s())))
             for name in self._changing
             for changes in released.get(name, ())
         )
-        return tuple(in_order(found.answers, self.emit_name, self.output_schema)), refused
+        return tuple(in_order(found.answers, self.emit_name, self.output_schema)), rejected_rows
 
-    def idle(self) -> Output | None:
+    def idle(self) -> StepOutput | None:
         """Go on with results that were put off, while nothing comes in; None if there are none."""
-        doors = self.state.doors
-        if doors.upto is None or doors.origin is None or self.finished:
+        gates = self.state.gates
+        if gates.frontier is None or gates.origin is None or self.finished:
             return None
         if self._spread is not None:  # which puts nothing off
             return None
-        step = self._roomy_step(doors.upto, doors.upto, doors.origin)
+        step = self._roomy_step(gates.frontier, gates.frontier, gates.origin)
         given = self.part.idle(self.state.part, step)
         if given is None:
             return None
         rows = self.emit.write(self.state.emit, given, step)  # type: ignore[arg-type]
         self.state.whole.rows_out += len(rows)
-        return Output((rows,), doors.upto)
+        return StepOutput((rows,), gates.frontier)
 
-    def _roomy_step(self, before: int, upto: int, origin: int) -> Step:
-        """For the stage of a whole plan: with its holders, and with what those want that keep to a memory budget."""
-        holders = self.state.stages[0].part.holders
+    def _roomy_step(self, before: int, frontier: int, origin: int) -> Step:
+        """For the stage of a whole plan: with its open row ids, and with what those want that keep to a memory
+        budget."""
+        open_ids = self.state.stages[0].part.open_ids
         if self._parts[0].spilling is None:
-            return Step(before, upto, origin, holders, last_row=self.doors.last_row)
-        tell = None if self.taker is None else self._tell
-        stamped = any(self.doors.stamped(name) for name in self.inputs)
+            return Step(before, frontier, origin, open_ids, last_row=self.gates.last_row)
+        emit_rows = None if self.taker is None else self._emit_rows
+        stamped = any(self.gates.stamped(name) for name in self.inputs)
         clock = self.clock if stamped else None
-        return Step(before, upto, origin, holders, tell=tell, clock=clock, last_row=self.doors.last_row)
+        return Step(before, frontier, origin, open_ids, emit_rows=emit_rows, clock=clock, last_row=self.gates.last_row)
 
-    def _tell(self, rows: StreamDelta) -> None:
+    def _emit_rows(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""
         assert self.taker is not None
-        self.part.count_told(self.state.part, len(rows))
+        self.part.count_emitted(self.state.part, len(rows))
         self.state.whole.rows_out += len(rows)
         self.taker(self.emit.write(self.state.emit, rows, self._no_step))  # type: ignore[arg-type]
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Wait for what a step has left to other threads; before that nobody may look at the state of an operator."""
         for part in self._parts:
-            part.settle()
+            part.drain()
 
     def close(self) -> None:
         """No thread is left behind."""
@@ -311,7 +313,7 @@ class Pipeline:
 
     def snapshot(self) -> bytes:
         """The whole memory of the query between two steps."""
-        self.settle()
+        self.drain()
         for part, memory in self._hosted:
             if part.spilling is not None:
                 part.spilling.save(memory.part.operators)
@@ -338,31 +340,31 @@ class Pipeline:
         with codec.restoring():
             self._check(saved["state"])
         self._state = saved["state"]
-        self.doors.state = self._state.doors
+        self.gates.state = self._state.gates
         for part, memory in self._hosted:
             part.attach(memory.part)
         self.begin()
 
     def _check(self, saved: PipelineState) -> None:
         """Raise Unsound where a state cannot be one of this query."""
-        alike(self._start(self.doors.start()), saved)
+        alike(self._start(self.gates.start()), saved)
         for part, memory in zip(self._parts, saved.stages, strict=True):
             part.check(memory.part, memory.feeds.values())
         need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
-        self.doors.check(saved.doors)
+        self.gates.check(saved.gates)
         for name, batches in saved.static.items():
             need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))
 
     @property
     def fingerprint(self) -> str:
-        """Names the plan: operators, tactics and expressions; a checkpoint of another plan is refused."""
+        """Names the plan: operators, tactics and expressions; a checkpoint of another plan is rejected."""
         if self._spread is not None:
             return self._spread.layout.fingerprint
         return fingerprint(self.operators, self.emit_name, self.tick, self.fixed_origin)
 
     def ledger(self, name: str) -> Ledger:
         name = name.lower()
-        return self.state.doors.inputs[name].ledger if name in self.inputs else self.state.static_ledgers[name]
+        return self.state.gates.inputs[name].ledger if name in self.inputs else self.state.static_ledgers[name]
 
     @property
     def names(self) -> Iterable[str]:
@@ -389,14 +391,14 @@ class Pipeline:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _bring(self, name: str, upto: int) -> StreamDelta:
-        return self._static(name, upto) if name in self.statics else self.doors.release(name, upto)
+    def _bring(self, name: str, frontier: int) -> StreamDelta:
+        return self._static(name, frontier) if name in self.statics else self.gates.release(name, frontier)
 
-    def _static(self, name: str, upto: int) -> StreamDelta:
+    def _static(self, name: str, frontier: int) -> StreamDelta:
         parts, self.state.static[name] = self.state.static[name], []
         rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.arrow())
-        return StreamDelta(rows, no_int64s(), upto)
+        return StreamDelta(rows, no_int64s(), frontier)
 
 
-def _refused(found: Iterable[tuple[str, Refused | None]]) -> dict[str, Refused]:
+def _rejected_rows(found: Iterable[tuple[str, RejectedRows | None]]) -> dict[str, RejectedRows]:
     return {name: some for name, some in found if some is not None}

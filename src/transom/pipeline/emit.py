@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Changelog, Delta, Int64s, StreamDelta, no_int64s
 from transom.core.schema import TIMESTAMP, Schema
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import fixed_array
@@ -66,7 +66,7 @@ class StreamEmit:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def write(self, state: None, rows: StreamDelta, step: Step) -> pa.RecordBatch:
@@ -79,7 +79,7 @@ class StreamEmit:
 
 @dataclass(frozen=True)
 class ChangesEmit:
-    """`direct`: all rows tell their end when they come."""
+    """`direct`: all rows report their end when they come."""
 
     schema: Schema
     direct: bool = False
@@ -87,10 +87,10 @@ class ChangesEmit:
     def start(self) -> Any:
         return self._kernel.start()
 
-    def due(self, state: Any) -> int:
-        return self._kernel.due(state)
+    def next_timer(self, state: Any) -> int:
+        return self._kernel.next_timer(state)
 
-    def write(self, state: Any, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
+    def write(self, state: Any, rows: Delta | Changelog, step: Step) -> pa.RecordBatch:
         out = self._kernel.step(state, (rows,), step)  # type: ignore[arg-type]
         return self._named(out.values.add_column(1, _AT, _times(out.t)))
 
@@ -125,11 +125,11 @@ class LifetimesEmit:
     def start(self) -> LifetimesState:
         return LifetimesState(RowStore.of(self.schema.types))
 
-    def due(self, state: LifetimesState) -> int:
+    def next_timer(self, state: LifetimesState) -> int:
         return FOREVER
 
     def write(self, state: LifetimesState, rows: Delta, step: Step) -> pa.RecordBatch:
-        waiting = rows.holder != NO_HOLDER
+        waiting = rows.open_id != NO_OPEN_ID
         if not rows.ends.chunks and not waiting.any():
             return self._with_times(rows.values, rows.ta, _times(rows.te))
         slots, te = state.lifetimes.closed(rows.ends)
@@ -182,7 +182,7 @@ class LifetimesEmit:
             state.rows.reserve(len(state.ta))
         state.rows.write(slots, rows.values.take(pa.array(which)).columns)
         state.ta[slots] = rows.ta[which]
-        state.lifetimes.observe(rows.holder[which], slots)
+        state.lifetimes.observe(rows.open_id[which], slots)
 
 
 @dataclass(frozen=True)
@@ -198,10 +198,10 @@ class NegativeLifetimesEmit:
     def start(self) -> Beginnings:
         return Beginnings.of(self.schema.types)
 
-    def due(self, state: Beginnings) -> int:
+    def next_timer(self, state: Beginnings) -> int:
         return FOREVER
 
-    def write(self, state: Beginnings, rows: SignedDelta, step: Step) -> pa.RecordBatch:
+    def write(self, state: Beginnings, rows: Changelog, step: Step) -> pa.RecordBatch:
         departed = rows.values.slice(0, rows.departed)
         return self._batch(departed.columns, state.match(rows), _times(rows.t[: rows.departed]))
 
@@ -221,15 +221,15 @@ class LatestEmit:
     def start(self) -> Tally:
         return Tally.of(self.schema.types)
 
-    def due(self, state: Tally) -> int:
-        """The snapshot is told in every step."""
+    def next_timer(self, state: Tally) -> int:
+        """The snapshot is emitted in every step."""
         return BEGINNING
 
-    def write(self, state: Tally, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
-        """The snapshot just before `upto`; at the end of all input that at the instant of the last row."""
-        changes = state.advance((rows,), step.upto)
+    def write(self, state: Tally, rows: Delta | Changelog, step: Step) -> pa.RecordBatch:
+        """The snapshot just before `frontier`; at the end of all input that at the instant of the last row."""
+        changes = state.advance((rows,), step.frontier)
         counts = state.counts[0]
-        if step.upto == FOREVER and step.last_row > BEGINNING:
+        if step.frontier == FOREVER and step.last_row > BEGINNING:
             counts = _as_of(counts, changes, step.last_row)
         alive = np.flatnonzero(counts)
         alive = alive[np.argsort(state.keys.ranks(alive))]

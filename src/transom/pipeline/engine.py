@@ -10,17 +10,17 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from transom.kernels.operator import Operator
-from transom.pipeline.admission import Refused
+from transom.pipeline.admission import RejectedRows
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.part import Counters
 
-Tell = Callable[[int, pa.RecordBatch], None]
+Emit = Callable[[int, pa.RecordBatch], None]
 """Takes the rows that a step brought to a query, by the place of the query; those that stayed where they were get none.
 
 Nobody else holds the rows, so that one answer can go before the next is made.
 """
 
-NOTHING_REFUSED: Final[Mapping[str, Refused]] = MappingProxyType({})
+NOTHING_REJECTED: Final[Mapping[str, RejectedRows]] = MappingProxyType({})
 
 OperatorState = tuple[Operator, Counters, list[Any]]
 """An operator, what it has done, and what its kernels remember."""
@@ -28,40 +28,40 @@ OperatorState = tuple[Operator, Counters, list[Any]]
 
 class Engine(Protocol):
     @property
-    def trunk(self) -> Pipeline:
+    def subplan(self) -> Pipeline:
         """Takes the rows of all inputs in."""
 
     @property
-    def refused(self) -> Mapping[str, Refused]:
-        """The changes of tables that the last step refused, by input."""
+    def rejected_rows(self) -> Mapping[str, RejectedRows]:
+        """The changes of tables that the last step rejected, by input."""
 
     @property
     def finished(self) -> bool: ...
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing waits to be done, or to be told."""
+        """Whether nothing waits to be done, or to be emitted."""
 
     @property
-    def is_due(self) -> bool:
+    def timer_passed(self) -> bool:
         """Whether progress has passed something, though nothing came: else a step would give nothing."""
 
     @property
     def full(self) -> bool:
         """Whether no more rows are to be brought for now."""
 
-    def advance(self, tell: Tell) -> bool:
-        """Go to the present progress, and tell each query what came out for it; whether time or work went on."""
+    def advance(self, emit_rows: Emit) -> bool:
+        """Go to the present progress, and report each query what came out for it; whether time or work went on."""
 
-    def catch_up(self, tell: Tell) -> bool:
+    def catch_up(self, emit_rows: Emit) -> bool:
         """Nothing has come: there is time for results that were put off; whether there were any."""
 
     @property
     def holds_rows(self) -> bool:
         """Whether rows of an answer wait for the end of the batch."""
 
-    def flush(self, tell: Tell, only: str | None = None) -> None:
-        """The batch is over, for one query alone or for all: tell each the rows that have waited for that."""
+    def flush(self, emit_rows: Emit, only: str | None = None) -> None:
+        """The batch is over, for one query alone or for all: report each the rows that have waited for that."""
 
     def progress_of(self, name: str) -> int | None:
         """What is before it is final in the answer of a query; None before its time has begun."""
@@ -77,12 +77,12 @@ class Engine(Protocol):
     def used_before(self, name: str) -> Mapping[str, list[int]]:
         """What had become of the rows of each input when a query came: used, late, rejected."""
 
-    def settle(self) -> None: ...
+    def drain(self) -> None: ...
 
     def close(self) -> None: ...
 
     def begin(self) -> None:
-        """There is no checkpoint to go on from; a run that died may have left something."""
+        """There is no checkpoint to resume from; a run that died may have left something."""
 
     def snapshot(self) -> bytes: ...
 
@@ -96,75 +96,75 @@ class Engine(Protocol):
 class Alone:
     """A query that shares nothing."""
 
-    trunk: Pipeline
-    refused: Mapping[str, Refused] = field(default_factory=dict)
+    subplan: Pipeline
+    rejected_rows: Mapping[str, RejectedRows] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
-        return self.trunk.finished
+        return self.subplan.finished
 
     @property
     def at_rest(self) -> bool:
         return True
 
     @property
-    def is_due(self) -> bool:
-        return self.trunk.is_due
+    def timer_passed(self) -> bool:
+        return self.subplan.timer_passed
 
     @property
     def full(self) -> bool:
         return False
 
-    def advance(self, tell: Tell) -> bool:
-        output, self.refused = self.trunk.advance()
+    def advance(self, emit_rows: Emit) -> bool:
+        output, self.rejected_rows = self.subplan.advance()
         for rows in () if output is None else output.batches:
-            tell(0, rows)
+            emit_rows(0, rows)
         return output is not None
 
-    def catch_up(self, tell: Tell) -> bool:
-        output = self.trunk.idle()
+    def catch_up(self, emit_rows: Emit) -> bool:
+        output = self.subplan.idle()
         if output is not None:
-            tell(0, output.rows)
+            emit_rows(0, output.rows)
         return output is not None
 
     @property
     def holds_rows(self) -> bool:
-        return self.trunk.holds_rows
+        return self.subplan.holds_rows
 
-    def flush(self, tell: Tell, only: str | None = None) -> None:
-        rows = self.trunk.flush()
+    def flush(self, emit_rows: Emit, only: str | None = None) -> None:
+        rows = self.subplan.flush()
         if rows is not None:
-            tell(0, rows)
+            emit_rows(0, rows)
 
     def progress_of(self, name: str) -> int:
-        return self.trunk.progress
+        return self.subplan.progress
 
     def operators_of(self, name: str) -> Iterator[OperatorState]:
-        return self.trunk.operator_states()
+        return self.subplan.operator_states()
 
     def rows_out(self, name: str) -> int:
-        return self.trunk.state.rows_out
+        return self.subplan.state.rows_out
 
     def output_key(self, name: str) -> tuple[str, ...] | None:
-        return self.trunk.output_key
+        return self.subplan.output_key
 
     def used_before(self, name: str) -> Mapping[str, list[int]]:
         return {}
 
-    def settle(self) -> None:
-        self.trunk.settle()
+    def drain(self) -> None:
+        self.subplan.drain()
 
     def close(self) -> None:
-        self.trunk.close()
+        self.subplan.close()
 
     def begin(self) -> None:
-        self.trunk.begin()
+        self.subplan.begin()
 
     def snapshot(self) -> bytes:
-        return self.trunk.snapshot()
+        return self.subplan.snapshot()
 
     def saved(self) -> None:
-        self.trunk.saved()
+        self.subplan.saved()
 
     def restore(self, data: bytes) -> None:
-        self.trunk.restore(data)
+        self.subplan.restore(data)

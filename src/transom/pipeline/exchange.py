@@ -1,8 +1,8 @@
 """Rows that move from the partitions of one fragment to those of another: who gets which, and how they come together.
 
-A holder is known in one partition only. Across an exchange a row travels once, with the number that its holder has
-where it comes from; later only that number and the end follow. The receiving partition gives every such row a holder of
-its own, under which it is known from there on. Negative tuples travel twice, whole, and need no numbers.
+An open row id is known in one partition only. Across an exchange a row travels once, with the number that its open row
+id has where it comes from; later only that number and the end follow. The receiving partition gives every such row an
+open row id of its own, under which it is known from there on. Negative tuples travel twice, whole, and need no numbers.
 
 Inside a process what moves are references: the delta of the sender and the positions of the rows that each receiver is
 to get, who gathers them. What moves between processes is packed (`feed.py`).
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Changelog, Delta, Ends, Int64s, StreamDelta, no_int64s
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.scan.table import StaticTable
-from transom.pipeline.agenda import Brought
-from transom.pipeline.layout import Port
+from transom.pipeline.layout import Channel
 from transom.pipeline.merge import value_ranks
-from transom.pipeline.way import Count, pass_way, places
+from transom.pipeline.pushed_prefix import Count, apply_prefix, rows_by_partition
+from transom.pipeline.timers import Brought
 from transom.plan.algebra import Stream
 from transom.state.checks import need
 from transom.state.slots import grown
@@ -31,7 +31,7 @@ from transom.state.slots import grown
 
 @dataclass
 class FeedState:
-    """`known[p][h]` is our holder for holder h of partition p, -1 where there is none."""
+    """`known[p][h]` is our open row id for open row id h of partition p, -1 where there is none."""
 
     known: dict[str, Int64s] = field(default_factory=dict)
 
@@ -45,8 +45,9 @@ class FeedState:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows from one partition, and for each of them its time, or (ta, te, holder); of negative tuples some departed."""
+class ExchangedRows:
+    """Rows from one partition, and for each of them its time, or (ta, te, open row id); of negative tuples some
+    departed."""
 
     sender: int
     values: pa.RecordBatch
@@ -56,26 +57,26 @@ class Rows:
 
 @dataclass(frozen=True)
 class SentEnds:
-    """Ends under the holders of one partition: of rows that went to whoever gets them, and perhaps of others."""
+    """Ends under the open row ids of one partition: of rows that went to whoever gets them, and perhaps of others."""
 
     sender: int
-    holder: Int64s
+    open_id: Int64s
     te: Int64s
 
 
-Received = tuple[Sequence[Rows], Sequence[SentEnds]]
-"""What came to a partition through a port, in any order."""
+Received = tuple[Sequence[ExchangedRows], Sequence[SentEnds]]
+"""What came to a partition through a channel, in any order."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What a partition gave, and the positions of the rows that each partition behind a port is to get."""
+    """What a partition gave, and the positions of the rows that each partition behind a channel is to get."""
 
     sender: int
     delta: Brought
     positions: Sequence[Int64s]
 
-    def rows(self, to: int) -> list[Rows]:
+    def rows(self, to: int) -> list[ExchangedRows]:
         """Those for one partition, gathered; none if there are none."""
         positions, delta = self.positions[to], self.delta
         if not len(positions):
@@ -84,7 +85,7 @@ class Sent:
         values = delta.values
         if len(positions) < len(delta):
             values, times = values.take(pa.array(positions)), tuple(each[positions] for each in times)
-        return [Rows(self.sender, values, times, departed_of(delta, positions))]
+        return [ExchangedRows(self.sender, values, times, departed_of(delta, positions))]
 
     @property
     def ends(self) -> list[SentEnds]:
@@ -93,29 +94,29 @@ class Sent:
 
 
 def times_of(delta: Brought) -> tuple[Int64s, ...]:
-    return (delta.ta, delta.te, delta.holder) if isinstance(delta, Delta) else (delta.t,)
+    return (delta.ta, delta.te, delta.open_id) if isinstance(delta, Delta) else (delta.t,)
 
 
 def departed_of(delta: Brought, positions: Int64s) -> int:
     """How many of the rows at these positions departed."""
-    return int(np.searchsorted(positions, delta.departed)) if isinstance(delta, SignedDelta) else 0
+    return int(np.searchsorted(positions, delta.departed)) if isinstance(delta, Changelog) else 0
 
 
 def ends_of(sender: int, delta: Brought) -> list[SentEnds]:
     if not isinstance(delta, Delta) or not delta.ends.chunks:
         return []
-    holder, te = delta.ends.arrays()
+    open_id, te = delta.ends.arrays()
     if len(delta.ends.chunks) > 1:  # both inputs of a union may be the same: it brings their ends twice
-        holder, first = np.unique(holder, return_index=True)
+        open_id, first = np.unique(open_id, return_index=True)
         te = te[first]
-    return [SentEnds(sender, holder, te)] if len(holder) else []
+    return [SentEnds(sender, open_id, te)] if len(open_id) else []
 
 
 def spread_rows(
-    port: Port, values: pa.RecordBatch, sender: int, partitions: int, count: Count | None = None
+    channel: Channel, values: pa.RecordBatch, sender: int, partitions: int, count: Count | None = None
 ) -> list[Int64s]:
-    """The positions of the rows that each partition behind a port is to get."""
-    found, wanted = places(port.exchange, values, partitions, count)
+    """The positions of the rows that each partition behind a channel is to get."""
+    found, wanted = rows_by_partition(channel.exchange, values, partitions, count)
     if found is not None:
         return found
     to = sender % partitions  # wherever it is: it may as well stay
@@ -123,33 +124,33 @@ def spread_rows(
     return [all_rows if p == to else no_int64s() for p in range(partitions)]
 
 
-def fed(port: Port, came: Received, feeds: dict[str, FeedState], step: Step, count: Count | None) -> Brought:
+def fed(channel: Channel, came: Received, feeds: dict[str, FeedState], step: Step, count: Count | None) -> Brought:
     """What came from another fragment, as its operator would have brought it."""
-    child = port.exchange.sender
+    child = channel.exchange.sender
     schema = child.schema.arrow()
     rows, ends = came
     if isinstance(child.node, Stream):
-        return pass_way(port.exchange.way, stream_of(rows, schema, step.upto), count)
+        return apply_prefix(channel.exchange.prefix, stream_of(rows, schema, step.frontier), count)
     if child.negative:
-        return signed_of(rows, schema, step.upto, in_time_order=child.ends_grow)
-    return relation_of(feeds[port.name], rows, ends, schema, step, in_time_order=child.ends_grow)
+        return changelog_of(rows, schema, step.frontier, in_time_order=child.ends_grow)
+    return relation_of(feeds[channel.name], rows, ends, schema, step, in_time_order=child.ends_grow)
 
 
-def stream_of(rows: Sequence[Rows], schema: pa.Schema, upto: int) -> StreamDelta:
+def stream_of(rows: Sequence[ExchangedRows], schema: pa.Schema, frontier: int) -> StreamDelta:
     """The rows that all partitions sent, in time order; those of one instant in the order of their values."""
     if not rows:
-        return StreamDelta(empty_batch(schema), no_int64s(), upto)
+        return StreamDelta(empty_batch(schema), no_int64s(), frontier)
     (t,), values = _together(rows), _values(rows, schema)
     if len(rows) > 1:
         order = np.lexsort((value_ranks(values.columns, len(values)), t))
         t, values = t[order], values.take(pa.array(order))
-    return StreamDelta(values, t, upto)
+    return StreamDelta(values, t, frontier)
 
 
-def signed_of(rows: Sequence[Rows], schema: pa.Schema, upto: int, in_time_order: bool) -> SignedDelta:
+def changelog_of(rows: Sequence[ExchangedRows], schema: pa.Schema, frontier: int, in_time_order: bool) -> Changelog:
     """What departed and what arrived, as all partitions sent it: nobody has to know a row by a number."""
     if not rows:
-        return SignedDelta(empty_batch(schema), no_int64s(), 0, upto)
+        return Changelog(empty_batch(schema), no_int64s(), 0, frontier)
     senders = sorted(rows, key=_sender)
     pieces = [_sliced(one, slice(0, one.departed)) for one in senders]
     pieces += [_sliced(one, slice(one.departed, None)) for one in senders]
@@ -158,53 +159,53 @@ def signed_of(rows: Sequence[Rows], schema: pa.Schema, upto: int, in_time_order:
     if in_time_order and len(senders) > 1:
         order = np.lexsort((t, np.arange(len(t)) >= departed))
         t, values = t[order], values.take(pa.array(order))
-    return SignedDelta(values, t, departed, upto)
+    return Changelog(values, t, departed, frontier)
 
 
 def relation_of(
     state: FeedState,
-    rows: Sequence[Rows],
+    rows: Sequence[ExchangedRows],
     ends: Sequence[SentEnds],
     schema: pa.Schema,
     step: Step,
     in_time_order: bool,
 ) -> Delta:
-    """What all partitions sent, under holders of our own."""
+    """What all partitions sent, under open row ids of our own."""
     closed = Ends()
-    # Ends first: a holder that was closed may be in use again for a row of this very step.
+    # Ends first: an open row id that was closed may be in use again for a row of this very step.
     for one in sorted(ends, key=_sender):
-        closed += _closed(state, str(one.sender), one.holder, one.te, step)
+        closed += _closed(state, str(one.sender), one.open_id, one.te, step)
     if not rows:
-        return Delta(empty_batch(schema), no_int64s(), no_int64s(), no_int64s(), step.upto, closed)
+        return Delta(empty_batch(schema), no_int64s(), no_int64s(), no_int64s(), step.frontier, closed)
     senders = sorted(rows, key=_sender)
-    holder = _joined([_opened(state, str(one.sender), one.times[2], step) for one in senders])
+    open_id = _joined([_opened(state, str(one.sender), one.times[2], step) for one in senders])
     ta, te, _ = _together(senders)
     values = _values(senders, schema)
     if in_time_order and (ta[1:] < ta[:-1]).any():
         order = np.argsort(ta, kind="stable")
-        values, ta, te, holder = values.take(pa.array(order)), ta[order], te[order], holder[order]
-    return Delta(values, ta, te, holder, step.upto, closed)
+        values, ta, te, open_id = values.take(pa.array(order)), ta[order], te[order], open_id[order]
+    return Delta(values, ta, te, open_id, step.frontier, closed)
 
 
-def static_rows(port: Port, values: pa.RecordBatch, step: Step, negative: bool) -> Brought:
+def static_rows(channel: Channel, values: pa.RecordBatch, step: Step, negative: bool) -> Brought:
     """Rows of a static table that belong to a partition."""
-    given = StreamDelta(values, no_int64s(), step.upto)
-    if not port.exchange.into.inputs:  # the scan of the table itself
+    given = StreamDelta(values, no_int64s(), step.frontier)
+    if not channel.exchange.into.inputs:  # the scan of the table itself
         return given
     whole = StaticTable().step(None, (given,), step)
-    return SignedDelta(whole.values, whole.ta, 0, step.upto) if negative else whole
+    return Changelog(whole.values, whole.ta, 0, step.frontier) if negative else whole
 
 
-def _sender(one: Rows | SentEnds) -> int:
+def _sender(one: ExchangedRows | SentEnds) -> int:
     return one.sender
 
 
-def _sliced(rows: Rows, part: slice) -> Rows:
+def _sliced(rows: ExchangedRows, part: slice) -> ExchangedRows:
     start, stop, _ = part.indices(len(rows.values))
-    return Rows(rows.sender, rows.values.slice(start, stop - start), tuple(each[part] for each in rows.times))
+    return ExchangedRows(rows.sender, rows.values.slice(start, stop - start), tuple(each[part] for each in rows.times))
 
 
-def _together(rows: Sequence[Rows]) -> list[Int64s]:
+def _together(rows: Sequence[ExchangedRows]) -> list[Int64s]:
     return [_joined(parts) for parts in zip(*(one.times for one in rows), strict=True)]
 
 
@@ -212,14 +213,14 @@ def _joined(parts: Sequence[Int64s]) -> Int64s:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _values(rows: Iterable[Rows], schema: pa.Schema) -> pa.RecordBatch:
+def _values(rows: Iterable[ExchangedRows], schema: pa.Schema) -> pa.RecordBatch:
     batches = [pa.RecordBatch.from_arrays(one.values.columns[: len(schema)], schema=schema) for one in rows]
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _opened(state: FeedState, sender: str, theirs: Int64s, step: Step) -> Int64s:
-    ours = np.full(len(theirs), NO_HOLDER, dtype=np.int64)
-    rows = np.flatnonzero(theirs != NO_HOLDER)
+    ours = np.full(len(theirs), NO_OPEN_ID, dtype=np.int64)
+    rows = np.flatnonzero(theirs != NO_OPEN_ID)
     if not len(rows):
         return ours
     known = state.known.get(sender, no_int64s())
@@ -229,7 +230,7 @@ def _opened(state: FeedState, sender: str, theirs: Int64s, step: Step) -> Int64s
     distinct = np.unique(theirs[rows])
     fresh = distinct[known[distinct] < 0]
     if len(fresh):
-        known[fresh] = step.holders.take(len(fresh))
+        known[fresh] = step.open_ids.take(len(fresh))
     state.known[sender] = known
     ours[rows] = known[theirs[rows]]
     return ours
@@ -243,4 +244,4 @@ def _closed(state: FeedState, sender: str, theirs: Int64s, te: Int64s, step: Ste
     ours = known[theirs]
     mine = ours >= 0
     known[theirs[mine]] = -1
-    return step.holders.close(ours[mine], te[mine])
+    return step.open_ids.close(ours[mine], te[mine])

@@ -13,8 +13,8 @@ Kept = tuple[str, int, int]
 
 
 @contextmanager
-def told_when_exhausted(kept: Callable[[], Sequence[Kept]]) -> Iterator[None]:
-    """`kept` is asked for when it has come to that."""
+def reported_when_exhausted(kept: Callable[[], Sequence[Kept]]) -> Iterator[None]:
+    """`kept` is requested when it has come to that."""
     try:
         yield
     except MemoryError as error:

@@ -7,43 +7,43 @@ from typing import Any
 
 import pyarrow as pa
 
-from transom.core.delta import Delta, SignedDelta
-from transom.pipeline.agenda import Brought
-from transom.pipeline.cargo import CargoPart
-from transom.pipeline.exchange import Received, Rows, SentEnds, departed_of, ends_of, spread_rows, times_of
-from transom.pipeline.layout import Port
+from transom.core.delta import Changelog, Delta
+from transom.pipeline.exchange import ExchangedRows, Received, SentEnds, departed_of, ends_of, spread_rows, times_of
+from transom.pipeline.frames import Frame
+from transom.pipeline.layout import Channel
 from transom.pipeline.routes import Routes
+from transom.pipeline.timers import Brought
 
-_LIFETIMES = ("ta", "te", "holder")
+_LIFETIMES = ("ta", "te", "open_id")
 
 
-def sent(port: Port, delta: Brought, bucket: int, buckets: int, routes: Routes) -> list[tuple[int, CargoPart]]:
-    """The parts that take what an operator gave in `bucket` to the buckets that want it."""
-    about: dict[str, Any] = {"port": port.name, "sender": bucket}
-    kind = "delta" if isinstance(delta, Delta) else "signed" if isinstance(delta, SignedDelta) else "stream"
+def sent(channel: Channel, delta: Brought, partition: int, partitions: int, routes: Routes) -> list[tuple[int, Frame]]:
+    """The parts that take what an operator gave in `partition` to the partitions that want it."""
+    about: dict[str, Any] = {"channel": channel.name, "sender": partition}
+    kind = "delta" if isinstance(delta, Delta) else "signed" if isinstance(delta, Changelog) else "stream"
     names = _LIFETIMES if kind == "delta" else ("",)
     columns = delta.values.columns + [pa.array(each, pa.int64()) for each in times_of(delta)]
     rows = pa.RecordBatch.from_arrays(columns, [*("" for _ in delta.values.columns), *names])
     found = []
-    # Ends first: a holder that was closed may be in use again for a row of this very step.
-    for ended in ends_of(bucket, delta):
-        for to, ends in routes.ends(ended, buckets):
-            told = pa.record_batch({"holder": ends.holder, "te": ends.te})
-            found.append((to, CargoPart({**about, "kind": "ends"}, told)))
-    spread = spread_rows(port, delta.values, bucket, buckets)
+    # Ends first: an open row id that was closed may be in use again for a row of this very step.
+    for ended in ends_of(partition, delta):
+        for to, ends in routes.ends(ended, partitions):
+            ended_rows = pa.record_batch({"open_id": ends.open_id, "te": ends.te})
+            found.append((to, Frame({**about, "kind": "ends"}, ended_rows)))
+    spread = spread_rows(channel, delta.values, partition, partitions)
     if isinstance(delta, Delta):
-        routes.note(delta.holder, spread)
+        routes.note(delta.open_id, spread)
     for to, positions in enumerate(spread):
         if len(positions):
             some = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
             departed = {"departed": departed_of(delta, positions)} if kind == "signed" else {}
-            found.append((to, CargoPart({**about, "kind": kind, **departed}, some)))
+            found.append((to, Frame({**about, "kind": kind, **departed}, some)))
     return found
 
 
-def unpacked(parts: Sequence[CargoPart]) -> Received:
-    """What came through a port, as it was sent."""
-    rows: list[Rows] = []
+def unpacked(parts: Sequence[Frame]) -> Received:
+    """What came through a channel, as it was sent."""
+    rows: list[ExchangedRows] = []
     ends: list[SentEnds] = []
     for part in parts:
         assert part.rows is not None
@@ -54,5 +54,5 @@ def unpacked(parts: Sequence[CargoPart]) -> Received:
         behind = len(_LIFETIMES) if part.kind == "delta" else 1
         values = pa.RecordBatch.from_arrays(columns[:-behind], part.rows.schema.names[:-behind])
         times = tuple(column.to_numpy() for column in columns[-behind:])
-        rows.append(Rows(sender, values, times, part.about.get("departed", 0)))
+        rows.append(ExchangedRows(sender, values, times, part.about.get("departed", 0)))
     return rows, ends

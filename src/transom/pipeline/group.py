@@ -1,7 +1,7 @@
 """Queries that share a join, running as one: rows come in once, the join is made once, each query narrows it.
 
 Queries come and go between two steps. The join keeps the widest windows and the columns that those which are there ask
-for; its memory is carried over. A query that comes begins at the progress that has been reached: it sees rows from
+for; its memory is migrated. A query that comes begins at the progress that has been reached: it sees rows from
 there on, and its answer is that of the query alone with its origin set to there.
 """
 
@@ -20,11 +20,11 @@ from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
 from transom.kernels.shared_join.node import CountedWindow
 from transom.pipeline import registry
-from transom.pipeline.branch import Branch, BranchState, picked
-from transom.pipeline.consumer import PAIRS, SIDES, Consumer, Member
-from transom.pipeline.doors import DoorsState
+from transom.pipeline.consumer import PAIRS, SIDES, Consumer, ConsumerSpec
+from transom.pipeline.consumer_runner import ConsumerRunner, ConsumerState, picked
 from transom.pipeline.driver import Pipeline
-from transom.pipeline.engine import NOTHING_REFUSED, OperatorState, Tell
+from transom.pipeline.engine import NOTHING_REJECTED, Emit, OperatorState
+from transom.pipeline.input_gates import InputGatesState
 from transom.pipeline.migration import KeptNote, kept_by, migrated
 from transom.pipeline.part import PartState, owned
 from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
@@ -40,11 +40,11 @@ class GroupState:
     """Everything that a restart needs; names and fingerprints are those of the branches."""
 
     part: PartState
-    doors: DoorsState
+    gates: InputGatesState
     kept: list[KeptNote]
     names: list[str]
     fingerprints: list[str]
-    branches: list[BranchState]
+    runners: list[ConsumerState]
 
 
 GROUP_CLASSES: Final[tuple[type, ...]] = (
@@ -52,110 +52,110 @@ GROUP_CLASSES: Final[tuple[type, ...]] = (
     *SCHEDULED_CLASSES,
     GroupState,
     KeptNote,
-    BranchState,
+    ConsumerState,
 )
 """The closed list of what a saved group may hold."""
 
 
-def to_nobody(place: int, rows: pa.RecordBatch) -> None:
+def to_nobody(index: int, rows: pa.RecordBatch) -> None:
     """The answers are dropped."""
 
 
 class GroupPipeline:
-    """Queries on one join. The `trunk` takes the rows in and makes the join; it is not advanced by itself."""
+    """Queries on one join. The `subplan` takes the rows in and makes the join; it is not advanced by itself."""
 
-    refused = NOTHING_REFUSED
-    """Streams refuse rows when they come."""
+    rejected_rows = NOTHING_REJECTED
+    """Streams reject rows when they come."""
 
-    def __init__(self, members: Sequence[Member], catalogue: Catalogue) -> None:
+    def __init__(self, specs: Sequence[ConsumerSpec], catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self.branches = [Branch(Consumer(member, catalogue)) for member in members]
+        self.runners = [ConsumerRunner(Consumer(spec, catalogue)) for spec in specs]
         self._counted = NOT_COUNTED
         self._halfway = False
         self._arrange()
 
-    def advance(self, tell: Tell = to_nobody) -> bool:
-        """Go to the present progress, and tell each query what came out for it; whether time or work went on.
+    def advance(self, emit_rows: Emit = to_nobody) -> bool:
+        """Go to the present progress, and report each query what came out for it; whether time or work went on.
 
-        Where a query or `tell` fails, some queries have made the step and others have not: it cannot be gone on from
-        there, nor be saved.
+        Where a query or `emit_rows` fails, some queries have made the step and others have not: it cannot be gone on
+        from there, nor be saved.
         """
         assert not self._halfway, "a step has failed halfway"
         self._halfway = True
-        went_on = self._step(tell)
+        went_on = self._step(emit_rows)
         self._halfway = False
         if went_on:
-            self.trunk.part.answered()
-            for branch in self.branches:
-                branch.part.answered()
+            self.subplan.part.answered()
+            for runner in self.runners:
+                runner.part.answered()
         return went_on
 
-    def _step(self, tell: Tell) -> bool:
-        trunk = self.trunk
-        found = trunk.doors.next_step()
+    def _step(self, emit_rows: Emit) -> bool:
+        subplan = self.subplan
+        found = subplan.gates.next_step()
         if found is None:
             return False
-        before, upto, origin = found
-        step = Step(before, upto, origin, trunk.state.part.holders, last_row=trunk.doors.last_row)
-        brought = {name: trunk.doors.release(name, upto) for name in trunk.inputs}
+        before, frontier, origin = found
+        step = Step(before, frontier, origin, subplan.state.part.open_ids, last_row=subplan.gates.last_row)
+        brought = {name: subplan.gates.release(name, frontier) for name in subplan.inputs}
         given: dict[str, Delta] = {}
-        deltas = Stage(trunk.part).advance(trunk.state.whole, brought, step, trunk.doors.last_used).deltas
-        for port, operator in zip((PAIRS, *SIDES), (trunk.root, *trunk.root.inputs), strict=True):
-            delta = deltas[trunk.part.number[id(operator)]]
+        deltas = Stage(subplan.part).advance(subplan.state.whole, brought, step, subplan.gates.last_used).deltas
+        for channel, operator in zip((PAIRS, *SIDES), (subplan.root, *subplan.root.inputs), strict=True):
+            delta = deltas[subplan.part.number[id(operator)]]
             assert isinstance(delta, Delta)
-            given[port] = delta
-        last_used = trunk.doors.last_used
-        wanted = {branch.read for branch in self.branches}
+            given[channel] = delta
+        last_used = subplan.gates.last_used
+        wanted = {runner.read for runner in self.runners}
         pairs = {columns: picked(given[PAIRS], columns) for columns in wanted}
-        for place, branch in enumerate(self.branches):
-            tell(place, branch.step(pairs[branch.read], given, step, last_used))
-        trunk.state.doors.upto = upto
+        for index, runner in enumerate(self.runners):
+            emit_rows(index, runner.step(pairs[runner.read], given, step, last_used))
+        subplan.state.gates.frontier = frontier
         return True
 
     @property
     def holds_rows(self) -> bool:
-        return any(branch.stage.holds(branch.state) for branch in self.branches)
+        return any(runner.stage.holds(runner.state) for runner in self.runners)
 
-    def flush(self, tell: Tell, only: str | None = None) -> None:
-        for place, branch in enumerate(self.branches):
-            if only in (None, branch.member.name) and (rows := branch.stage.flush(branch.state)) is not None:
-                tell(place, rows)
+    def flush(self, emit_rows: Emit, only: str | None = None) -> None:
+        for index, runner in enumerate(self.runners):
+            if only in (None, runner.spec.name) and (rows := runner.stage.flush(runner.state)) is not None:
+                emit_rows(index, rows)
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    def add(self, member: Member) -> Branch:
+    def add(self, spec: ConsumerSpec) -> ConsumerRunner:
         """A query that sees rows from the progress on. It is planned, and the join; nobody else is."""
-        branch = Branch(Consumer(member, self._catalogue, self.trunk.state.doors.upto))
-        branch.state.before = _become(self.trunk.state.doors)
-        self.branches.append(branch)
+        runner = ConsumerRunner(Consumer(spec, self._catalogue, self.subplan.state.gates.frontier))
+        runner.state.before = _become(self.subplan.state.gates)
+        self.runners.append(runner)
         self._arrange_anew()
-        return branch
+        return runner
 
     def remove(self, name: str) -> None:
         """One goes; the last one must stay."""
-        self.branches = [branch for branch in self.branches if branch.member.name != name]
+        self.runners = [runner for runner in self.runners if runner.spec.name != name]
         self._arrange_anew()
 
     def _arrange(self) -> None:
-        """A trunk for the branches that are there."""
-        trunk = shared_join([branch.member.asked for branch in self.branches], self._catalogue, self._counted)
-        self.trunk = Pipeline(trunk, self._catalogue, "lifetimes")
-        self._counted = _counted(trunk)
-        for branch in self.branches:
-            branch.read_from(trunk)
+        """A shared sub-plan for the branches that are there."""
+        subplan = shared_join([runner.spec.request for runner in self.runners], self._catalogue, self._counted)
+        self.subplan = Pipeline(subplan, self._catalogue, "lifetimes")
+        self._counted = _counted(subplan)
+        for runner in self.runners:
+            runner.read_from(subplan)
 
     def _arrange_anew(self) -> None:
-        before = self.trunk
-        before.settle()
+        before = self.subplan
+        before.drain()
         self._arrange()
-        self._adopt(before.state.doors, before.state.part, kept_by(before.root))
+        self._adopt(before.state.gates, before.state.part, kept_by(before.root))
         before.close()
 
-    def _adopt(self, doors: DoorsState, part: PartState, kept: Sequence[KeptNote]) -> None:
-        """Go on with the memory of a trunk that kept this."""
-        trunk = self.trunk
-        trunk.state.doors = trunk.doors.state = doors
-        trunk.state.whole.part = migrated(part, kept, trunk.root, trunk.part)
+    def _adopt(self, gates: InputGatesState, part: PartState, kept: Sequence[KeptNote]) -> None:
+        """Go on with the memory of a shared sub-plan that kept this."""
+        subplan = self.subplan
+        subplan.state.gates = subplan.gates.state = gates
+        subplan.state.whole.part = migrated(part, kept, subplan.root, subplan.part)
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -165,31 +165,31 @@ class GroupPipeline:
     def saved(self) -> None:
         """As `begin`."""
 
-    def settle(self) -> None:
-        self.trunk.settle()
-        for branch in self.branches:
-            branch.part.settle()
+    def drain(self) -> None:
+        self.subplan.drain()
+        for runner in self.runners:
+            runner.part.drain()
 
     def close(self) -> None:
-        self.trunk.close()
-        for branch in self.branches:
-            branch.part.close()
+        self.subplan.close()
+        for runner in self.runners:
+            runner.part.close()
 
     def snapshot(self) -> bytes:
         """The whole memory of the group between two steps, and who is in it."""
         if self._halfway:
             raise CheckpointError(
-                "a step has failed halfway, and cannot be saved", remedy="go on from the checkpoint before it"
+                "a step has failed halfway, and cannot be saved", remedy="resume from the checkpoint before it"
             )
-        self.settle()
+        self.drain()
         return codec.encode(
             GroupState(
-                self.trunk.state.part,
-                self.trunk.state.doors,
-                kept_by(self.trunk.root),
-                [branch.member.name for branch in self.branches],
-                [branch.consumer.fingerprint for branch in self.branches],
-                [branch.state for branch in self.branches],
+                self.subplan.state.part,
+                self.subplan.state.gates,
+                kept_by(self.subplan.root),
+                [runner.spec.name for runner in self.runners],
+                [runner.consumer.fingerprint for runner in self.runners],
+                [runner.state for runner in self.runners],
             )
         )
 
@@ -202,89 +202,89 @@ class GroupPipeline:
             self._restore(codec.decode(data, GROUP_CLASSES))
 
     def _restore(self, saved: Any) -> None:
-        known = dict(zip(saved.names, saved.branches, strict=True)) if isinstance(saved, GroupState) else {}
+        known = dict(zip(saved.names, saved.runners, strict=True)) if isinstance(saved, GroupState) else {}
         if not known:
             raise of_another_plan()
-        if type(saved.part.operators[-1][0]) is not type(self.trunk.state.part.operators[-1][0]):
+        if type(saved.part.operators[-1][0]) is not type(self.subplan.state.part.operators[-1][0]):
             raise of_another_plan()  # its work was put in order, or was not, or the join was another
         marks = dict(zip(saved.names, saved.fingerprints, strict=True))
         self.close()
         self._counted = tuple(side.length is None for side in saved.kept)  # type: ignore[assignment]
-        for place, branch in enumerate(self.branches):
-            state = known.get(branch.member.name)
-            begin = saved.doors.upto if state is None else state.begin
-            if begin != branch.consumer.begin:
-                branch = self.branches[place] = Branch(replace(branch.consumer, begin=begin))
+        for index, runner in enumerate(self.runners):
+            state = known.get(runner.spec.name)
+            begin = saved.gates.frontier if state is None else state.begin
+            if begin != runner.consumer.begin:
+                runner = self.runners[index] = ConsumerRunner(replace(runner.consumer, begin=begin))
             if state is None:
-                branch.state = branch.start()
-                branch.state.before = _become(saved.doors)
-            elif marks[branch.member.name] != branch.consumer.fingerprint:
+                runner.state = runner.start()
+                runner.state.before = _become(saved.gates)
+            elif marks[runner.spec.name] != runner.consumer.fingerprint:
                 raise of_another_plan()
             else:
-                branch.state = state
+                runner.state = state
         self._arrange()
-        saved.part.holders.check_owned(list(owned(saved.part.operators)))
-        self.trunk.doors.check(saved.doors)
-        for branch in self.branches:
-            branch.part.check(branch.state.part)
-        self._adopt(saved.doors, saved.part, saved.kept)
+        saved.part.open_ids.check_owned(list(owned(saved.part.operators)))
+        self.subplan.gates.check(saved.gates)
+        for runner in self.runners:
+            runner.part.check(runner.state.part)
+        self._adopt(saved.gates, saved.part, saved.kept)
         self._halfway = False
 
     @property
     def finished(self) -> bool:
-        return self.trunk.state.doors.upto == FOREVER
+        return self.subplan.state.gates.frontier == FOREVER
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing waits to be done, or to be told."""
+        """Whether nothing waits to be done, or to be emitted."""
         return True
 
     @property
-    def is_due(self) -> bool:
-        due = min([self._trunk_due, *(branch.due for branch in self.branches)])
-        return self.trunk.doors.due(due) < self.trunk.progress
+    def timer_passed(self) -> bool:
+        next_timer = min([self._subplan_timer, *(runner.next_timer for runner in self.runners)])
+        return self.subplan.gates.next_timer(next_timer) < self.subplan.progress
 
     @property
-    def _trunk_due(self) -> int:
-        return self.trunk.part.due(self.trunk.state.part)
+    def _subplan_timer(self) -> int:
+        return self.subplan.part.next_timer(self.subplan.state.part)
 
     @property
     def full(self) -> bool:
         """Whether no more rows are to be brought for now."""
         return False
 
-    def catch_up(self, tell: Tell) -> bool:
+    def catch_up(self, emit_rows: Emit) -> bool:
         """What waits is done in steps."""
         return False
 
     def progress_of(self, name: str) -> int | None:
         """What is before it is final in the answer of a query; None before its time has begun."""
-        return self.trunk.progress
+        return self.subplan.progress
 
     def operators_of(self, name: str) -> Iterator[OperatorState]:
-        branch = self._branch(name)
-        yield from self.trunk.operator_states()
-        yield from branch.part.states(branch.state.part, branch.operators)
+        runner = self._runner(name)
+        yield from self.subplan.operator_states()
+        yield from runner.part.states(runner.state.part, runner.operators)
 
     def rows_out(self, name: str) -> int:
-        return self._branch(name).state.rows_out
+        return self._runner(name).state.rows_out
 
     def output_key(self, name: str) -> tuple[str, ...] | None:
-        return self._branch(name).consumer.output_key
+        return self._runner(name).consumer.output_key
 
     def used_before(self, name: str) -> Mapping[str, list[int]]:
-        return self._branch(name).state.before
+        return self._runner(name).state.before
 
-    def _branch(self, name: str) -> Branch:
-        return next(branch for branch in self.branches if branch.member.name == name)
+    def _runner(self, name: str) -> ConsumerRunner:
+        return next(runner for runner in self.runners if runner.spec.name == name)
 
 
-def _become(doors: DoorsState) -> dict[str, list[int]]:
+def _become(gates: InputGatesState) -> dict[str, list[int]]:
     """What has become of the rows of each input so far."""
-    ledgers = {name: state.ledger for name, state in doors.inputs.items()}
+    ledgers = {name: state.ledger for name, state in gates.inputs.items()}
     return {name: [ledger.used, ledger.late, ledger.rejected] for name, ledger in ledgers.items()}
 
 
-def _counted(trunk: Operator) -> Sides:
-    left, right = (isinstance(child.node, CountedWindow) for child in trunk.inputs)
+def _counted(subplan: Operator) -> Sides:
+    left, right = (isinstance(child.node, CountedWindow) for child in subplan.inputs)
     return left, right

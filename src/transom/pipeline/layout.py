@@ -1,12 +1,12 @@
-"""A plan laid out over buckets: which fragment runs where, and which way rows take.
+"""A plan laid out over partitions: which fragment runs where, and which way rows take.
 
-Fragments that are fed by sources alone are on level 1, the others one level above the highest that feeds them. All
-fragments of a level run side by side. In one bucket nothing has to move, and the plan is one fragment. Rows come in
-through **ports**: port "2.0" is the first exchange of fragment 2.
+Fragments that are fed by sources alone are in stage 1, the others one stage above the highest that feeds them. All
+fragments of a stage run side by side. In one partition nothing has to move, and the plan is one fragment. Rows come in
+through **channels**: channel "2.0" is the first exchange of fragment 2.
 
 A plan that several queries share is laid out by itself, and then the fragments of each of these **consumers** that are
-above it. Numbers of fragments are those of one layout; what is remembered knows fragments, ports and operators by what
-they are called in their own query, whoever else is there.
+above it. Numbers of fragments are those of one layout; what is remembered knows fragments, channels and operators by
+what they are called in their own query, whoever else is there.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Definition = StreamDefinition | TableDefinition
 
 
 @dataclass(frozen=True)
-class Port:
-    """An exchange: where it leads. Of a source `columns` are sent; one port of every source `accounts` for its rows.
+class Channel:
+    """An exchange: where it leads. Of a source `columns` are sent; one channel of every source `accounts` for its rows.
 
     Its name is unique among those of its `query`.
     """
@@ -65,12 +65,12 @@ class Port:
 
 @dataclass(frozen=True)
 class Layout:
-    """A query over `buckets` buckets. Equal layouts lay out the same query in the same way.
+    """A query over `partitions` partitions. Equal layouts lay out the same query in the same way.
 
     Rows of the sources in `unordered` come in no order: they are late by what the batches before have brought, and rows
     of one instant count in the order of their values.
 
-    A plan in one bucket may be spread over `threads` partitions within its process (`spread`).
+    A plan in one partition may be spread over `threads` partitions within its process (`spread`).
 
     Where there are `consumers`, the plan is a join that they share, and the answers are theirs. To an `open` one
     queries may come, and others leave it: what comes to it of the sources does not depend on who is there.
@@ -79,17 +79,17 @@ class Layout:
     root: Operator
     catalogue: Catalogue
     emit: str
-    buckets: int
+    partitions: int
     unordered: frozenset[str] = frozenset()
     open: bool = False
     consumers: tuple[Consumer, ...] = ()
     threads: int = 1
 
     def __post_init__(self) -> None:
-        """A memory budget is that of a machine, which may host all buckets."""
+        """A memory budget is that of a machine, which may host all partitions."""
         for operator in self.root.walk():
             if isinstance(operator.node, SlideJoin):
-                check_share(operator.node, self.buckets if operator.needs[0].kind == "keys" else 1)
+                check_share(operator.node, self.partitions if operator.needs[0].kind == "keys" else 1)
 
     @cached_property
     def emit_name(self) -> str:
@@ -108,7 +108,7 @@ class Layout:
         """By the key of a query, the form of its answer and its columns."""
         if not self.consumers:
             return {SHARED: (self.emit_name, self.output_schema)}
-        return {each.member.name: (each.emit_name, each.output_schema) for each in self.consumers}
+        return {each.spec.name: (each.emit_name, each.output_schema) for each in self.consumers}
 
     @cached_property
     def finals(self) -> frozenset[int]:
@@ -118,10 +118,10 @@ class Layout:
     @cached_property
     def fragments(self) -> list[Fragment]:
         meeting = None if self.consumers else meeting_columns(self.root, self.emit)
-        found = fragments(self.root, meeting, whole=self.buckets == 1)
+        found = fragments(self.root, meeting, whole=self.partitions == 1)
         made_in = self._made_in(found) if self.consumers else {}
         for consumer in self.consumers:
-            found += _placed(consumer, consumer.above(self.buckets), len(found) + 1, made_in)
+            found += _numbered(consumer, consumer.above(self.partitions), len(found) + 1, made_in)
         return found
 
     def _made_in(self, found: list[Fragment]) -> dict[str, int]:
@@ -135,9 +135,9 @@ class Layout:
     @cached_property
     def names(self) -> dict[int, Name]:
         """By the number of a fragment, what it is called in every layout that its query is in."""
-        own = len(self.fragments) - sum(len(consumer.above(self.buckets)) for consumer in self.consumers)
+        own = len(self.fragments) - sum(len(consumer.above(self.partitions)) for consumer in self.consumers)
         found = [(SHARED, number) for number in range(1, own + 1)]
-        found += [(each.member.name, part.number) for each in self.consumers for part in each.above(self.buckets)]
+        found += [(each.spec.name, part.number) for each in self.consumers for part in each.above(self.partitions)]
         return dict(enumerate(found, 1))
 
     @cached_property
@@ -147,17 +147,17 @@ class Layout:
     def consumer_of(self, fragment: int) -> Consumer | None:
         """The query that alone has a fragment."""
         key, _ = self.names[fragment]
-        return next((consumer for consumer in self.consumers if consumer.member.name == key), None)
+        return next((consumer for consumer in self.consumers if consumer.spec.name == key), None)
 
     @cached_property
     def spread(self) -> Layout | None:
-        """How the only bucket of a plan lays it out over partitions of its own; None where they would have no work.
+        """How the only partition of a plan lays it out over partitions of its own; None where they would have no work.
 
-        An input that comes in through several ports is read there by each of them, and here it would come once.
+        An input that comes in through several channels is read there by each of them, and here it would come once.
         """
-        if self.threads == 1 or self.buckets > 1 or self.consumers or kept_together(self.root) is not None:
+        if self.threads == 1 or self.partitions > 1 or self.consumers or kept_together(self.root) is not None:
             return None
-        if any(len(self.ports_of(source)) > 1 for source in self.sources):
+        if any(len(self.channels_of(source)) > 1 for source in self.sources):
             return None
         return Layout(self.root, self.catalogue, self.emit, self.threads, self.unordered)
 
@@ -175,7 +175,7 @@ class Layout:
         return list(self.root.walk())
 
     @cached_property
-    def level(self) -> dict[int, int]:
+    def stage_number(self) -> dict[int, int]:
         """Of every fragment, by its number."""
         found: dict[int, int] = {}
         for fragment in self.fragments:
@@ -184,11 +184,11 @@ class Layout:
         return found
 
     @cached_property
-    def levels(self) -> int:
-        return max(self.level.values())
+    def stage_count(self) -> int:
+        return max(self.stage_number.values())
 
-    def buckets_of(self, fragment: int) -> int:
-        return 1 if self.fragments[fragment - 1].partitioning.kind == "single" else self.buckets
+    def partitions_of(self, fragment: int) -> int:
+        return 1 if self.fragments[fragment - 1].partitioning.kind == "single" else self.partitions
 
     @cached_property
     def sources(self) -> dict[str, Definition]:
@@ -202,43 +202,43 @@ class Layout:
         return found
 
     @cached_property
-    def ports(self) -> list[Port]:
-        found: list[Port] = []
+    def channels(self) -> list[Channel]:
+        found: list[Channel] = []
         accounted: set[str] = set()
         for fragment in self.fragments:
             query, number = self.names[fragment.number]
             for i, exchange in enumerate(fragment.exchanges):
                 name = f"{number}.{i}"
                 if exchange.source is None:
-                    found.append(Port(name, query, fragment.number, exchange))
+                    found.append(Channel(name, query, fragment.number, exchange))
                     continue
                 source = exchange.source.lower()
                 accounts = source not in accounted
-                found.append(Port(name, query, fragment.number, exchange, self._read(source), accounts))
+                found.append(Channel(name, query, fragment.number, exchange, self._read(source), accounts))
                 accounted.add(source)
         return found
 
-    def ports_of(self, source: str) -> list[Port]:
-        return [p for p in self.ports if p.exchange.source is not None and p.exchange.source.lower() == source]
+    def channels_of(self, source: str) -> list[Channel]:
+        return [p for p in self.channels if p.exchange.source is not None and p.exchange.source.lower() == source]
 
-    def ports_from(self, fragment: int) -> list[Port]:
-        return [port for port in self.ports if port.exchange.fragment == fragment]
+    def channels_from(self, fragment: int) -> list[Channel]:
+        return [channel for channel in self.channels if channel.exchange.fragment == fragment]
 
-    def ports_into(self, fragment: int) -> list[Port]:
-        return [port for port in self.ports if port.fragment == fragment]
+    def channels_into(self, fragment: int) -> list[Channel]:
+        return [channel for channel in self.channels if channel.fragment == fragment]
 
     @cached_property
     def accountant(self) -> int:
-        """The fragment whose first bucket counts what was refused before any bucket saw it."""
-        return min(number for number, level in self.level.items() if level == 1)
+        """The fragment whose first partition counts what was rejected before any partition saw it."""
+        return min(number for number, stage_number in self.stage_number.items() if stage_number == 1)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the plan and its layout; state of another one is refused."""
-        settings: list[object] = [self.emit_name, self.tick, self.origin, self.buckets, sorted(self.unordered)]
+        """Names the plan and its layout; state of another one is rejected."""
+        settings: list[object] = [self.emit_name, self.tick, self.origin, self.partitions, sorted(self.unordered)]
         settings += ["open"] if self.open else []
         settings += [["threads", self.threads]] if self.spread is not None else []
-        settings += [(each.member.name, each.fingerprint, each.begin) for each in self.consumers]
+        settings += [(each.spec.name, each.fingerprint, each.begin) for each in self.consumers]
         return fingerprint(self.operators, *settings)
 
     def by_value(self, source: str) -> bool:
@@ -250,7 +250,7 @@ class Layout:
         return any(operator.tactic.counts_rows(operator) for operator in self.operators)
 
     def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of the relation: a table may have one beside them that tells the change."""
+        """In the columns of the relation: a table may have one beside them that reports the change."""
         definition = self.sources[source]
         if isinstance(definition, StreamDefinition):
             return rows
@@ -260,12 +260,17 @@ class Layout:
     def _read(self, source: str) -> tuple[int, ...]:
         """The columns that are sent on: those that are read, and all where somebody may yet want to see a row."""
         definition = self.sources[source]
-        if self.open or definition.late == "side" or isinstance(definition, TableDefinition) or self.by_value(source):
+        if (
+            self.open
+            or definition.late == "dead_letter"
+            or isinstance(definition, TableDefinition)
+            or self.by_value(source)
+        ):
             return tuple(range(len(definition.columns)))
         return tuple(columns_read(self.root, source))
 
 
-def _placed(consumer: Consumer, above: Sequence[Fragment], first: int, made_in: Mapping[str, int]) -> list[Fragment]:
+def _numbered(consumer: Consumer, above: Sequence[Fragment], first: int, made_in: Mapping[str, int]) -> list[Fragment]:
     """The fragments that a query alone has, numbered from `first` on."""
     numbers = {part.number: first + i for i, part in enumerate(above)}
 

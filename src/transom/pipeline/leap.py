@@ -52,9 +52,9 @@ def least_leap(bound: int) -> int:
     return max(UNITS["day"], MANY * bound)
 
 
-def find_leap(places: Int64s, t: Int64s, greatest: int, least: int) -> tuple[int, int, int] | None:
+def find_leap(indexes: Int64s, t: Int64s, greatest: int, least: int) -> tuple[int, int, int] | None:
     """The largest jump of the greatest time, if it is one: the place of the row, and from where to where it is."""
     before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]]))
     jump = int((t - before).argmax())
-    found = int(places[jump]), int(before[jump]), int(t[jump])
+    found = int(indexes[jump]), int(before[jump]), int(t[jump])
     return found if found[2] - found[1] > least else None

@@ -19,12 +19,12 @@ from transom.kernels.multiway.kept_tuples import KeptTuples
 from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.negative.window import NegativeWindowState
 from transom.pipeline.admission import Ledger
-from transom.pipeline.doors import DoorsState
 from transom.pipeline.exchange import FeedState
+from transom.pipeline.input_gates import InputGatesState
 from transom.pipeline.part import Counters, PartState
 from transom.state import codec
 from transom.state.fifo import Fifo
-from transom.state.holders import HolderQueue
+from transom.state.open_ids import OpenIdQueue
 from transom.state.slots import SlotPool
 
 
@@ -43,7 +43,7 @@ class PipelineState:
     """Everything that a restart needs. `outside` is what operators did that belong to no stage, by their numbers."""
 
     stages: list[StageMemory]
-    doors: DoorsState
+    gates: InputGatesState
     static: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
     static_ledgers: dict[str, Ledger] = field(default_factory=dict)
     outside: dict[str, Counters] = field(default_factory=dict)
@@ -68,14 +68,14 @@ class PipelineState:
 
 
 def state_rows(state: Any) -> int:
-    """Rows that a state holds: those in slots, queues and batches. Keys, ends and what was told are no rows."""
+    """Rows that a state holds: those in slots, queues and batches. Keys, ends and what was emitted are no rows."""
     if isinstance(state, KeyIndex | LifetimeSet | OpenPairs | OpenTuples | Shown):
         return 0
     if isinstance(state, RingSide | LazySide | RingRows | LazyRows | KeptTuples):
         return state.alive
     if isinstance(state, SlotPool):
         return state.in_use
-    if isinstance(state, Fifo | HolderQueue | pa.RecordBatch):
+    if isinstance(state, Fifo | OpenIdQueue | pa.RecordBatch):
         return len(state)
     if isinstance(state, NegativeWindowState):
         return state.alive
@@ -86,7 +86,7 @@ def state_rows(state: Any) -> int:
     if not dataclasses.is_dataclass(state):
         return 0
     parts = [getattr(state, f.name) for f in dataclasses.fields(state)]
-    in_slots = [part for part in parts if isinstance(part, SlotPool | HolderQueue)]
+    in_slots = [part for part in parts if isinstance(part, SlotPool | OpenIdQueue)]
     # Queues beside slots are of the same rows.
     return sum(state_rows(part) for part in (in_slots or parts))
 

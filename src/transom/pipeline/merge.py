@@ -1,6 +1,6 @@
-"""What the buckets told of a step, as one answer: in time order, of one instant what left first, then by value.
+"""What the partitions notified of a step, as one answer: in time order, of one instant what left first, then by value.
 
-Each bucket tells its rows in that order; together they are in it again after this.
+Each partition reports its rows in that order; together they are in it again after this.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from transom.kernels.keys import encode_keys
 _OWN_COLUMNS = {"stream": 1, "changes": 2, "latest": 0}
 
 
-def merged(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> pa.RecordBatch:
+def merged(answers: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> pa.RecordBatch:
     """The rows in the columns of `emit.py`, as one batch."""
-    parts = in_order(told, emit_name, schema)
+    parts = in_order(answers, emit_name, schema)
     return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
-def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> list[pa.RecordBatch]:
+def in_order(answers: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) -> list[pa.RecordBatch]:
     """The rows in the columns of `emit.py`. Lifetimes and net changes have no order: they stay in their batches."""
-    parts = [part for part in told if len(part)]
+    parts = [part for part in answers if len(part)]
     if not parts:
         return [empty_batch(schema)]
     if len(parts) == 1 or emit_name in ("lifetimes", "net"):
@@ -41,12 +41,12 @@ def in_order(told: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schema) 
     order = np.lexsort((comes, at))
     # Values are looked at only where they decide: of rows that stand at one place in time.
     starts = np.flatnonzero(np.diff(at[order]) | np.diff(comes[order])) + 1
-    place = np.repeat(np.arange(len(starts) + 1), np.diff([0, *starts, len(rows)]))
-    tied = np.flatnonzero(np.bincount(place)[place] > 1)
+    index = np.repeat(np.arange(len(starts) + 1), np.diff([0, *starts, len(rows)]))
+    tied = np.flatnonzero(np.bincount(index)[index] > 1)
     if len(tied):
         some = order[tied]
         ranks = value_ranks(rows.take(pa.array(some)).columns[own:], len(some))
-        order[tied] = some[np.lexsort((ranks, place[tied]))]
+        order[tied] = some[np.lexsort((ranks, index[tied]))]
     return [rows.take(pa.array(order))]
 
 

@@ -18,36 +18,36 @@ from transom.kernels.operator import Operator
 from transom.kernels.shared_join.carry import KeptSide, carried
 from transom.kernels.shared_join.node import SharedJoin
 from transom.pipeline.admission import Ledger
-from transom.pipeline.bucket import Bucket
-from transom.pipeline.bucket_state import BucketState
+from transom.pipeline.fragment_partition import FragmentPartition
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.part import Part, PartState
+from transom.pipeline.partition_state import PartitionState
 from transom.plan.algebra import Window
 from transom.planner.sharing import length_of
 
-Place = tuple[int, int]
-"""A fragment and a bucket of it."""
+PartitionId = tuple[int, int]
+"""A fragment and a partition of it."""
 
 
 @dataclass
 class KeptNote:
     """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
 
-    places: list[int]
+    indexes: list[int]
     length: int | None
 
 
-def kept_by(trunk: Operator) -> list[KeptNote]:
+def kept_by(subplan: Operator) -> list[KeptNote]:
     """What a join keeps of each side."""
-    assert isinstance(trunk.node, SharedJoin)
+    assert isinstance(subplan.node, SharedJoin)
     found = []
-    for places, window in zip(trunk.node.side_places, trunk.inputs, strict=True):
+    for indexes, window in zip(subplan.node.side_columns, subplan.inputs, strict=True):
         node = window.node
-        found.append(KeptNote(list(places), length_of(node.spec) if isinstance(node, Window) else None))
+        found.append(KeptNote(list(indexes), length_of(node.spec) if isinstance(node, Window) else None))
     return found
 
 
-def migrated(was: PartState, kept: Sequence[KeptNote], trunk: Operator, part: Part) -> PartState:
+def migrated(was: PartState, kept: Sequence[KeptNote], subplan: Operator, part: Part) -> PartState:
     """The memory of operators of a join that kept this, for the same operators, `part`, of the join that there is now.
 
     Joins that queries share have the same operators in one order, whoever is there. Of these the join itself remembers
@@ -55,48 +55,49 @@ def migrated(was: PartState, kept: Sequence[KeptNote], trunk: Operator, part: Pa
     """
     new = part.start().operators
     for i, operator in enumerate(part.operators):
-        if operator is trunk:
+        if operator is subplan:
             (join,) = was.operators[i]
             assert isinstance(join, JoinState)
-            before = [KeptSide(tuple(side.places), (), side.length) for side in kept]
+            before = [KeptSide(tuple(side.indexes), (), side.length) for side in kept]
             after = [
-                KeptSide(tuple(side.places), tuple(window.schema.types), side.length)
-                for side, window in zip(kept_by(trunk), trunk.inputs, strict=True)
+                KeptSide(tuple(side.indexes), tuple(window.schema.types), side.length)
+                for side, window in zip(kept_by(subplan), subplan.inputs, strict=True)
             ]
             new[i] = [carried(join, before, after)]
-        for note, window in zip(kept, trunk.inputs, strict=True):
+        for note, window in zip(kept, subplan.inputs, strict=True):
             if operator is window and note.length is None:
                 new[i] = was.operators[i]
-    return PartState(new, was.counters, was.holders)
+    return PartState(new, was.counters, was.open_ids)
 
 
-def migrated_bucket(old: Bucket, layout: Layout) -> tuple[Place, BucketState] | None:
-    """Where a bucket goes on, and with what; None where its query has left."""
+def migrated_partition(old: FragmentPartition, layout: Layout) -> tuple[PartitionId, PartitionState] | None:
+    """Where a partition goes on, and with what; None where its query has left."""
     name = old.layout.names[old.fragment.number]
     number = layout.numbers.get(name)
     if number is None:
         return None
     state = old.state
     if name[0] == SHARED:
-        new = Bucket(layout, number, old.bucket)
+        new = FragmentPartition(layout, number, old.partition)
         assert new.source_of == old.source_of, "the same rows come to it as before"
         part = migrated(state.part, kept_by(old.layout.root), layout.root, new.part)
         consumers = {key: state.consumers.get(key, fresh) for key, fresh in new.state.consumers.items()}
-        routes = {port: state.routes.get(port, fresh) for port, fresh in new.state.routes.items()}
+        routes = {channel: state.routes.get(channel, fresh) for channel, fresh in new.state.routes.items()}
         state = replace(state, part=part, consumers=consumers, routes=routes)
-    return (number, old.bucket), state
+    return (number, old.partition), state
 
 
-def begun_buckets(old: Layout, new: Layout, like: Bucket) -> dict[Place, BucketState]:
-    """The memories of buckets that were not there before: they know how far time has come, as every old one does."""
-    doors = like.state.doors
-    known = {source: doors.inputs[name] for name, source in like.source_of.items()}
-    found: dict[Place, BucketState] = {}
+def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[PartitionId, PartitionState]:
+    """The memories of partitions that were not there before: they know how far time has come, as every old one does."""
+    gates = like.state.gates
+    known = {source: gates.inputs[name] for name, source in like.source_of.items()}
+    found: dict[PartitionId, PartitionState] = {}
     for name, number in new.numbers.items():
-        for bucket in range(0 if name in old.numbers else new.buckets_of(number)):
-            fresh = Bucket(new, number, bucket)
+        for partition in range(0 if name in old.numbers else new.partitions_of(number)):
+            fresh = FragmentPartition(new, number, partition)
             inputs = {
-                port: replace(known[source], waiting=[], ledger=Ledger()) for port, source in fresh.source_of.items()
+                channel: replace(known[source], waiting=[], ledger=Ledger())
+                for channel, source in fresh.source_of.items()
             }
-            found[number, bucket] = replace(fresh.state, doors=replace(doors, inputs=inputs, seen={}))
+            found[number, partition] = replace(fresh.state, gates=replace(gates, inputs=inputs, seen={}))
     return found

@@ -1,8 +1,8 @@
-"""The net changes of an answer: what a batch has made of its table, told once, when the batch is over.
+"""The net changes of an answer: what a batch has made of its table, emitted once, when the batch is over.
 
 Rows that came and went within a batch are not told, and of equal rows only how many more or fewer there are. Where the
 answer has a key (`answer_key.py`), + is the row that its key has now, in place of the one before if there was one, and
-- is told only of a key that has no row any more: one change a key and batch.
+- is emitted only of a key that has no row any more: one change a key and batch.
 
 Nothing is compared before the batch is over: a step only notes which rows have left of those that were alive before it,
 and which have come and are alive after it.
@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, SignedDelta
+from transom.core.delta import NO_OPEN_ID, Changelog, Delta, Int64s
 from transom.core.schema import Schema
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
@@ -54,34 +54,34 @@ class NetEmit:
     def start(self) -> NetState:
         return NetState(AliveRows(RowStore.of(self.schema.types)))
 
-    def due(self, state: NetState) -> int:
-        return state.alive.lifetimes.due
+    def next_timer(self, state: NetState) -> int:
+        return state.alive.lifetimes.next_timer
 
-    def write(self, state: NetState, rows: Delta | SignedDelta, step: Step) -> pa.RecordBatch:
+    def write(self, state: NetState, rows: Delta | Changelog, step: Step) -> pa.RecordBatch:
         """Nothing yet: see `flush`."""
-        if isinstance(rows, SignedDelta):
+        if isinstance(rows, Changelog):
             entered = np.arange(len(rows)) >= rows.departed
-            told = [signs(entered), *as_compared(rows.values).columns]
+            emitted = [signs(entered), *as_compared(rows.values).columns]
             # Here a step has all that came and went within it.
-            state.noted.append(netted(pa.RecordBatch.from_arrays(told, schema=self._out)))
+            state.noted.append(netted(pa.RecordBatch.from_arrays(emitted, schema=self._out)))
         else:
-            self._take(state, rows, step.upto)
+            self._take(state, rows, step.frontier)
         if sum(map(len, state.noted)) > max(MOST_NOTED, 2 * state.netted):
             state.noted = [self._netted(state)]
             state.netted = len(state.noted[0])
         return self._nothing
 
-    def _take(self, state: NetState, rows: Delta, upto: int) -> None:
-        left, te = state.alive.leave(rows.ends, upto, self.schema.types)
+    def _take(self, state: NetState, rows: Delta, frontier: int) -> None:
+        left, te = state.alive.leave(rows.ends, frontier, self.schema.types)
         self._note(state, np.zeros(len(te), dtype=np.bool_), left)
-        stays = (rows.te >= upto) | (rows.holder != NO_HOLDER)
+        stays = (rows.te >= frontier) | (rows.open_id != NO_OPEN_ID)
         if not stays.all():
             which = np.flatnonzero(stays)
             values = rows.values.take(pa.array(which))
-            rows = Delta(values, rows.ta[which], rows.te[which], rows.holder[which], rows.upto)
+            rows = Delta(values, rows.ta[which], rows.te[which], rows.open_id[which], rows.frontier)
         rows = replace(rows, values=as_compared(rows.values))
         self._note(state, np.ones(len(rows), dtype=np.bool_), rows.values.columns)
-        state.alive.keep(rows, rows.values, np.flatnonzero((rows.te < FOREVER) | (rows.holder != NO_HOLDER)))
+        state.alive.keep(rows, rows.values, np.flatnonzero((rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)))
 
     def _note(self, state: NetState, entered: Mask, columns: list[pa.Array]) -> None:
         if len(entered):
@@ -124,10 +124,10 @@ def cancelled(values: Int64s, entered: Mask) -> Mask:
     came = np.add.reduceat(came_in.astype(np.int64), first)
     left = size - came
     both = np.repeat(np.minimum(came, left), size)
-    place = np.arange(len(values)) - np.repeat(first, size)  # in the group: those that left come first
-    place -= np.where(came_in, np.repeat(left, size), 0)
+    index = np.arange(len(values)) - np.repeat(first, size)  # in the group: those that left come first
+    index -= np.where(came_in, np.repeat(left, size), 0)
     found = np.empty(len(values), dtype=np.bool_)
-    found[by] = place < both
+    found[by] = index < both
     return found
 
 
@@ -160,10 +160,10 @@ def netted_by_key(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
     if comes.all() or not comes.any():
         return rows
     keys = _key_numbers(rows, key)
-    places = np.arange(len(rows))
+    indexes = np.arange(len(rows))
     first, last = np.empty((2, int(keys.max()) + 1), dtype=np.int64)
-    first[keys[::-1]] = places[::-1]
-    last[keys] = places
+    first[keys[::-1]] = indexes[::-1]
+    last[keys] = indexes
     had, has = ~comes[first], comes[last]
     both = np.flatnonzero(had & has)
     if len(both):

@@ -1,4 +1,4 @@
-"""How an answer leaves a stage: in the form that was asked for, by the cheapest way that the plan admits.
+"""How an answer leaves a stage: in the form that was requested, by the cheapest way that the plan admits.
 
 A step writes what came to the answer, what is due of it by time alone, and at the end of all input what is still open.
 Net changes wait until the batch is over, which may have several steps.
@@ -14,7 +14,6 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
-from transom.pipeline.agenda import Brought, is_something
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.emit import (
     ChangesEmit,
@@ -26,6 +25,7 @@ from transom.pipeline.emit import (
     emit_of,
 )
 from transom.pipeline.net import NetEmit
+from transom.pipeline.timers import Brought, is_something
 from transom.planner.answer_key import answer_key
 
 AnyEmit = Emit | NetEmit
@@ -53,21 +53,21 @@ class OutputWriter:
     def start(self) -> Any:
         return self.emit.start()
 
-    def due(self, state: Any) -> int:
+    def next_timer(self, state: Any) -> int:
         """The first instant at which there is something to write though nothing comes."""
         if isinstance(state, LifetimesState) and state.slots.in_use:
             return FOREVER - 1  # at the end of all input the rows that are open are written
-        return self.emit.due(state)
+        return self.emit.next_timer(state)
 
     def changes_at(self, state: Any) -> int:
         """The first instant at which the answer changes though nothing comes: an unchanged snapshot is not written."""
-        return state.lifetimes.due if isinstance(self.emit, LatestEmit) else self.due(state)
+        return state.lifetimes.next_timer if isinstance(self.emit, LatestEmit) else self.next_timer(state)
 
     def write(self, state: Any, answer: Brought, step: Step) -> pa.RecordBatch:
         rows = self._nothing
-        if is_something(answer) or self.emit.due(state) < step.upto:
+        if is_something(answer) or self.emit.next_timer(state) < step.frontier:
             rows = self.emit.write(state, answer, step)  # type: ignore[arg-type]
-        if step.upto == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
+        if step.frontier == FOREVER and isinstance(self.emit, LifetimesEmit | NegativeLifetimesEmit):
             rows = pa.concat_batches([rows, self.emit.remaining(state)])
         return rows
 

@@ -1,7 +1,7 @@
-"""Operators that step together in one place: a whole plan, or the part of it that one bucket hosts.
+"""Operators that step together in one place: a whole plan, or the part of it that one partition hosts.
 
-What comes from outside is brought to an input of an operator through a **port**: the rows of a source, or what another
-part sends. Everything inside goes by reference.
+What comes from outside is brought to an input of an operator through a **channel**: the rows of a source, or what
+another part sends. Everything inside goes by reference.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import Changelog, Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
-from transom.kernels.crew import Crew
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
@@ -24,14 +23,15 @@ from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.to_stream.tactic import slide_windows_below
 from transom.kernels.window.slide_range import SlideRangeWindowState
-from transom.pipeline.agenda import Agenda, Brought
+from transom.kernels.worker_pool import WorkerPool
 from transom.pipeline.folding import fold_projections
 from transom.pipeline.spilling import Spilling, store_of
+from transom.pipeline.timers import Brought, Timers
 from transom.plan.algebra import TableScan, ToStream
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.state.allocator import keep_freed_memory
 from transom.state.checks import alike
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 from transom.state.spill import SpillStore
 
 
@@ -57,70 +57,72 @@ class Counters:
 
 @dataclass
 class PartState:
-    """What the operators remember, and the holders that they share."""
+    """What the operators remember, and the open row ids that they share."""
 
     operators: list[Any]
     counters: list[Counters]
-    holders: HolderPool = field(default_factory=HolderPool)
+    open_ids: OpenIdPool = field(default_factory=OpenIdPool)
 
 
 class Part:
-    """`ports` names what comes to input `place` of an operator: (id of the operator, place) -> port.
+    """`channels` names what comes to input `index` of an operator: (id of the operator, place) -> channel.
 
-    `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
+    `whole`: nobody outside requests what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
-    A memory budget is divided among the `places` that the same operators run in. Of the operators in `finals` (by their
-    ids) only what they give at the end of a step is seen.
+    A memory budget is divided among the `indexes` that the same operators run in. Of the operators in `finals` (by
+    their ids) only what they give at the end of a step is seen.
     """
 
     def __init__(
         self,
         operators: Sequence[Operator],
-        ports: Mapping[tuple[int, int], str],
+        channels: Mapping[tuple[int, int], str],
         catalogue: Catalogue,
         tick: int,
         *,
         whole: bool = False,
         given: Collection[int] = (),
         store: SpillStore | None = None,
-        places: int = 1,
+        indexes: int = 1,
         finals: Collection[int] = (),
     ) -> None:
         keep_freed_memory()
-        # Scans first: what a table refuses is known before anything above asks for the last admitted row.
+        # Scans first: what a table rejects is known before anything above requests the last admitted row.
         self.operators = sorted(operators, key=lambda operator: bool(operator.inputs))
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
-        self._ports = dict(ports)
+        self._channels = dict(channels)
         self._tables: dict[int, TableDefinition] = {}
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick, places, id(operator) in finals)
+            self._kernel(i, operator, catalogue, tick, indexes, id(operator) in finals)
             for i, operator in enumerate(self.operators)
         ]
         if whole:
             fold_projections(self.operators, self._kernels, given)
         self._sources = [
-            [self._source(operator, place) for place in range(max(len(operator.inputs), 1))]
+            [self._source(operator, index) for index in range(max(len(operator.inputs), 1))]
             for operator in self.operators
         ]
         self._changing = {
             i for i, kernels in enumerate(self._kernels) if kernels and isinstance(kernels[0], ChangesTable)
         }
-        self._agenda = Agenda(self._kernels, self._sources)
-        uses_crew = any(getattr(kernel, "uses_crew", False) for kernels in self._kernels for kernel in kernels)
-        self.crew = Crew() if uses_crew else None
+        self._timers = Timers(self._kernels, self._sources)
+        uses_worker_pool = any(
+            getattr(kernel, "uses_worker_pool", False) for kernels in self._kernels for kernel in kernels
+        )
+        self.worker_pool = WorkerPool() if uses_worker_pool else None
         self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
 
     def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
         """Raise Unsound where a state that was read back cannot be one of these operators.
 
-        `feeds` are the other owners of holders here: of rows that came from elsewhere.
+        `feeds` are the other owners of open row ids here: of rows that came from elsewhere.
         """
         alike(self.start(), state)
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):
                     kernel.check(own)
-        state.holders.check_owned(list(owned([state.operators, *feeds])))
+        state.open_ids.check_owned(list(owned([state.operators, *feeds])))
 
     def start(self) -> PartState:
         return PartState(
@@ -130,60 +132,62 @@ class Part:
     def step(
         self, state: PartState, brought: Mapping[str, Brought], step: Step, last_used: int, slides: Mapping[int, int]
     ) -> tuple[list[Brought], dict[str, Int64s]]:
-        """What every operator gave, and by port the changes of tables that were refused (their positions).
+        """What every operator gave, and by channel the changes of tables that were rejected (their positions).
 
         `last_used` is the time of the last row that the query has taken; `slides` is as `last_of_slides`, for sliding
         windows in other parts.
         """
-        refused: dict[str, Int64s] = {}
-        if self.crew is not None:
-            step = replace(step, crew=self.crew)
+        rejected_rows: dict[str, Int64s] = {}
+        if self.worker_pool is not None:
+            step = replace(step, worker_pool=self.worker_pool)
         if self.spilling is not None:
             step = replace(step, spill=self.spilling.store)
-        deltas = self._agenda.begin(state, brought, step.upto)
-        for i in self._agenda.wanted:
+        deltas = self._timers.begin(state, brought, step.frontier)
+        for i in self._timers.wanted:
             operator = self.operators[i]
             started = time.perf_counter()
-            inputs = tuple([deltas[child] if port is None else brought[port] for port, child in self._sources[i]])
+            inputs = tuple(
+                [deltas[child] if channel is None else brought[channel] for channel, child in self._sources[i]]
+            )
             if not self._kernels[i]:  # a stream is what came in
                 deltas[i] = inputs[0]
-                self._agenda.note(i, (), inputs[0])
+                self._timers.note(i, (), inputs[0])
                 self._count(state.counters[i], inputs if operator.inputs else (), inputs[0], 0.0)
                 continue
             at = step
-            if step.upto == FOREVER and _slides(operator):
+            if step.frontier == FOREVER and _slides(operator):
                 at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
             try:
-                delta = self._run(i, state.operators[i], inputs, at, refused)
+                delta = self._run(i, state.operators[i], inputs, at, rejected_rows)
             except TransomError as error:
                 error.operator = f"{operator.tactic.name}: {operator.tactic.describe(operator)}"
                 raise
             if i in self._changing:
-                last_used = max(last_used, self._last_matched(i, inputs[0], refused))
+                last_used = max(last_used, self._last_matched(i, inputs[0], rejected_rows))
             deltas[i] = delta
-            self._agenda.note(i, state.operators[i], delta)
+            self._timers.note(i, state.operators[i], delta)
             self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
-        return deltas, refused
+        return deltas, rejected_rows
 
-    def due(self, state: PartState) -> int:
-        """The first instant at which an operator has something to do though nothing comes (see `Stage.due`)."""
-        return self._agenda.due(state)
+    def next_timer(self, state: PartState) -> int:
+        """The first instant at which an operator has something to do though nothing comes (see `Stage.next_timer`)."""
+        return self._timers.next_timer(state)
 
     def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
         counters.seconds += seconds
         counters.rows_in += sum(map(len, inputs))
         counters.rows_out += len(delta)
         if isinstance(delta, Delta):
-            for holders, _ in delta.ends.chunks:
-                counters.ends_out += len(holders)
-        elif isinstance(delta, SignedDelta):
+            for open_ids, _ in delta.ends.chunks:
+                counters.ends_out += len(open_ids)
+        elif isinstance(delta, Changelog):
             counters.ends_out += delta.departed
 
     def states(self, state: PartState, operators: Iterable[Operator]) -> Iterator[tuple[Operator, Counters, list[Any]]]:
         """Of these operators, what each has done, and what its kernels remember."""
         for operator in operators:
-            place = self.number[id(operator)]
-            yield operator, state.counters[place], state.operators[place]
+            index = self.number[id(operator)]
+            yield operator, state.counters[index], state.operators[index]
 
     def attach(self, state: PartState) -> None:
         """A state that comes from elsewhere is used here from now on."""
@@ -192,18 +196,19 @@ class Part:
 
     def answered(self) -> None:
         """What kernels gave in this step is out: other threads may begin with what they have left for later."""
-        if self.crew is not None:
-            self.crew.go()
+        if self.worker_pool is not None:
+            self.worker_pool.go()
 
-    def settle(self) -> None:
-        """Wait for what kernels have left to their crew: nobody else may look at the state while that goes on."""
-        if self.crew is not None:
-            self.crew.settle()
+    def drain(self) -> None:
+        """Wait for what kernels have left to their worker pool: nobody else may look at the state while that goes
+        on."""
+        if self.worker_pool is not None:
+            self.worker_pool.drain()
 
     def close(self) -> None:
         """No thread is left; the next step would start some again."""
-        if self.crew is not None:
-            self.crew.close()
+        if self.worker_pool is not None:
+            self.worker_pool.close()
         if self.spilling is not None:
             self.spilling.store.close()
 
@@ -214,12 +219,12 @@ class Part:
                 started = time.perf_counter()
                 given = kernel.idle(state.operators[i][0], replace(step, spill=self.spilling.store))
                 if given is not None:
-                    self.count_told(state, len(given), time.perf_counter() - started)
+                    self.count_emitted(state, len(given), time.perf_counter() - started)
                 return given
         return None
 
-    def count_told(self, state: PartState, rows: int, seconds: float = 0.0) -> None:
-        """Rows of the answer that went out past the operators behind the one that told them."""
+    def count_emitted(self, state: PartState, rows: int, seconds: float = 0.0) -> None:
+        """Rows of the answer that went out past the operators behind the one that emitted them."""
         for i, operator in enumerate(self.operators):
             if isinstance(operator.node, SlideJoin | SlideMarks):
                 state.counters[i].rows_out += rows
@@ -236,21 +241,21 @@ class Part:
         return max([last_used, *(known[id(window)] for window in slide_windows_below(operator))])
 
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, places: int, final: bool
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, final: bool
     ) -> tuple[Kernel, ...]:
         if isinstance(operator.node, TableScan):
             definition = catalogue.relations[operator.node.name.lower()]
             assert isinstance(definition, TableDefinition)
             self._tables[i] = definition
-        return operator.tactic.kernels(operator, Site(catalogue, tick, places, final))
+        return operator.tactic.kernels(operator, Site(catalogue, tick, indexes, final))
 
-    def _source(self, operator: Operator, place: int) -> tuple[str | None, int]:
-        """What comes to an input: by a port, or from another operator, by its number."""
-        port = self._ports.get((id(operator), place))
-        return (None, self.number[id(operator.inputs[place])]) if port is None else (port, -1)
+    def _source(self, operator: Operator, index: int) -> tuple[str | None, int]:
+        """What comes to an input: by a channel, or from another operator, by its number."""
+        channel = self._channels.get((id(operator), index))
+        return (None, self.number[id(operator.inputs[index])]) if channel is None else (channel, -1)
 
     def _run(
-        self, i: int, memories: list[Any], inputs: tuple[Brought, ...], step: Step, refused: dict[str, Int64s]
+        self, i: int, memories: list[Any], inputs: tuple[Brought, ...], step: Step, rejected_rows: dict[str, Int64s]
     ) -> Brought:
         kernels: tuple[Any, ...] = self._kernels[i]
         given: Brought
@@ -258,16 +263,16 @@ class Part:
             assert isinstance(inputs[0], StreamDelta)
             given, unmatched = kernels[0].apply(memories[0], self._arranged(i, inputs[0]), step)
             if len(unmatched):
-                refused[self._ports[id(self.operators[i]), 0]] = unmatched
+                rejected_rows[self._channels[id(self.operators[i]), 0]] = unmatched
         else:
             given = kernels[0].step(memories[0], inputs, step)
         for kernel, memory in zip(kernels[1:], memories[1:], strict=True):
             given = kernel.step(memory, (given,), step)
         return given
 
-    def _last_matched(self, i: int, changes: Brought, refused: dict[str, Int64s]) -> int:
+    def _last_matched(self, i: int, changes: Brought, rejected_rows: dict[str, Int64s]) -> int:
         assert isinstance(changes, StreamDelta)
-        unmatched = refused.get(self._ports[id(self.operators[i]), 0], no_int64s())
+        unmatched = rejected_rows.get(self._channels[id(self.operators[i]), 0], no_int64s())
         return int(np.delete(changes.t, unmatched).max(initial=BEGINNING))
 
     def _arranged(self, i: int, changes: StreamDelta) -> StreamDelta:
@@ -281,7 +286,7 @@ class Part:
 
 
 def owned(state: Any) -> Iterator[Int64s]:
-    """The holders that the operators have given to rows which are still open."""
+    """The open row ids that the operators have given to rows which are still open."""
     if hasattr(state, "owned"):
         yield from state.owned()
     elif isinstance(state, list | tuple):
@@ -293,7 +298,7 @@ def owned(state: Any) -> Iterator[Int64s]:
 
 
 def _slides(operator: Operator) -> bool:
-    """Whether it tells snapshots at multiples of slides, and has to know where these end."""
+    """Whether it reports snapshots at multiples of slides, and has to know where these end."""
     if isinstance(operator.node, SlideJoin):
         return True
     return isinstance(operator.node, ToStream) and bool(slide_windows_below(operator))

@@ -1,6 +1,6 @@
 """A plan in many partitions of one process: a stage for every fragment and partition, and what moves between them.
 
-The fragments are those of a cluster (`Layout`). Every stage has a memory of its own, so all stages of a level can be
+The fragments are those of a cluster (`Layout`). Every stage has a memory of its own, so all tasks of a stage can be
 stepped at once, by threads: compiled loops and Arrow run without the interpreter's lock. What moves is a reference to
 rows and the positions of those that a partition is to get; it gathers them itself, in its thread. The rows of an input
 come here judged and released, once for all partitions.
@@ -19,17 +19,17 @@ import pyarrow as pa
 from transom.core.delta import Int64s, StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
-from transom.kernels.crew import Crew, processors
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator, scanned
-from transom.pipeline.agenda import Brought, is_something
-from transom.pipeline.exchange import FeedState, Rows, Sent, fed, spread_rows, static_rows
-from transom.pipeline.layout import Layout, Port
+from transom.kernels.worker_pool import WorkerPool, processors
+from transom.pipeline.exchange import ExchangedRows, FeedState, Sent, fed, spread_rows, static_rows
+from transom.pipeline.layout import Channel, Layout
 from transom.pipeline.memory import StageMemory
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part
+from transom.pipeline.pushed_prefix import apply_prefix, spread_by
 from transom.pipeline.stage import Stage
-from transom.pipeline.way import pass_way, spread_by
+from transom.pipeline.timers import Brought, is_something
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.planner.columns_read import columns_read
@@ -46,13 +46,13 @@ Passed = list[tuple[Operator, int, int]]
 
 @dataclass(frozen=True)
 class Partition:
-    """A stage of one fragment in one partition. `sends`: by its number the operator whose rows go through a port."""
+    """A stage of one fragment in one partition. `sends`: by its number the operator whose rows go through a channel."""
 
     fragment: int
     number: int
     stage: Stage
-    ports: tuple[Port, ...]
-    sends: tuple[tuple[Port, int], ...]
+    channels: tuple[Channel, ...]
+    sends: tuple[tuple[Channel, int], ...]
 
 
 @dataclass
@@ -72,66 +72,66 @@ class Partitions:
         self.all = [
             self._partition(fragment.number, number, catalogue)
             for fragment in layout.fragments
-            for number in range(layout.buckets_of(fragment.number))
+            for number in range(layout.partitions_of(fragment.number))
         ]
-        self._levels: list[list[int]] = [[] for _ in range(layout.levels)]
-        for place, each in enumerate(self.all):
-            self._levels[layout.level[each.fragment] - 1].append(place)
-        self._inputs = [port for port in layout.ports if port.exchange.source is not None]
-        self._read = {port.name: self._columns(port) for port in self._inputs}
+        self._by_stage: list[list[int]] = [[] for _ in range(layout.stage_count)]
+        for index, each in enumerate(self.all):
+            self._by_stage[layout.stage_number[each.fragment] - 1].append(index)
+        self._inputs = [channel for channel in layout.channels if channel.exchange.source is not None]
+        self._read = {channel.name: self._columns(channel) for channel in self._inputs}
         self._counted = self._counted_once()
         hosted = {id(operator) for fragment in layout.fragments for operator in fragment.operators}
         self._scans: dict[str, list[Operator]] = {}
         for operator in layout.operators:
             if isinstance(operator.node, StreamScan | TableScan) and id(operator) not in hosted:
                 self._scans.setdefault(scanned(operator), []).append(operator)
-        workers = min(layout.buckets, processors()) - 1
-        self._crew = Crew(workers) if workers else None
+        workers = min(layout.partitions, processors()) - 1
+        self._worker_pool = WorkerPool(workers) if workers else None
 
     def start(self) -> list[StageMemory]:
         return [
             StageMemory(
                 each.stage.part.start(),
                 None if each.stage.output is None else each.stage.output.start(),
-                {port.name: FeedState() for port in each.ports if port.exchange.fragment is not None},
+                {channel.name: FeedState() for channel in each.channels if channel.exchange.fragment is not None},
             )
             for each in self.all
         ]
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
+        if self._worker_pool is not None:
+            self._worker_pool.close()
 
     def advance(
         self, memories: Sequence[StageMemory], released: Mapping[str, Sequence[StreamDelta]], step: Step, last_used: int
     ) -> Stepped:
-        """From `step.before` to `step.upto`, level by level. For `last_used` see `Part.step`."""
+        """From `step.before` to `step.frontier`, stage by stage. For `last_used` see `Part.step`."""
         found = Stepped()
         rows = 0
         for source, parts in released.items():
             count = sum(map(len, parts))
             rows += count
             found.passed += [(scan, 0, count) for scan in self._scans.get(source, ())]
-        each = self._crew.each if self._crew is not None and rows >= MANY_ROWS else _in_turn
-        sent: dict[str, list[Sent]] = {port.name: [] for port in self.layout.ports}
-        inputs = [port for port in self._inputs if released.get(_source(port))]
-        spread = each([partial(self._spread, port, released[_source(port)]) for port in inputs])
-        for port, (given, passed) in zip(inputs, spread, strict=True):
-            sent[port.name] = given
+        each = self._worker_pool.each if self._worker_pool is not None and rows >= MANY_ROWS else _in_turn
+        sent: dict[str, list[Sent]] = {channel.name: [] for channel in self.layout.channels}
+        inputs = [channel for channel in self._inputs if released.get(_source(channel))]
+        spread = each([partial(self._spread, channel, released[_source(channel)]) for channel in inputs])
+        for channel, (given, passed) in zip(inputs, spread, strict=True):
+            sent[channel.name] = given
             found.passed += passed
         slides: dict[int, int] = {}
-        for level in self._levels:
-            tasks = [partial(self._step, self.all[i], memories[i], sent, step, last_used, slides) for i in level]
-            for i, (answer, unmatched, going, passed) in zip(level, each(tasks), strict=True):
+        for at_stage in self._by_stage:
+            tasks = [partial(self._step, self.all[i], memories[i], sent, step, last_used, slides) for i in at_stage]
+            for i, (answer, unmatched, going, passed) in zip(at_stage, each(tasks), strict=True):
                 found.passed += passed
                 if answer is not None:
                     found.answers.append(answer)
                 for name, delta in going:
                     sent[name].append(delta)
                 self._note_unmatched(self.all[i], unmatched, sent, found)
-            if step.upto == FOREVER:  # nobody asks before
-                last_used = max([last_used, *self._last_matched(level, sent, found)])
-                for i in level:
+            if step.frontier == FOREVER:  # nobody asks before
+                last_used = max([last_used, *self._last_matched(at_stage, sent, found)])
+                for i in at_stage:
                     for window, last in self.all[i].stage.part.last_of_slides(memories[i].part).items():
                         slides[window] = max(last, slides.get(window, last))
         return found
@@ -140,41 +140,42 @@ class Partitions:
 
     def _partition(self, fragment: int, number: int, catalogue: Catalogue) -> Partition:
         layout = self.layout
-        ports = layout.ports_into(fragment)
+        channels = layout.channels_into(fragment)
         operators = layout.fragments[fragment - 1].operators
-        named = {(id(port.exchange.into), port.exchange.place): port.name for port in ports}
-        going = layout.ports_from(fragment)
-        places = layout.buckets_of(fragment)
-        given = {id(port.exchange.sender) for port in going}
+        named = {(id(channel.exchange.into), channel.exchange.index): channel.name for channel in channels}
+        going = layout.channels_from(fragment)
+        indexes = layout.partitions_of(fragment)
+        given = {id(channel.exchange.sender) for channel in going}
         part = Part(
-            operators, named, catalogue, layout.tick, whole=True, given=given, places=places, finals=layout.finals
+            operators, named, catalogue, layout.tick, whole=True, given=given, indexes=indexes, finals=layout.finals
         )
         answers = any(operator is layout.root for operator in operators) and not going
-        answers = answers or any(port.exchange.place == ANSWER for port in ports)
+        answers = answers or any(channel.exchange.index == ANSWER for channel in channels)
         output = OutputWriter.of(layout.root, layout.emit) if answers else None
         stage = Stage(part, output, layout.root if answers and operators else None)
-        sends = tuple((port, part.number[id(port.exchange.sender)]) for port in going)
-        return Partition(fragment, number, stage, tuple(ports), sends)
+        sends = tuple((channel, part.number[id(channel.exchange.sender)]) for channel in going)
+        return Partition(fragment, number, stage, tuple(channels), sends)
 
-    def _columns(self, port: Port) -> tuple[int, ...] | None:
+    def _columns(self, channel: Channel) -> tuple[int, ...] | None:
         """Those of a stream that anybody reads, where its rows move as they are; None for all."""
-        definition = self.layout.sources[_source(port)]
-        if port.exchange.way or isinstance(definition, TableDefinition):
+        definition = self.layout.sources[_source(channel)]
+        if channel.exchange.prefix or isinstance(definition, TableDefinition):
             return None
-        read = tuple(columns_read(self.layout.root, _source(port)))
+        read = tuple(columns_read(self.layout.root, _source(channel)))
         return None if len(read) == len(definition.columns) else read
 
     def _counted_once(self) -> dict[str, list[int]]:
-        """By port the operators on its way, without those that are on the way of an earlier one, too."""
+        """By channel the operators on its way, without those that are in the pushed-down prefix of an earlier one,
+        too."""
         found: dict[str, list[int]] = {}
         known: set[int] = set()
-        for port in self.layout.ports:
-            found[port.name] = [id(operator) for operator in port.exchange.way if id(operator) not in known]
-            known.update(found[port.name])
+        for channel in self.layout.channels:
+            found[channel.name] = [id(operator) for operator in channel.exchange.prefix if id(operator) not in known]
+            known.update(found[channel.name])
         return found
 
-    def _count(self, port: Port, passed: Passed) -> Callable[[Operator, int, int], None]:
-        counted = self._counted[port.name]
+    def _count(self, channel: Channel, passed: Passed) -> Callable[[Operator, int, int], None]:
+        counted = self._counted[channel.name]
 
         def count(operator: Operator, came: int, went: int) -> None:
             if id(operator) in counted:
@@ -182,25 +183,25 @@ class Partitions:
 
         return count
 
-    def _spread(self, port: Port, parts: Sequence[StreamDelta]) -> tuple[list[Sent], Passed]:
+    def _spread(self, channel: Channel, parts: Sequence[StreamDelta]) -> tuple[list[Sent], Passed]:
         """The rows of an input behind the way, and who gets which."""
         passed: Passed = []
         found = []
-        partitions, partitioning = self.layout.buckets_of(port.fragment), port.exchange.partitioning
+        partitions, partitioning = self.layout.partitions_of(channel.fragment), channel.exchange.partitioning
         for number, part in enumerate(parts):
-            inner = pass_way(port.exchange.way, part, self._count(port, passed))
+            inner = apply_prefix(channel.exchange.prefix, part, self._count(channel, passed))
             if partitioning.kind == "keys":
-                positions = spread_by(partitioning.keys, self._as_scanned(port, inner.values), partitions)
+                positions = spread_by(partitioning.keys, self._as_scanned(channel, inner.values), partitions)
             else:
                 positions = np.array_split(np.arange(len(inner), dtype=np.int64), partitions)
-            read = self._read[port.name]
+            read = self._read[channel.name]
             if read is not None:
                 inner = replace(inner, values=inner.values.select(list(read)))
             found.append(Sent(number, inner, positions))
         return found, passed
 
-    def _as_scanned(self, port: Port, values: pa.RecordBatch) -> pa.RecordBatch:
-        return values if port.exchange.way else self.layout.as_scanned(_source(port), values)
+    def _as_scanned(self, channel: Channel, values: pa.RecordBatch) -> pa.RecordBatch:
+        return values if channel.exchange.prefix else self.layout.as_scanned(_source(channel), values)
 
     def _step(
         self,
@@ -211,38 +212,41 @@ class Partitions:
         last_used: int,
         slides: Mapping[int, int],
     ) -> tuple[pa.RecordBatch | None, Mapping[str, Int64s], list[tuple[str, Sent]], Passed]:
-        step = replace(step, holders=memory.part.holders)
+        step = replace(step, open_ids=memory.part.open_ids)
         passed: Passed = []
-        brought = {port.name: self._brought(port, mine.number, sent[port.name], memory, step) for port in mine.ports}
+        brought = {
+            channel.name: self._brought(channel, mine.number, sent[channel.name], memory, step)
+            for channel in mine.channels
+        }
         given = mine.stage.advance(memory, brought, step, last_used, slides)
         going: list[tuple[str, Sent]] = []
-        for port, number in mine.sends:
+        for channel, number in mine.sends:
             delta = given.deltas[number]
             if is_something(delta):
-                to = self.layout.buckets_of(port.fragment)
-                positions = spread_rows(port, delta.values, mine.number, to, self._count(port, passed))
-                going.append((port.name, Sent(mine.number, delta, positions)))
+                to = self.layout.partitions_of(channel.fragment)
+                positions = spread_rows(channel, delta.values, mine.number, to, self._count(channel, passed))
+                going.append((channel.name, Sent(mine.number, delta, positions)))
         return given.rows, given.unmatched, going, passed
 
-    def _brought(self, port: Port, number: int, sent: Sequence[Sent], memory: StageMemory, step: Step) -> Brought:
+    def _brought(self, channel: Channel, number: int, sent: Sequence[Sent], memory: StageMemory, step: Step) -> Brought:
         rows = [one for each in sent for one in each.rows(number)]
-        if port.exchange.fragment is not None:
-            return fed(port, (rows, [one for each in sent for one in each.ends]), memory.feeds, step, None)
-        values, t = self._gathered(port, rows)
-        if self.layout.sources[_source(port)].time is not None:
-            return StreamDelta(values, t, step.upto)
-        return static_rows(port, values, step, negative=self.layout.root.negative)
+        if channel.exchange.fragment is not None:
+            return fed(channel, (rows, [one for each in sent for one in each.ends]), memory.feeds, step, None)
+        values, t = self._gathered(channel, rows)
+        if self.layout.sources[_source(channel)].time is not None:
+            return StreamDelta(values, t, step.frontier)
+        return static_rows(channel, values, step, negative=self.layout.root.negative)
 
-    def _gathered(self, port: Port, rows: Sequence[Rows]) -> tuple[pa.RecordBatch, Int64s]:
+    def _gathered(self, channel: Channel, rows: Sequence[ExchangedRows]) -> tuple[pa.RecordBatch, Int64s]:
         """The rows of an input that came, one part after the other; columns that nobody reads are NULL."""
-        way = port.exchange.way
-        schema = (way[-1].schema if way else self.layout.sources[_source(port)].columns).arrow()
+        prefix = channel.exchange.prefix
+        schema = (prefix[-1].schema if prefix else self.layout.sources[_source(channel)].columns).arrow()
         if not rows:
             return empty_batch(schema), no_int64s()
         batches = [one.values for one in rows]
         values = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         t = rows[0].times[0] if len(rows) == 1 else np.concatenate([one.times[0] for one in rows])
-        read = self._read[port.name]
+        read = self._read[channel.name]
         if read is None:
             return values, t
         columns = dict(zip(read, values.columns, strict=True))
@@ -253,30 +257,32 @@ class Partitions:
         self, mine: Partition, unmatched: Mapping[str, Int64s], sent: Mapping[str, Sequence[Sent]], found: Stepped
     ) -> None:
         """Positions among all changes, by those among the ones that came here."""
-        for port in mine.ports:
-            if port.accounts and port.name in unmatched:
-                (changes,) = sent[port.name]
-                known = found.unmatched.get(_source(port), no_int64s())
-                here = changes.positions[mine.number][unmatched[port.name]]
-                found.unmatched[_source(port)] = np.sort(np.concatenate([known, here]))
+        for channel in mine.channels:
+            if channel.accounts and channel.name in unmatched:
+                (changes,) = sent[channel.name]
+                known = found.unmatched.get(_source(channel), no_int64s())
+                here = changes.positions[mine.number][unmatched[channel.name]]
+                found.unmatched[_source(channel)] = np.sort(np.concatenate([known, here]))
 
-    def _last_matched(self, level: Iterable[int], sent: Mapping[str, Sequence[Sent]], found: Stepped) -> Iterator[int]:
-        """The times of the last changes that tables have taken in a level."""
-        for port in {port.name: port for i in level for port in self.all[i].ports}.values():
-            source = port.exchange.source
-            if source is None or not port.accounts:
+    def _last_matched(
+        self, at_stage: Iterable[int], sent: Mapping[str, Sequence[Sent]], found: Stepped
+    ) -> Iterator[int]:
+        """The times of the last changes that tables have taken in a stage."""
+        for channel in {channel.name: channel for i in at_stage for channel in self.all[i].channels}.values():
+            source = channel.exchange.source
+            if source is None or not channel.accounts:
                 continue
             definition = self.layout.sources[source.lower()]
             if isinstance(definition, TableDefinition) and definition.time is not None:
-                for changes in sent[port.name]:
+                for changes in sent[channel.name]:
                     assert isinstance(changes.delta, StreamDelta)
                     t = np.delete(changes.delta.t, found.unmatched.get(source.lower(), no_int64s()))
                     yield from t[-1:].tolist()
 
 
-def _source(port: Port) -> str:
-    assert port.exchange.source is not None
-    return port.exchange.source.lower()
+def _source(channel: Channel) -> str:
+    assert channel.exchange.source is not None
+    return channel.exchange.source.lower()
 
 
 def _in_turn(tasks: Sequence[Callable[[], T]]) -> list[T]:

@@ -7,9 +7,9 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from transom.kernels.all_tactics import TACTICS
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.operator import Tactic
-from transom.kernels.tactics import TACTICS
 from transom.kernels.tally import Tally
 from transom.kernels.to_stream.direct_stream import AliveRows
 from transom.kernels.to_stream.to_stream import ToStreamState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.sound import listed_in_use
 from transom.pipeline.exchange import SentEnds
@@ -17,11 +17,11 @@ from transom.state.slots import SlotPool, grown
 
 @dataclass
 class Routes:
-    """A list of partitions for every holder: `head[holder]` is the first node of it, -1 where there is none.
+    """A list of partitions for every open row id: `head[open_id]` is the first node of it, -1 where there is none.
 
     >>> routes = Routes()
-    >>> routes.note(np.array([5, 5, NO_HOLDER, 7]), [np.array([0, 3]), np.array([1, 2])])
-    >>> [(to, ends.holder.tolist()) for to, ends in routes.ends(SentEnds(0, np.array([5, 6]), np.array([9, 9])), 2)]
+    >>> routes.note(np.array([5, 5, NO_OPEN_ID, 7]), [np.array([0, 3]), np.array([1, 2])])
+    >>> [(to, ends.open_id.tolist()) for to, ends in routes.ends(SentEnds(0, np.array([5, 6]), np.array([9, 9])), 2)]
     [(0, [5]), (1, [5])]
     """
 
@@ -38,76 +38,77 @@ class Routes:
     def check_partitions(self, partitions: int) -> None:
         need(bool((self.to[self.nodes.used()] < partitions).all()))
 
-    def note(self, holders: Int64s, positions: Sequence[Int64s]) -> None:
-        """Of rows with these holders, those at positions[p] go to partition p."""
-        to = np.full(len(holders), -1, dtype=np.int64)
+    def note(self, open_ids: Int64s, positions: Sequence[Int64s]) -> None:
+        """Of rows with these open row ids, those at positions[p] go to partition p."""
+        to = np.full(len(open_ids), -1, dtype=np.int64)
         for partition, rows in enumerate(positions):
             to[rows] = partition
-        rows = np.flatnonzero((holders != NO_HOLDER) & (to >= 0))
+        rows = np.flatnonzero((open_ids != NO_OPEN_ID) & (to >= 0))
         if not len(rows):
             return
         nodes = self.nodes.take(len(rows))
         if self.nodes.high > len(self.to):
             self.to = grown(self.to, self.nodes.high)
             self.following = grown(self.following, self.nodes.high, -1)
-        top = int(holders[rows].max()) + 1
+        top = int(open_ids[rows].max()) + 1
         if top > len(self.head):
             self.head = grown(self.head, top, -1)
-        used = note_routes(holders[rows], to[rows], nodes, self.head, self.following, self.to)
+        used = note_routes(open_ids[rows], to[rows], nodes, self.head, self.following, self.to)
         self.nodes.give_back(nodes[used:])
 
     def ends(self, ends: SentEnds, partitions: int) -> Iterator[tuple[int, SentEnds]]:
         """Who is to know which of these ends; the rows have gone then."""
-        bounds, holder, te, gone = take_routes(ends.holder, ends.te, self.head, self.following, self.to, partitions)
+        bounds, open_id, te, gone = take_routes(ends.open_id, ends.te, self.head, self.following, self.to, partitions)
         self.nodes.give_back(gone)
         for partition in np.flatnonzero(np.diff(bounds)).tolist():
             part = slice(bounds[partition], bounds[partition + 1])
-            yield partition, SentEnds(ends.sender, holder[part], te[part])
+            yield partition, SentEnds(ends.sender, open_id[part], te[part])
 
 
 @jit
-def note_routes(holders, to, nodes, head, following, known):  # type: ignore[no-untyped-def]
-    """How many of the nodes are in use then: a holder of several rows may have a list with that partition already."""
+def note_routes(open_ids, to, nodes, head, following, known):  # type: ignore[no-untyped-def]
+    """How many of the nodes are in use then: an open row id of several rows may have a list with that partition
+    already."""
     used = 0
-    for i in range(len(holders)):
-        at = head[holders[i]]
+    for i in range(len(open_ids)):
+        at = head[open_ids[i]]
         while at >= 0 and known[at] != to[i]:
             at = following[at]
         if at < 0:
             node = nodes[used]
             known[node] = to[i]
-            following[node] = head[holders[i]]
-            head[holders[i]] = node
+            following[node] = head[open_ids[i]]
+            head[open_ids[i]] = node
             used += 1
     return used
 
 
 @jit
-def take_routes(holders, te, head, following, known, partitions):  # type: ignore[no-untyped-def]
-    """Holders and ends by partition, within bounds; and the nodes of their lists, which are empty then."""
+def take_routes(open_ids, te, head, following, known, partitions):  # type: ignore[no-untyped-def]
+    """Open row ids and ends by partition, within bounds; and the nodes of their lists, which are empty then."""
     bounds = np.zeros(partitions + 1, dtype=np.int64)
-    for holder in holders:
-        at = head[holder] if holder < len(head) else -1
+    for open_id in open_ids:
+        at = head[open_id] if open_id < len(head) else -1
         while at >= 0:
             bounds[known[at] + 1] += 1
             at = following[at]
     bounds = np.cumsum(bounds)
     cursor = bounds[:-1].copy()
-    out_holder = np.empty(bounds[-1], dtype=np.int64)
+    out_id = np.empty(bounds[-1], dtype=np.int64)
     out_te = np.empty(bounds[-1], dtype=np.int64)
     gone = np.empty(bounds[-1], dtype=np.int64)
     count = 0
-    for i in range(len(holders)):
-        if holders[i] >= len(head):
+    for i in range(len(open_ids)):
+        if open_ids[i] >= len(head):
             continue
-        at = head[holders[i]]
-        head[holders[i]] = -1
+        at = head[open_ids[i]]
+        head[open_ids[i]] = -1
         while at >= 0:
-            place = cursor[known[at]]
-            out_holder[place] = holders[i]
-            out_te[place] = te[i]
+            index = cursor[known[at]]
+            out_id[index] = open_ids[i]
+            out_te[index] = te[i]
             cursor[known[at]] += 1
             gone[count] = at
             count += 1
             at = following[at]
-    return bounds, out_holder, out_te, gone
+    return bounds, out_id, out_te, gone

@@ -9,7 +9,7 @@ import numpy as np
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.shared_join.arrived import ArrivedRows
-from transom.scheduling.backlog import Backlog, Side
+from transom.scheduling.backlog import Backlog, BacklogSide
 from transom.scheduling.policy import PolicyState
 
 _MOST_SPANS: Final = 4096
@@ -49,7 +49,7 @@ class FoundPairs:
 class Shed:
     """Rows of a query that were lost, by instant: so many from `first` to `last`.
 
-    There are at most so many spans, then neighbours become one: what is told gets coarser, never less.
+    There are at most so many spans, then neighbours become one: what is emitted gets coarser, never less.
 
     >>> shed = Shed()
     >>> shed.note(np.array([5, 5, 9]))
@@ -99,13 +99,13 @@ class Shed:
 
 @dataclass
 class QueryAccount:
-    """Pairs of a row and the query: due = processed + shed + pending. `upto` is the query's own progress.
+    """Pairs of a row and the query: due = processed + shed + pending. `frontier` is the query's own progress.
 
     `windows` are its two, by which it was put in its place among the others.
     """
 
     windows: list[int]
-    upto: int | None = None
+    frontier: int | None = None
     due: int = 0
     processed: int = 0
     shed: Shed = field(default_factory=Shed)
@@ -130,5 +130,5 @@ SCHEDULED_CLASSES: Final[tuple[type, ...]] = (
     QueryAccount,
     ScheduledJoinState,
     Shed,
-    Side,
+    BacklogSide,
 )

@@ -1,7 +1,7 @@
 """The work of a shared join in the order of a scheduler: which rows wait, what is done for them, what is lost.
 
 A row that has come in meets the rows of the other side that came before it, part by part, from the youngest to the
-oldest: the part between two windows is a stretch of them. The scheduler says for which rows which parts come next.
+oldest: the part between two windows is a split of them. The scheduler says for which rows which parts come next.
 
 When more rows wait than may, the oldest leave: what they were not done for is lost to those queries, counted and noted
 with its instant. They are still there to be met by others, so nothing else is lost.
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, Int64s, forever, no_holders, no_int64s
+from transom.core.delta import Delta, Int64s, forever, no_int64s, no_open_ids
 from transom.core.errors import OverloadError
 from transom.core.time import UNBOUNDED, format_instant
 from transom.kernels.columns import empty_batch
@@ -23,11 +23,11 @@ from transom.kernels.shared_join.arrived import partners, spread
 from transom.kernels.shared_join.join import SharedJoinKernel
 from transom.pipeline.scheduled_state import FoundPairs, ScheduledJoinState
 from transom.planner.scheduling import Schedule
-from transom.scheduling.backlog import Run
+from transom.scheduling.backlog import WorkRun
 from transom.scheduling.levels import levels_of
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.policy import Policy
-from transom.scheduling.scheduler import Ledger, Scheduler
+from transom.scheduling.scheduler import Scheduler, WorkLedger
 from transom.scheduling.simulation import Trace
 
 INTERVAL: Final = 500_000
@@ -121,17 +121,17 @@ class ScheduledWork:
         """The oldest rows leave where more wait than may, after there was time for what came."""
         lost: dict[tuple[int, int], list[Int64s]] = {}
         for number, side in enumerate(self.state.backlog.sides):
-            upto = side.arrived - self.schedule.buffer
+            frontier = side.arrived - self.schedule.buffer
             if self.schedule.overload == "block":
-                upto = min(upto, side.waiting[-1])
-            if upto <= side.left:
+                frontier = min(frontier, side.waiting[-1])
+            if frontier <= side.left:
                 continue
-            if self.schedule.overload == "fail" and side.waiting[-1] < upto:
+            if self.schedule.overload == "fail" and side.waiting[-1] < frontier:
                 raise self._overload(number, side.waiting)
-            for run in self.scheduler.leave(number, upto):
+            for run in self.scheduler.leave(number, frontier):
                 rows = self.state.sides[number]
                 t = rows.t[run.first - rows.first : run.stop - rows.first]
-                lost.setdefault((run.done, run.upto), []).append(t)
+                lost.setdefault((run.done, run.target), []).append(t)
         for (done, reached), times in lost.items():
             instants, counts = np.unique(np.concatenate(times), return_counts=True)
             for name in self.levels.names[self.levels.span(done, reached)]:
@@ -155,17 +155,17 @@ class ScheduledWork:
         while (run := self.scheduler.next()) is not None:
             since = self._measurements.now()
             rows = self._do(run.cut(_ROWS_AT_ONCE))
-            self._measurements.note(rows * self.scheduler.groups.work(run.done, run.upto), since)
+            self._measurements.note(rows * self.scheduler.groups.work(run.done, run.target), since)
             worked = True
             self._measurements.measure(self.scheduler, self.schedule.buffer)
             if deadline is not None and self._measurements.now() >= deadline:
                 break
         return worked
 
-    def _do(self, run: Run) -> int:
+    def _do(self, run: WorkRun) -> int:
         """The first rows of a run, with their part of the rows of the other side; how many rows that were."""
         mine, others = self.state.sides[run.side], self.state.sides[1 - run.side]
-        lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.upto))
+        lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.target))
         if lo < hi and len(others):
             t = mine.t[run.first - mine.first : run.stop - mine.first]
             begin, end = partners(t, others, run.side == 1, lo, hi)
@@ -173,10 +173,10 @@ class ScheduledWork:
             run = run.cut(max(rows, 1))
             self._find(run, begin[: run.rows], end[: run.rows])
         self.scheduler.did(run)
-        self._processed[self.levels.span(run.done, run.upto)] += run.rows
+        self._processed[self.levels.span(run.done, run.target)] += run.rows
         return run.rows
 
-    def _find(self, run: Run, begin: Int64s, end: Int64s) -> None:
+    def _find(self, run: WorkRun, begin: Int64s, end: Int64s) -> None:
         pair = spread(run.first, begin, end)
         left, right = pair if run.side == 0 else pair[::-1]
         sides = self.state.sides
@@ -198,29 +198,29 @@ class ScheduledWork:
         group = self._group_of[name]
         return [side.waiting[group] for side in self.state.backlog.sides]
 
-    def reached(self, name: str, upto: int) -> int:
-        """How far the answer of a query can go, at most `upto`: to its first row that was not done."""
+    def reached(self, name: str, frontier: int) -> int:
+        """How far the answer of a query can go, at most `frontier`: to its first row that was not done."""
         for side, first in zip(self.state.sides, self._waiting_for(name), strict=True):
             if first < side.arrived:
-                upto = min(upto, int(side.t[first - side.first]))
-        return upto
+                frontier = min(frontier, int(side.t[first - side.first]))
+        return frontier
 
-    def pairs(self, before: int, upto: int, level: int) -> Delta:
+    def pairs(self, before: int, frontier: int, level: int) -> Delta:
         """What was found up to a level of rows that came between two instants, in that order."""
         parts: list[list[Int64s]] = []
         for found in self.state.found:
-            first, last = (int(np.searchsorted(found.ta, t)) for t in (before, upto))
+            first, last = (int(np.searchsorted(found.ta, t)) for t in (before, frontier))
             if found.done < level and first < last:
                 columns = (found.left, found.right, found.ta, found.age)
                 parts.append([column[first:last] for column in columns])
         if not parts:
             none = no_int64s()
-            return Delta(empty_batch(self._kernel.told), none, none, none, upto)
+            return Delta(empty_batch(self._kernel.emitted), none, none, none, frontier)
         left, right, ta, age = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(ta, kind="stable")
         pair = self._kernel.values(self.state.sides[0], self.state.sides[1], left[order], right[order])
-        values = pa.RecordBatch.from_arrays([*pair.columns, pa.array(age[order])], schema=self._kernel.told)
-        return Delta(values, ta[order], forever(len(ta)), no_holders(len(ta)), upto)
+        values = pa.RecordBatch.from_arrays([*pair.columns, pa.array(age[order])], schema=self._kernel.emitted)
+        return Delta(values, ta[order], forever(len(ta)), no_open_ids(len(ta)), frontier)
 
     def forget(self, behind: int) -> None:
         """Rows that nobody meets any more, and pairs that everybody has, with all queries at this instant or after."""
@@ -233,20 +233,20 @@ class ScheduledWork:
             if found.ta[-1] >= behind
         ]
 
-    def keep_within_reach(self) -> None:
+    def keep_within_windows(self) -> None:
         """Other queries have gone: what they alone had found is of no use."""
         found = [each.within(*self.levels.reach[-1]) for each in self.state.found]
         self.state.found = [each for each in found if len(each.ta)]
 
-    def ledger_of(self, name: str) -> Ledger:
+    def ledger_of(self, name: str) -> WorkLedger:
         """Pairs of a row and the query, since it came."""
-        self.settle()
+        self.drain()
         account = self.state.accounts[name]
         waiting = self._waiting_for(name)
         pending = sum(side.arrived - first for side, first in zip(self.state.backlog.sides, waiting, strict=True))
-        return Ledger(account.due, account.processed, account.shed.total, pending)
+        return WorkLedger(account.due, account.processed, account.shed.total, pending)
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """What was done is written down in the accounts."""
         for name, rows in zip(self.levels.names, self._processed.tolist(), strict=True):
             self.state.accounts[name].processed += rows

@@ -1,9 +1,9 @@
-"""What a task saw of one input, as it is told to every partition; and what later levels have to know of it.
+"""What a task saw of one input, as it is emitted to every partition; and what later stages have to know of it.
 
-Every task tells every partition, so it is kept small: what is as usual is left out, and of a task it is packed once,
-for all. The times at which the query might begin are told as long as its time has not begun.
+Every task reports every partition, so it is kept small: what is as usual is left out, and of a task it is packed once,
+for all. The times at which the query might begin are emitted as long as its time has not begun.
 
-A level that no row of the input comes to wants to know where time is, and not who saw what: it is told a digest of what
+A stage that no row of the input comes to wants to know where time is, and not who saw what: it is told a digest of what
 all tasks saw. Streams that are stamped on arrival are an exception: their clock counts rows task by task.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.pipeline.cargo import CargoPart
+from transom.pipeline.frames import Frame
 
 Seen = dict[str, Any]
 
@@ -38,23 +38,23 @@ _USUAL: Final[Seen] = {
 }
 
 
-def told(source: str, sender: int, **seen: Any) -> CargoPart:
+def seen_frame(source: str, sender: int, **seen: Any) -> Frame:
     """What a task saw of a source, on its way."""
-    return brief(CargoPart({"kind": "seen", "source": source, "sender": sender, **seen}))
+    return brief(Frame({"kind": "seen", "source": source, "sender": sender, **seen}))
 
 
-def brief(part: CargoPart) -> CargoPart:
+def brief(part: Frame) -> Frame:
     """Without what is as usual."""
-    return CargoPart({name: value for name, value in part.about.items() if name not in _USUAL or value != _USUAL[name]})
+    return Frame({name: value for name, value in part.about.items() if name not in _USUAL or value != _USUAL[name]})
 
 
-def heard(part: CargoPart) -> CargoPart:
-    """What was told, with all that was left out.
+def heard(part: Frame) -> Frame:
+    """What was emitted, with all that was left out.
 
-    >>> heard(told("s", 3, rows_in=5, late=0)).about["rows_in"]
+    >>> heard(seen_frame("s", 3, rows_in=5, late=0)).about["rows_in"]
     5
     """
-    return part if part.kind != "seen" else CargoPart({**_USUAL, **part.about})
+    return part if part.kind != "seen" else Frame({**_USUAL, **part.about})
 
 
 def packed_times(times: Int64s) -> list[int]:
@@ -71,7 +71,7 @@ def unpacked_times(packed: Sequence[int]) -> Int64s:
     return np.array(list(accumulate(packed)), dtype=np.int64)
 
 
-def digest(parts: Iterable[CargoPart], first: int | None) -> list[CargoPart]:
+def digest(parts: Iterable[Frame], first: int | None) -> list[Frame]:
     """What all tasks saw of one source, of which `first` is the first admitted instant by now.
 
     What follows the clock and what does not stay apart: they have clocks of their own.
@@ -86,7 +86,7 @@ def digest(parts: Iterable[CargoPart], first: int | None) -> list[CargoPart]:
         for flag in ("ended", "at_end", "follows", "begun"):
             known[flag] = known[flag] or seen[flag]
         known["firsts"] = [] if first is None or known["begun"] else [first]
-    return [told(**known) for known in found.values()]
+    return [seen_frame(**known) for known in found.values()]
 
 
 def _greater(one: int | None, other: int | None) -> int | None:

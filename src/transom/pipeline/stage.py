@@ -1,7 +1,7 @@
 """Operators behind their inputs, and the answer that they write: one step of a plan, for everybody who takes one.
 
-A whole query is a stage, and so is the part of it that a bucket hosts, the shared sub-plan of several queries, and what
-each of these does with it. Whoever hosts a stage brings what comes to it, and takes what it gives.
+A whole query is a stage, and so is the part of it that a partition hosts, the shared sub-plan of several queries, and
+what each of these does with it. Whoever hosts a stage brings what comes to it, and takes what it gives.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
-from transom.pipeline.agenda import Brought
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part, PartState
+from transom.pipeline.timers import Brought
 
 _NO_SLIDES: Final[Mapping[int, int]] = MappingProxyType({})
 
@@ -35,7 +35,7 @@ class StageState(Protocol):
 class Advanced:
     """What a step gave: the deltas of all operators, by their numbers; the rows of the answer, if it is written here;
 
-    and by port the positions of the changes of tables that met no row.
+    and by channel the positions of the changes of tables that met no row.
     """
 
     deltas: list[Brought]
@@ -59,14 +59,14 @@ class Stage:
         last_used: int,
         slides: Mapping[int, int] = _NO_SLIDES,
     ) -> Advanced:
-        """From `step.before` to `step.upto`. For `last_used` and `slides` see `Part.step`."""
+        """From `step.before` to `step.frontier`. For `last_used` and `slides` see `Part.step`."""
         deltas, unmatched = self.part.step(state.part, brought, step, last_used, slides)
         rows = None
         if self.output is not None:
             answer = deltas[self._answer] if deltas else next(iter(brought.values()))
             rows = self.output.write(state.emit, answer, step)
             state.rows_out += len(rows)
-        state.part.holders.finish_step()
+        state.part.open_ids.finish_step()
         return Advanced(deltas, rows, unmatched)
 
     def holds(self, state: StageState) -> bool:
@@ -81,10 +81,10 @@ class Stage:
         state.rows_out += len(rows)
         return rows
 
-    def due(self, state: StageState) -> int:
+    def next_timer(self, state: StageState) -> int:
         """The first instant at which an operator or the output has something to do though nothing comes.
 
         A step up to it would give nothing. FOREVER: never; BEGINNING or less: one cannot tell, so it is at every step.
         """
-        due = self.part.due(state.part)
-        return due if self.output is None else min(due, self.output.changes_at(state.emit))
+        next_timer = self.part.next_timer(state.part)
+        return next_timer if self.output is None else min(next_timer, self.output.changes_at(state.emit))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from typing import Literal as OneOf
 
-from transom.core.emits import Emit
-from transom.core.errors import Place
+from transom.core.emit_modes import Emit
+from transom.core.errors import Span
 from transom.core.location import Within
 from transom.core.schema import Schema
 from transom.plan.algebra import Node, Relation
@@ -33,7 +33,7 @@ class StreamDefinition:
     name: str
     columns: Schema
     time: TimeColumn
-    late: OneOf["drop", "side", "fail"] = "drop"
+    late: OneOf["drop", "dead_letter", "fail"] = "drop"
     idle: int | None = None
     arrival_time: bool = False
     invisible: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class TableDefinition:
     time: TimeColumn | None = None
     change_column: str | None = None
     primary_key: tuple[str, ...] = ()
-    late: OneOf["drop", "side", "fail"] = "drop"
+    late: OneOf["drop", "dead_letter", "fail"] = "drop"
     idle: int | None = None
     invisible: frozenset[str] = frozenset()
     properties: dict[str, str] = field(default_factory=dict, hash=False)
@@ -101,7 +101,7 @@ class Catalogue:
 @dataclass(frozen=True)
 class Statement:
     text: str
-    place: Place
+    span: Span
 
 
 @dataclass(frozen=True)

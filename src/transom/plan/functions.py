@@ -17,7 +17,7 @@ from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, DOUBLE, HUGEINT
 from transom.plan.algebra import AggregateCall
 from transom.plan.expression import Expression
-from transom.plan.operators import OPERATORS, Function, case, truth
+from transom.plan.scalar_operators import OPERATORS, Function, case, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from transom.plan.typing_rules import (
     NULL,

@@ -105,7 +105,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "auto",
             _one_of("auto", "direct", "negative"),
             "'auto', 'direct' or 'negative'",
-            "how rows tell when they end: direct, or by negative tuples",
+            "how rows say when they end: direct, or by negative tuples",
         ),
         Option(
             "sharing",
@@ -137,7 +137,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "auto",
             _one_of("auto", "off", "incremental", "full", "hybrid"),
             "'auto', 'off', 'incremental', 'full' or 'hybrid'",
-            "the tactic of joins of windows that slide, told by RSTREAM",
+            "the tactic of joins of windows that slide, reported by RSTREAM",
         ),
         Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
         Option("spill", None, _folder, "a folder", "where on disk; by default a folder for temporary files"),
@@ -199,7 +199,7 @@ def partitions_of(catalogue: Catalogue) -> int:
 
 
 def check_spill(catalogue: Catalogue) -> None:
-    """Refuses a folder of SET spill outside of the one that everything is to stay within."""
+    """Rejects a folder of SET spill outside of the one that everything is to stay within."""
     folder = catalogue.options.get("spill")
     if folder is not None and catalogue.within is not None:
         catalogue.within.check(folder)

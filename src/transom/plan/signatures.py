@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
 from transom.plan.expression import Call, Expression, Literal
-from transom.plan.operators import Arguments, Function, misfit, one_type, texts
+from transom.plan.scalar_operators import Arguments, Function, misfit, one_type, texts
 from transom.plan.typing_rules import (
     MAX_DIGITS,
     NULL,
@@ -21,7 +21,7 @@ from transom.plan.typing_rules import (
     is_temporal,
 )
 
-_MOST_PLACES: Final = 1000
+_MOST_DIGITS: Final = 1000
 
 Rule = Callable[[Function, Arguments], Expression]
 
@@ -87,20 +87,20 @@ def _floor(function: Function, arguments: Arguments) -> Expression:
 
 def _round(function: Function, arguments: Arguments) -> Expression:
     value = _number(function, arguments)
-    places = arguments[1] if len(arguments) > 1 else Literal(0, INTEGER)
-    if not (isinstance(places, Literal) and (places.type == NULL or is_integer(places.type))):
+    indexes = arguments[1] if len(arguments) > 1 else Literal(0, INTEGER)
+    if not (isinstance(indexes, Literal) and (indexes.type == NULL or is_integer(indexes.type))):
         raise misfit(function, arguments, "write the number of places as a constant, as in round(x, 2)")
-    if places.value is None:
+    if indexes.value is None:
         return Literal(None, NULL if is_decimal(value.type) and value.type != HUGEINT else value.type)
     type_ = value.type
-    whole = type_.precision - type_.scale if is_decimal(type_) else _MOST_PLACES
-    if not -whole <= places.value <= _MOST_PLACES:
-        raise misfit(function, arguments, f"write a number of places from {-whole} to {_MOST_PLACES}")
+    whole = type_.precision - type_.scale if is_decimal(type_) else _MOST_DIGITS
+    if not -whole <= indexes.value <= _MOST_DIGITS:
+        raise misfit(function, arguments, f"write a number of places from {-whole} to {_MOST_DIGITS}")
     if is_decimal(type_):
-        carry = places.value < 0 and type_.scale == 0  # 99 becomes 100
+        carry = indexes.value < 0 and type_.scale == 0  # 99 becomes 100
         digits = min(type_.precision + carry, MAX_DIGITS)
-        type_ = pa.decimal128(digits, min(type_.scale, max(places.value, 0)))
-    return Call("round", (value, Literal(places.value, INTEGER)), type_)
+        type_ = pa.decimal128(digits, min(type_.scale, max(indexes.value, 0)))
+    return Call("round", (value, Literal(indexes.value, INTEGER)), type_)
 
 
 _DOUBLE = _takes((DOUBLE,), DOUBLE)

@@ -26,8 +26,8 @@ def columns_read(root: Operator, stream: str) -> list[int]:
     """Positions among the columns of a stream (or a static table) that some operator of the plan reads, ascending.
 
     The time column is among them only if the query reads it: that it is needed for the time of a row is another
-    matter. So is a row that goes to a side table, which is kept whole; and a changing table, which is told apart by
-    its key or by whole rows, may need more columns than a query reads.
+    matter. So is a row that goes to a dead-letter table, which is kept whole; and a changing table, which is told apart
+    by its key or by whole rows, may need more columns than a query reads.
     """
     scan = _scan(root, stream)
     return [] if scan is None else sorted(_read(root, scan))
@@ -39,13 +39,13 @@ def columns_wanted(
     """The names of the columns of a source that a query reads; None where whole rows are wanted."""
     if isinstance(definition, TableDefinition) or shown_whole(definition, catalogue):
         return None
-    return [definition.columns[place].name for place in columns_read(root, definition.name)]
+    return [definition.columns[index].name for index in columns_read(root, definition.name)]
 
 
 def shown_whole(definition: StreamDefinition | TableDefinition, catalogue: Catalogue) -> bool:
-    """Whether a row that the source could read may be refused and shown: late, ahead of the clock, or too early."""
+    """Whether a row that the source could read may be rejected and shown: late, ahead of the clock, or too early."""
     too_early = catalogue.options.get("origin") is not None
-    return definition.late == "side" or definition.ahead is not None or too_early
+    return definition.late == "dead_letter" or definition.ahead is not None or too_early
 
 
 def selections(root: Operator, stream: str) -> tuple[Expression, ...]:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from transom.core.schema import sql_name
+from transom.kernels.all_tactics import TACTICS
 from transom.kernels.operator import Operator
-from transom.kernels.tactics import TACTICS
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What an operator did in a run: rows in and out, ends of earlier rows that it told, the most it kept, its time.
+    """What an operator did in a run: rows in and out, ends of earlier rows that it emitted, the most it kept, its time.
 
     `notes` are what only this kind of operator has to say.
     """
@@ -73,7 +73,7 @@ class _Plan:
         self._write(self.root, lines, "", "", set())
         for part in self.fragments:
             lines.append(f"fragment {part.number}, {_spread(part)}: {'; '.join(map(self._exchange, part.exchanges))}")
-        other, reason = self.method.refused
+        other, reason = self.method.not_taken
         lines += [f"lifetimes {self.method.name}: {self.method.costs}", f"   not {other}: {reason}"]
         return "\n".join(lines)
 
@@ -94,11 +94,11 @@ class _Plan:
     def _details(self, operator: Operator) -> list[str]:
         tactic = operator.tactic
         where = self.fragment_of.get(id(operator))
-        place = f"fragment {where.number}" if where is not None else "on the way" if operator.inputs else "source"
-        lines = [f"keeps {tactic.keeps}; {tactic.costs}; {place}"]
-        lines += [f"not {name}: {reason}" for name, reason in tactic.refused]
+        index = f"fragment {where.number}" if where is not None else "on the way" if operator.inputs else "source"
+        lines = [f"keeps {tactic.keeps}; {tactic.costs}; {index}"]
+        lines += [f"not {name}: {reason}" for name, reason in tactic.not_taken]
         if tactic.rests_on:
-            lines.append("estimated from " + "; ".join(f"{what} {told}" for what, told in tactic.rests_on))
+            lines.append("estimated from " + "; ".join(f"{what} {basis}" for what, basis in tactic.rests_on))
         if self.measured is not None:
             found = self.measured[self.number[id(operator)] - 1]
             lines.append(
@@ -110,8 +110,8 @@ class _Plan:
 
     def _exchange(self, exchange: Exchange) -> str:
         origin = exchange.source if exchange.source is not None else f"fragment {exchange.fragment}"
-        way = "".join(f" through #{self.number[id(operator)]}" for operator in exchange.way)
-        return f"{origin} {exchange.partitioning}{way} into #{self.number[id(exchange.into)]}"
+        prefix = "".join(f" through #{self.number[id(operator)]}" for operator in exchange.prefix)
+        return f"{origin} {exchange.partitioning}{prefix} into #{self.number[id(exchange.into)]}"
 
     # --- JSON --------------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class _Plan:
             "lifetimes": {
                 "method": self.method.name,
                 "costs": self.method.costs,
-                "refused": [{"method": self.method.refused[0], "reason": self.method.refused[1]}],
+                "not_taken": [{"method": self.method.not_taken[0], "reason": self.method.not_taken[1]}],
             },
         }
 
@@ -138,7 +138,7 @@ class _Plan:
             "description": tactic.describe(operator),
             "keeps": tactic.keeps,
             "costs": tactic.costs,
-            "refused": [{"tactic": name, "reason": reason} for name, reason in tactic.refused],
+            "not_taken": [{"tactic": name, "reason": reason} for name, reason in tactic.not_taken],
             "inputs": [self.number[id(child)] for child in operator.inputs],
             "shared": id(operator) in self.shared,
             "fragment": None if part is None else part.number,
@@ -171,9 +171,9 @@ class _Plan:
                     "source": exchange.source,
                     "fragment": exchange.fragment,
                     "into": self.number[id(exchange.into)],
-                    "input": exchange.place,
+                    "input": exchange.index,
                     "partitioning": str(exchange.partitioning),
-                    "way": [self.number[id(operator)] for operator in exchange.way],
+                    "prefix": [self.number[id(operator)] for operator in exchange.prefix],
                 }
                 for exchange in part.exchanges
             ],
@@ -181,4 +181,4 @@ class _Plan:
 
 
 def _spread(part: Fragment) -> str:
-    return {"any": "any bucket", "single": "one bucket"}.get(part.partitioning.kind, str(part.partitioning))
+    return {"any": "any partition", "single": "one partition"}.get(part.partitioning.kind, str(part.partitioning))

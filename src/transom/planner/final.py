@@ -1,6 +1,6 @@
 """Operators of which only what they give at the end of a step is seen.
 
-Net changes and snapshots tell what a batch has made of the answer: rows that an aggregate would show and take back
+Net changes and snapshots say what a batch has made of the answer: rows that an aggregate would show and take back
 within a step are seen by nobody, so long as only selections and projections are between it and the answer.
 """
 
@@ -12,7 +12,7 @@ from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Filter, Project, SetOperation
 
 FORMS: Final = ("net", "latest")
-"""The forms of an answer that tell only how it is when a batch is over."""
+"""The forms of an answer that report only how it is when a batch is over."""
 
 
 def seen_at_the_end(root: Operator, emit: str) -> frozenset[int]:

@@ -21,29 +21,31 @@ def fingerprint(operators: Sequence[Operator], *settings: object) -> str:
 
 
 def of_another_plan() -> CheckpointError:
-    """State is refused by a plan that did not make it."""
+    """State is rejected by a plan that did not make it."""
     return CheckpointError(
-        "the checkpoint was written by another query, for another number of buckets, or by a version of Transom that "
+        "the checkpoint was written by another query, for another number of partitions, or by a version of Transom "
+        "that "
         "plans it otherwise",
         remedy="go on with the query and the version that wrote it, or start with an empty checkpoint folder",
     )
 
 
 def _name(operator: Operator, known: dict[int, str]) -> str:
-    """The name of an operator and all below it. What is below is told by its name alone, however often it is used."""
+    """The name of an operator and all below it. What is below is emitted by its name alone, however often it is
+    used."""
     found = known.get(id(operator))
     if found is None:
         node = operator.node
         below = [child.node for child in operator.inputs]
         own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node)]
         names = [_name(child, known) for child in operator.inputs]
-        told = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
-        found = known[id(operator)] = hashlib.sha256(told.encode()).hexdigest()
+        facts = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
+        found = known[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
     return found
 
 
 def _own(value: Any, below: list[Node]) -> Any:
-    """The value of a field, in which inputs that are operators of their own are told by their number."""
+    """The value of a field, in which inputs that are operators of their own are emitted by their number."""
     if isinstance(value, tuple):
         return tuple([_own(item, below) for item in value]) if any(isinstance(item, Node) for item in value) else value
     return below.index(value) if isinstance(value, Node) and value in below else value

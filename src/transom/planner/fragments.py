@@ -1,11 +1,11 @@
-"""The plan cut into fragments: pieces that can run in many buckets at once, each bucket on its own rows.
+"""The plan cut into fragments: pieces that can run in many partitions at once, each partition on its own rows.
 
-A **bucket** is one of several places that run the same fragment. Rows are spread over the buckets of a fragment by its
-partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the keys go to the same bucket), or `single`
-(there is one bucket). A **fragment** is a largest set of operators that can run so without a row moving from bucket to
-bucket; where rows have to move there is an **exchange**: from a source, or from another fragment. Streams and static
-tables are sources and belong to no fragment. A changing table belongs to one: all changes of a row have to meet.
-Filters and projections of streams before a fragment are on the way of an exchange.
+A **partition** is one of several places that run the same fragment. Rows are spread over the partitions of a fragment
+by its partitioning: `any` (wherever they are), `by (keys)` (rows that agree on the keys go to the same partition), or
+`single` (there is one partition). A **fragment** is a largest set of operators that can run so without a row moving
+from partition to partition; where rows have to move there is an **exchange**: from a source, or from another fragment.
+Streams and static tables are sources and belong to no fragment. A changing table belongs to one: all changes of a row
+have to meet. Filters and projections of streams before a fragment are on the pushed-down prefix of an exchange.
 
 A key is followed through the plan by what it is computed from, not by its name: a projection may rename it, a join on
 it makes both sides carry it, a grouping keeps it as a column, and what does not keep it ends the fragment. A fragment
@@ -13,7 +13,7 @@ is spread by all the keys that suit every operator in it: a join on (a, b) under
 spreads rows hashes integers by their value, whatever their width, and takes equal for equal: 0.0 and -0.0, NULL and
 NULL.
 
-What needs a single bucket (a row-count window, a global aggregate) is kept as small as possible: it is fed by a
+What needs a single partition (a row-count window, a global aggregate) is kept as small as possible: it is fed by a
 fragment that runs in many, and what has a key above it is spread again. No fragment feeds itself by way of another.
 """
 
@@ -33,26 +33,26 @@ from transom.planner.key_path import keys_below
 
 @dataclass(frozen=True)
 class Exchange:
-    """Rows that move to input `place` of an operator, from a source (by name) or from a fragment (by number).
+    """Rows that move to input `index` of an operator, from a source (by name) or from a fragment (by number).
 
-    `way` are the filters and projections of a stream that its rows pass last before they come in. Rows of one instant
-    have an order, which is known where the way begins and lost behind it; so the rows travel as they are there, and
-    pass the way where they arrive. The partitioning is over the columns of what comes in.
+    `prefix` are the filters and projections of a stream that its rows pass last before they come in. Rows of one
+    instant have an order, which is known where the way begins and lost behind it; so the rows travel as they are there,
+    and pass the way where they arrive. The partitioning is over the columns of what comes in.
     """
 
     into: Operator
-    place: int
+    index: int
     partitioning: Partitioning
     source: str | None = None
     fragment: int | None = None
-    way: tuple[Operator, ...] = ()
+    prefix: tuple[Operator, ...] = ()
 
     @property
     def sender(self) -> Operator:
         """The operator of another fragment whose rows travel here."""
-        if self.place == ANSWER:
+        if self.index == ANSWER:
             return self.into
-        return self.way[0].inputs[0] if self.way else self.into.inputs[self.place]
+        return self.prefix[0].inputs[0] if self.prefix else self.into.inputs[self.index]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Fragment:
 
 
 ANSWER: Final = -1
-"""The place of an exchange into a fragment that has no operators and tells the answer."""
+"""The place of an exchange into a fragment that has no operators and reports the answer."""
 
 
 def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: bool = False) -> list[Fragment]:
@@ -75,7 +75,7 @@ def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: boo
     A shared join is spread by all its keys, whatever is above it: so nothing has to move when something else comes to
     be above it.
 
-    Whoever tells the changes of an answer wants rows of it in one bucket that agree on the columns `meeting`: what
+    Whoever reports the changes of an answer wants rows of it in one partition that agree on the columns `meeting`: what
     leaves in one and enters in another at once is no change. If the last fragment does not see to that, one without
     operators follows it.
     """
@@ -85,8 +85,8 @@ def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: boo
         return found
     (last,) = [fragment for fragment in found if any(operator is root for operator in fragment.operators)]
     spread = Partitioning("keys", tuple(column(root.schema, i) for i in meeting)) if meeting else SINGLE
-    told = Exchange(root, ANSWER, spread, fragment=last.number)
-    return [*found, Fragment(len(found) + 1, spread, (), (told,))]
+    answer = Exchange(root, ANSWER, spread, fragment=last.number)
+    return [*found, Fragment(len(found) + 1, spread, (), (answer,))]
 
 
 def kept_together(root: Operator) -> str | None:
@@ -125,12 +125,12 @@ class _Cut:
         self._followed: dict[tuple[int, Expression, tuple[int, ...]], _Slot | None] = {}
         for operator in root.walk():
             if operator is root or not self._before_any_fragment(operator):
-                self._place(operator)
+                self._index(operator)
         self.order = [operator for operator in root.walk() if id(operator) in self.part_of]
 
     # --- growing -----------------------------------------------------------------------------------------------------
 
-    def _place(self, operator: Operator) -> None:
+    def _index(self, operator: Operator) -> None:
         below = self._parts_below(operator)
         kinds = {need.kind for need in operator.needs}
         if self._whole:
@@ -139,11 +139,11 @@ class _Cut:
             joining = [part for part in below if part.single]
             self._merge(operator, joining if self._may_merge(joining, below) else [], [], single=True)
         elif "keys" in kinds:
-            self._place_keyed(operator, below)
+            self._assign_keyed(operator, below)
         else:
-            self._place_unkeyed(operator, below)
+            self._assign_unkeyed(operator, below)
 
-    def _place_keyed(self, operator: Operator, below: list[_Part]) -> None:
+    def _assign_keyed(self, operator: Operator, below: list[_Part]) -> None:
         """With as many of its inputs as agree with it on a key."""
         count = len(operator.needs[0].keys)
         for joining in _subsets([part for part in below if not part.single]):
@@ -155,7 +155,7 @@ class _Cut:
                     self._merge(operator, joining, slots)
                     return
 
-    def _place_unkeyed(self, operator: Operator, below: list[_Part]) -> None:
+    def _assign_unkeyed(self, operator: Operator, below: list[_Part]) -> None:
         """With its inputs where they are all spread alike; otherwise with those that may be spread as you like."""
         if self._may_merge(below, below):
             if len(below) == 1 or (below and all(part.single for part in below)):
@@ -217,21 +217,21 @@ class _Cut:
 
     def _follow(self, operator: Operator, key: Expression, joining: list[_Part]) -> _Slot | None:
         """Once for each key of an operator, however many read it, until a fragment grows."""
-        asked = id(operator), key, tuple(map(id, joining))
-        if asked not in self._followed:
+        lookup = id(operator), key, tuple(map(id, joining))
+        if lookup not in self._followed:
             wanted = keys_below(operator, key)
             below = None if wanted is None else self._follow_inputs(operator, wanted, joining)
-            self._followed[asked] = None if below is None else _together(below, {id(operator): key})
-        return self._followed[asked]
+            self._followed[lookup] = None if below is None else _together(below, {id(operator): key})
+        return self._followed[lookup]
 
     def _follow_inputs(self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]) -> _Slot | None:
         found: _Slot | None = {}
-        for place, key in enumerate(wanted):
-            child = operator.inputs[place] if operator.inputs else None
+        for index, key in enumerate(wanted):
+            child = operator.inputs[index] if operator.inputs else None
             if child is not None and self.part_of.get(id(child)) in joining:
                 below = self._follow(child, key, joining)
             else:
-                below = {(id(operator), place): key}
+                below = {(id(operator), index): key}
             found = None if found is None or below is None else _together(found, below)
         return found
 
@@ -244,15 +244,16 @@ class _Cut:
         return [self._fragment(part, parts) for part in parts]
 
     def rows_meet(self, root: Operator, meeting: tuple[int, ...]) -> bool:
-        """Whether rows of the answer that agree on these columns are in one bucket: it is spread by no others."""
+        """Whether rows of the answer that agree on these columns are in one partition: it is spread by no others."""
         part = self.part_of[id(root)]
         if part.single or part.free:
             return part.single
         schema = root.schema
         columns = [self._follow(root, column(schema, i), [part]) for i in meeting]
-        told = [slot for slot in columns if slot is not None]
+        answer = [slot for slot in columns if slot is not None]
         return all(
-            any(slot.keys() & kept.keys() and _together(slot, kept) is not None for slot in told) for kept in part.slots
+            any(slot.keys() & kept.keys() and _together(slot, kept) is not None for slot in answer)
+            for kept in part.slots
         )
 
     def _list(self, part: _Part, parts: list[_Part]) -> None:
@@ -270,17 +271,17 @@ class _Cut:
             if not operator.inputs:
                 assert isinstance(operator.node, StreamScan | TableScan)
                 exchanges.append(Exchange(operator, 0, _spread(part, (id(operator), 0)), source=operator.node.name))
-            for place, child in enumerate(operator.inputs):
+            for index, child in enumerate(operator.inputs):
                 if self.part_of.get(id(child)) is part:
                     continue
-                spread = _spread(part, (id(operator), place))
-                below, way = _way(child)
+                spread = _spread(part, (id(operator), index))
+                below, prefix = _prefix(child)
                 if id(below) in self.part_of:
                     number = parts.index(self.part_of[id(below)]) + 1
-                    exchanges.append(Exchange(operator, place, spread, fragment=number, way=way))
+                    exchanges.append(Exchange(operator, index, spread, fragment=number, prefix=prefix))
                 else:
                     assert isinstance(below.node, StreamScan | TableScan)
-                    exchanges.append(Exchange(operator, place, spread, source=below.node.name, way=way))
+                    exchanges.append(Exchange(operator, index, spread, source=below.node.name, prefix=prefix))
         return Fragment(parts.index(part) + 1, exchanges[0].partitioning, tuple(operators), tuple(exchanges))
 
     def _wanted(self, part: _Part) -> list[Operator]:
@@ -309,13 +310,13 @@ def _passes_on(operator: Operator) -> bool:
     return isinstance(operator.node, StreamFilter | StreamProject)
 
 
-def _way(child: Operator) -> tuple[Operator, tuple[Operator, ...]]:
+def _prefix(child: Operator) -> tuple[Operator, tuple[Operator, ...]]:
     """Where the rows of an input come from, and what they pass on the way."""
-    way: list[Operator] = []
+    prefix: list[Operator] = []
     while _passes_on(child):
-        way.append(child)
+        prefix.append(child)
         (child,) = child.inputs
-    return child, tuple(reversed(way))
+    return child, tuple(reversed(prefix))
 
 
 def _subsets(parts: list[_Part]) -> Iterable[list[_Part]]:

@@ -19,7 +19,7 @@ from transom.planner.explain import title
 
 
 @dataclass(frozen=True)
-class Growth:
+class StateGrowth:
     """What grows, by the name that EXPLAIN gives it, and the streams whose rows it keeps forever."""
 
     what: str
@@ -28,7 +28,7 @@ class Growth:
 
     def __str__(self) -> str:
         """
-        >>> print(Growth("aggregate sliding", ("s",)))
+        >>> print(StateGrowth("aggregate sliding", ("s",)))
         state grows while input comes: aggregate sliding keeps the rows of s, which never end; write s [RANGE 1 HOUR]
         """
         windows = " and ".join(f"{name} [RANGE 1 HOUR]" for name in self.streams)
@@ -37,26 +37,26 @@ class Growth:
         return f"state grows while input comes: {self.what} {kept}, which never end; write {windows}"
 
 
-def growing(root: Operator, emit: str) -> list[Growth]:
+def growing(root: Operator, emit: str) -> list[StateGrowth]:
     """All that grows in a plan whose answer is written in this form, in the order of the plan."""
     known: dict[int, Alive] = {}
-    found: dict[Growth, None] = {}
+    found: dict[StateGrowth, None] = {}
     for operator in root.walk():
         below = [known[id(child)] for child in operator.inputs]
         forever = Alive.streams(below)
         kept = operator.tactic.grows_by(operator) if forever else None
         if kept is not None:
-            found.setdefault(Growth(title(operator.kind, operator.tactic.name), forever, kept))
+            found.setdefault(StateGrowth(title(operator.kind, operator.tactic.name), forever, kept))
         known[id(operator)] = operator.tactic.alive(operator, below)
     if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
-        found.setdefault(Growth("the answer", known[id(root)].forever))
+        found.setdefault(StateGrowth("the answer", known[id(root)].forever))
     return list(found)
 
 
 def _written_from_memory(root: Operator, emit: str) -> bool:
     """Whether an answer in this form is made of the rows alive, those that never end among them.
 
-    Of rows that tell their end when they come, changes need those that will leave; and of negative tuples net changes
+    Of rows that report their end when they come, changes need those that will leave; and of negative tuples net changes
     need none.
     """
     return emit == "latest" or (emit == "changes" and not root.ends_known) or (emit == "net" and root.open_ends)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
+from transom.kernels.all_tactics import tactics_of
 from transom.kernels.join.tactic import JoinTactic
 from transom.kernels.operator import JoinKeys, Operator
-from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Join, Node, Relation
 from transom.plan.expression import Call, Expression, columns_of, conjunction, conjuncts, remap
 
@@ -47,23 +47,23 @@ def split_keys(parts: tuple[Expression, ...], left_width: int) -> JoinKeys:
 
 
 def choose(left: Operator, right: Operator, keys: JoinKeys, forced: str, node: type[Node] = Join) -> JoinTactic:
-    """The first tactic of the node that says yes; a forced one that says no is refused with its reason."""
+    """The first tactic of the node that says yes; a forced one that says no is rejected with its reason."""
     tactics = {tactic.name: tactic for tactic in tactics_of(node) if issubclass(tactic, JoinTactic)}
     reasons = {name: tactic.unsupported(left, right, keys) for name, tactic in tactics.items()}
     possible = [name for name, reason in reasons.items() if reason is None]
     name = possible[0] if forced == "auto" else forced
     reason = reasons[name]
     if reason is not None:
-        raise RefusedError(
+        raise UnsupportedError(
             f"the join tactic '{forced}' cannot run this join: {reason}",
             remedy=f"SET join = 'auto', or one of: {', '.join(possible)}",
         )
-    refused = [(other, reason) for other, reason in reasons.items() if reason is not None]
+    not_taken = [(other, reason) for other, reason in reasons.items() if reason is not None]
     names = list(tactics)
     for other in names[names.index(name) + 1 :]:
         if other in possible:
-            refused.append((other, f"{name} does it with less work" if forced == "auto" else "not asked for"))
-    return tactics[name].chosen(left, right, tuple(refused))
+            not_taken.append((other, f"{name} does it with less work" if forced == "auto" else "not requested"))
+    return tactics[name].chosen(left, right, tuple(not_taken))
 
 
 def reordered(join: Join, order: list[int]) -> tuple[Join, list[int]]:

@@ -1,8 +1,8 @@
 """The shape of a tree of joins of two: which inputs are joined first.
 
 Its cost is what passes its joins in a second: rows that probe, and rows that are built. Inputs that share no key are
-combined last. In buckets, rows that have to move between two joins cost much more than that, so inputs on one key stay
-together.
+combined last. In partitions, rows that have to move between two joins cost much more than that, so inputs on one key
+stay together.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def joins_of(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def best_tree(known: JoinStatistics, written: Tree, spread: bool) -> Tree:
-    """The cheapest tree, or the written one if that is about as good; `spread`: over several buckets."""
+    """The cheapest tree, or the written one if that is about as good; `spread`: over several partitions."""
     search = _Search(known, written, spread)
     plain = search.plans_of(written)
     if not known.known and not spread:
@@ -88,7 +88,7 @@ class _Plans:
 
 
 _ALONE: Final = -1
-"""Stands for the key of a join that has none: all its rows are in one bucket."""
+"""Stands for the key of a join that has none: all its rows are in one partition."""
 
 
 class _Search:

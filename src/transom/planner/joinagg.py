@@ -3,7 +3,7 @@
 Those that do without the join are in `kernels/joinagg/tactic.py`; pc takes anything: it is the join, and the aggregate
 of its rows.
 
-Unless one is asked for, the first that can is taken; but where a row is known to have few matches, the join is.
+Unless one is requested, the first that can is taken; but where a row is known to have few matches, the join is.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
+from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.joinagg.shape import Shape, may_fail
 from transom.kernels.joinagg.tactic import JoinAggregateTactic, MergeTactic
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
 from transom.kernels.select.tactic import FilterTactic, ProjectTactic
-from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Aggregate, Filter, Project, Relation, a_relation
 from transom.plan.expression import ColumnRef, Expression, columns_of, conjunction, substitute
 from transom.plan.same_key import same_key
@@ -36,11 +36,11 @@ Kept = Callable[[Operator], Operator]
 
 
 @dataclass(frozen=True)
-class Choice:
+class JoinAggregateChoice:
     """A tactic of `TACTICS`, and those that are not taken, with the reasons."""
 
     name: str
-    refused: tuple[tuple[str, str], ...]
+    not_taken: tuple[tuple[str, str], ...]
 
 
 def choose(
@@ -50,8 +50,8 @@ def choose(
     forced: str,
     decided: str | None = None,
     matches: Callable[[], float | None] = lambda: None,
-) -> Choice:
-    """The first tactic that says yes; a forced one that says no is refused with its reason.
+) -> JoinAggregateChoice:
+    """The first tactic that says yes; a forced one that says no is rejected with its reason.
 
     `matches` estimates the join rows that a row makes, None where nobody knows; it is asked if it matters. What is
     `decided` already is done so, whatever it says now.
@@ -72,13 +72,13 @@ def choose(
             less = f"{name} does it with less: {found:.2g} matches a row estimated, pc is faster up to {FEW_MATCHES:g}"
     reason = reasons[name]
     if reason is not None:
-        raise RefusedError(
+        raise UnsupportedError(
             f"the join-aggregate tactic '{forced}' cannot run this query: {reason}",
             remedy=f"SET joinagg = 'auto', or one of: {', '.join(possible)}",
         )
-    refused = [(tactic, why) for tactic, why in reasons.items() if why is not None]
-    refused += [(tactic, less if forced == "auto" else "not asked for") for tactic in possible if tactic != name]
-    return Choice(name, tuple(refused))
+    not_taken = [(tactic, why) for tactic, why in reasons.items() if why is not None]
+    not_taken += [(tactic, less if forced == "auto" else "not requested") for tactic in possible if tactic != name]
+    return JoinAggregateChoice(name, tuple(not_taken))
 
 
 def _tactics() -> Iterator[type[JoinAggregateTactic]]:
@@ -89,7 +89,7 @@ def _tactics() -> Iterator[type[JoinAggregateTactic]]:
 def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     """Why only the pipeline can do it."""
     if negative:
-        return "lifetimes are told by negative tuples"
+        return "lifetimes are emitted by negative tuples"
     for call in shape.calls:
         if call.distinct and call.function not in ("min", "max"):
             return f"{call} needs the values of the join one by one"
@@ -102,13 +102,15 @@ def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     return None
 
 
-def operators(node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choice: Choice, kept: Kept) -> Operator:
+def operators(
+    node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choice: JoinAggregateChoice, kept: Kept
+) -> Operator:
     """The join-aggregate over the inputs, and a merge of its partial results where groups are spread."""
     layout = _Layout(shape)
     below = tuple(kept(layout.narrowed(i, operator, kept)) for i, operator in enumerate(inputs))
-    keys = tuple(layout.place(key) for key in shape.keys)
+    keys = tuple(layout.index(key) for key in shape.keys)
     calls = tuple(
-        call if call.argument is None else replace(call, argument=layout.place(call.argument)) for call in shape.calls
+        call if call.argument is None else replace(call, argument=layout.index(call.argument)) for call in shape.calls
     )
     same_keys = tuple(layout.join_key(key) for key in shape.keys)
     grouped = [n for n in range(len(layout.join_keys)) if n in same_keys]
@@ -132,7 +134,7 @@ def operators(node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choic
         for i, operator in enumerate(below)
     )
     (kind,) = (each for each in _tactics() if each.name == choice.name)
-    made = Operator(joined, kind.chosen(shape, choice.refused), below, None, needs, open_ends=True)
+    made = Operator(joined, kind.chosen(shape, choice.not_taken), below, None, needs, open_ends=True)
     if not partial:
         return made
     made = kept(made)
@@ -170,7 +172,7 @@ class _Layout:
         if whole is not None:
             read = columns_of(whole)
             self.residual = substitute(
-                whole, tuple(self.place(ref) if at in read else ref for at, ref in enumerate(own))
+                whole, tuple(self.index(ref) if at in read else ref for at, ref in enumerate(own))
             )
 
     def _add(self, expression: Expression) -> tuple[int, int]:
@@ -197,7 +199,7 @@ class _Layout:
                 return n
         return None
 
-    def place(self, expression: Expression) -> ColumnRef:
+    def index(self, expression: Expression) -> ColumnRef:
         """The column that it is, among those of all narrowed inputs side by side."""
         i, at = self._add(expression)
         first = sum(len(columns) for columns in self.columns[:i])

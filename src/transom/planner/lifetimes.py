@@ -1,4 +1,5 @@
-"""How lifetimes are told (paper 1): directly, a row once with its end or a holder for it; or by negative tuples, twice.
+"""How lifetimes are emitted (paper 1): directly, a row once with its end or an open row id for it; or by negative
+tuples, twice.
 
 Any query can run either way, and gives the same answer.
 """
@@ -12,27 +13,27 @@ from transom.kernels.operator import Operator
 
 
 @dataclass(frozen=True)
-class Method:
+class LifetimeMethod:
     """A method, what it costs, and why the other one does not run."""
 
     name: str
     costs: str
-    refused: tuple[str, str]
+    not_taken: tuple[str, str]
 
 
 _COSTS: Final = {
-    "direct": "a row passes every operator once; an open end is a holder of 8 bytes",
+    "direct": "a row passes every operator once; an open end is an open row id of 8 bytes",
     "negative": "a row passes every operator twice, when it arrives and when it departs; windows keep whole rows",
 }
 _OTHER: Final = {"direct": "negative", "negative": "direct"}
 
 
-def method_of(asked: str) -> Method:
-    """What `SET lifetimes` asks for; `auto` is direct, which visits no row more often than negative tuples do."""
-    name = "direct" if asked == "auto" else asked
+def method_of(forced: str) -> LifetimeMethod:
+    """What `SET lifetimes` requests; `auto` is direct, which visits no row more often than negative tuples do."""
+    name = "direct" if forced == "auto" else forced
     other = _OTHER[name]
-    reason = "a row would pass every operator twice" if asked == "auto" else "not asked for"
-    return Method(name, _COSTS[name], (other, reason))
+    reason = "a row would pass every operator twice" if forced == "auto" else "not requested"
+    return LifetimeMethod(name, _COSTS[name], (other, reason))
 
 
 def with_negative_tuples(root: Operator) -> Operator:

@@ -1,22 +1,22 @@
 """Joins of many inputs: the tactic, and the operator that runs it.
 
 They are in `kernels/multiway/tactic.py`, and there is the tree: joins of two, one upon the other.
-Unless one is asked for, the one that costs the least is taken (`multiway_choice.py`).
+Unless one is requested, the one that costs the least is taken (`multiway_choice.py`).
 """
 
 from __future__ import annotations
 
+from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.shape import Shape, equal, may_fail
 from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.multiway.tactic import MultiwayTactic
 from transom.kernels.operator import SINGLE, Operator, Partitioning
-from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Join, a_relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
-from transom.planner.multiway_choice import Choice
+from transom.planner.multiway_choice import MultiwayChoice
 
 
-def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: Choice) -> Operator:
+def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: MultiwayChoice) -> Operator:
     """The join of all inputs as one, spread by the keys that all of them are joined on."""
     common = node.common_keys
     needs = tuple(Partitioning("keys", tuple(_key(own[c]) for c in common)) if common else SINGLE for own in node.keys)

@@ -1,4 +1,4 @@
-"""Which tactic a join of many inputs has, and why: the one that is asked for, or the one that costs the least.
+"""Which tactic a join of many inputs has, and why: the one that is requested, or the one that costs the least.
 
 What was decided can be written down, so that a query that goes on elsewhere is planned as it was.
 """
@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from transom.core.errors import CheckpointError, RefusedError
+from transom.core.errors import CheckpointError, UnsupportedError
 from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.operator import Tactic
 from transom.planner.join_tree import Tree, best_tree, leaves
 from transom.planner.multiway_cost import TACTICS, Costs, costs
 from transom.planner.statistics import JoinStatistics, Machine, Statistics
 
-Told = tuple[tuple[str, str], ...]
+Reasons = tuple[tuple[str, str], ...]
 
 ONE_OPERATOR: Final = TACTICS[1:]
 """The tactics that are one operator for all inputs."""
 
 
 @dataclass(frozen=True)
-class Decision:
+class MultiwayDecision:
     """The tactic of a join of many inputs, and the shape of its tree."""
 
     tactic: str
@@ -37,22 +37,22 @@ class Decision:
         return self.tactic == "tree" and sorted(leaves(self.tree)) == list(range(count))
 
 
-def written(decisions: Sequence[Decision]) -> str:
+def written(decisions: Sequence[MultiwayDecision]) -> str:
     """As a text, for a checkpoint.
 
-    >>> written([Decision("tree", ((0, 2), 1)), Decision("mjoin")])
+    >>> written([MultiwayDecision("tree", ((0, 2), 1)), MultiwayDecision("mjoin")])
     '[["tree", [[0, 2], 1]], ["mjoin", null]]'
     """
     return json.dumps([[decision.tactic, decision.tree] for decision in decisions])
 
 
-def read_decisions(text: str) -> tuple[Decision, ...]:
+def read_decisions(text: str) -> tuple[MultiwayDecision, ...]:
     """
     >>> read_decisions('[["tree", [[0, 2], 1]]]')
     (Decision(tactic='tree', tree=((0, 2), 1)),)
     """
     try:
-        return tuple(Decision(str(tactic), _tree(tree)) for tactic, tree in json.loads(text))
+        return tuple(MultiwayDecision(str(tactic), _tree(tree)) for tactic, tree in json.loads(text))
     except (ValueError, TypeError):
         raise CheckpointError(
             "the plan in the checkpoint cannot be read",
@@ -70,29 +70,30 @@ def _tree(written: Any) -> Tree | None:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MultiwayChoice:
     """A decision, those that are not taken with the reasons, and the estimates behind it."""
 
-    decision: Decision
-    refused: Told
+    decision: MultiwayDecision
+    not_taken: Reasons
     estimates: tuple[tuple[str, float], ...] = ()
-    rests_on: Told = ()
+    rests_on: Reasons = ()
 
     @property
     def name(self) -> str:
         return self.decision.tactic
 
     def onto(self, tactic: Tactic) -> Tactic:
-        """Told with the operator that stands for the join."""
+        """Emitted with the operator that stands for the join."""
         price = dict(self.estimates).get(self.name)
         added = f"{tactic.costs}; {_us(price)} a row estimated" if price is not None else tactic.costs
-        refused = (*tactic.refused, *self.refused)
-        return replace(tactic, costs=added, refused=refused, estimates=self.estimates, rests_on=self.rests_on)
+        not_taken = (*tactic.not_taken, *self.not_taken)
+        return replace(tactic, costs=added, not_taken=not_taken, estimates=self.estimates, rests_on=self.rests_on)
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """`forced` is a tactic or 'auto', `pairs` that of joins of two; `negative`: lifetimes are told by negative tuples.
+    """`forced` is a tactic or 'auto', `pairs` that of joins of two; `negative`: lifetimes are emitted by negative
+    tuples.
 
     `statistics` are asked only where there is something to decide.
     """
@@ -101,53 +102,53 @@ class Chooser:
     pairs: str
     negative: bool
     statistics: Statistics
-    decided: tuple[Decision, ...] = ()
+    decided: tuple[MultiwayDecision, ...] = ()
 
-    def choose(self, node: MultiwayJoin, written: Tree, number: int, stamped: bool) -> Choice:
+    def choose(self, node: MultiwayJoin, written: Tree, number: int, stamped: bool) -> MultiwayChoice:
         """For the join of this number, whose streams may all be stamped on arrival; `written` is its plainest tree."""
         cannot = self._cannot()
         if self.forced in cannot:
-            raise RefusedError(
+            raise UnsupportedError(
                 f"the multiway join tactic '{self.forced}' cannot run this query: {cannot[self.forced]}",
                 remedy="SET multiway = 'auto', or SET lifetimes = 'direct'",
             )
         if self.forced in ONE_OPERATOR:
-            return Choice(Decision(self.forced), self._others(self.forced, cannot))
+            return MultiwayChoice(MultiwayDecision(self.forced), self._others(self.forced, cannot))
         if len(node.relations) == 2:
-            return Choice(Decision("tree", written), ())
+            return MultiwayChoice(MultiwayDecision("tree", written), ())
         known = self.decided[number] if number < len(self.decided) else None
         if known is not None and self.forced in ("auto", known.tactic) and known.fits(len(node.relations)):
-            return Choice(
+            return MultiwayChoice(
                 known, _reasons(known.tactic, cannot, lambda name: f"the checkpoint was written with {known.tactic}")
             )
         return self._by_cost(node, written, cannot, stamped)
 
     def _cannot(self) -> dict[str, str]:
         if self.negative:
-            return dict.fromkeys(ONE_OPERATOR, "lifetimes are told by negative tuples")
+            return dict.fromkeys(ONE_OPERATOR, "lifetimes are emitted by negative tuples")
         return {}
 
-    def _others(self, name: str, cannot: dict[str, str]) -> Told:
-        return _reasons(name, cannot, lambda other: "not asked for")
+    def _others(self, name: str, cannot: dict[str, str]) -> Reasons:
+        return _reasons(name, cannot, lambda other: "not requested")
 
-    def _by_cost(self, node: MultiwayJoin, written: Tree, cannot: dict[str, str], stamped: bool) -> Choice:
+    def _by_cost(self, node: MultiwayJoin, written: Tree, cannot: dict[str, str], stamped: bool) -> MultiwayChoice:
         machine = self.statistics.machine
         known = self.statistics.join(node)
-        tree = best_tree(known, written, machine.buckets > 1)
+        tree = best_tree(known, written, machine.partitions > 1)
         if self.forced == "tree":
-            return Choice(Decision("tree", tree), self._others("tree", cannot))
+            return MultiwayChoice(MultiwayDecision("tree", tree), self._others("tree", cannot))
         if self.pairs != "auto":
-            cannot = dict.fromkeys(ONE_OPERATOR, f"SET join asks for {self.pairs}") | cannot
+            cannot = dict.fromkeys(ONE_OPERATOR, f"SET join requests {self.pairs}") | cannot
         one_by_one = machine.one_by_one and stamped
         found = costs(node, known, tree, machine, one_by_one)
         name = found.cheapest(tuple(tactic for tactic in TACTICS if tactic not in cannot))
         estimates = tuple((tactic, found.price(tactic)) for tactic in TACTICS)
         reasons = _reasons(name, cannot, lambda other: _dearer(found, other, name))
-        decision = Decision(name, tree if name == "tree" else None)
-        return Choice(decision, reasons, estimates, _rests_on(known, machine, one_by_one))
+        decision = MultiwayDecision(name, tree if name == "tree" else None)
+        return MultiwayChoice(decision, reasons, estimates, _rests_on(known, machine, one_by_one))
 
 
-def _reasons(taken: str, cannot: dict[str, str], otherwise: Callable[[str], str]) -> Told:
+def _reasons(taken: str, cannot: dict[str, str], otherwise: Callable[[str], str]) -> Reasons:
     return tuple((name, cannot.get(name) or otherwise(name)) for name in TACTICS if name != taken)
 
 
@@ -158,7 +159,7 @@ def _dearer(found: Costs, name: str, taken: str) -> str:
     return f"{_us(price)} a row estimated, {taken} {_us(best)}"
 
 
-def _rests_on(known: JoinStatistics, machine: Machine, one_by_one: bool) -> Told:
+def _rests_on(known: JoinStatistics, machine: Machine, one_by_one: bool) -> Reasons:
     rates = ", ".join(_number(one.rate) for one in known.inputs)
     origins = sorted({one.origin for one in known.inputs if one.rate}) or ["assumed"]
     found = [known.found_by(i, 1 << i | 1 << j) for i, j in known.linked if known.inputs[i].rate]
@@ -170,7 +171,7 @@ def _rests_on(known: JoinStatistics, machine: Machine, one_by_one: bool) -> Told
         ("rates", f"{rates} rows a second ({' and '.join(origins)})"),
         ("matches", matches),
         ("rows", "one by one" if one_by_one else "in batches"),
-        ("machine", threads + (f", {machine.buckets} buckets" if machine.buckets > 1 else "")),
+        ("machine", threads + (f", {machine.partitions} partitions" if machine.partitions > 1 else "")),
     )
 
 

@@ -35,7 +35,7 @@ GATHERED: Final = 0.031  # a result, or a kept tuple, for each of its members
 FOREST_ROW: Final = 1.4  # a tuple that a tree of the forest keeps
 CHECKED: Final = 0.01  # a tuple that a predicate is asked of, for each part of the predicate
 CHECKED_TEXT: Final = 0.2  # the same of a part that searches texts
-MOVED: Final = 1.0  # a row that moves into a bucket, from a source or from another join
+MOVED: Final = 1.0  # a row that moves into a partition, from a source or from another join
 PART: Final = 8192  # rows that share a hand-over
 # One row a step:
 TREE_STEP: Final = 40.0  # a join of two that a row reaches
@@ -100,15 +100,15 @@ class _Model:
         parts = (*node.residual, *(() if node.last is None else (node.last,)))
         prices = [_price(part) for part in parts]
         self.checks = [(over, share, us) for (over, share), us in zip(known.residual, prices, strict=True)]
-        self.spread = machine.buckets if node.common_keys else 1
-        """Over how many buckets an operator for all inputs runs."""
+        self.spread = machine.partitions if node.common_keys else 1
+        """Over how many partitions an operator for all inputs runs."""
 
     # --- in batches --------------------------------------------------------------------------------------------------
 
     def in_batches(self, tree: Tree) -> dict[str, Estimate]:
-        """Work is the time in which a row is done with: what threads or buckets do at once counts once."""
+        """Work is the time in which a row is done with: what threads or partitions do at once counts once."""
         rate = max(self.known.rate, 1e-9)
-        brought = MOVED * rate if self.machine.buckets > 1 else 0.0
+        brought = MOVED * rate if self.machine.partitions > 1 else 0.0
         found = {
             "tree": AROUND * rate + self._tree(tree),
             "parallel_tree": (brought + self._forest()) / self.spread,
@@ -124,9 +124,9 @@ class _Model:
             both = left | right
             work = TREE_ROW * (births(left) + births(right)) + TREE_COLUMN * both.bit_count() * births(both)
             work += sum(us * births(both) / max(share, 1e-6) for _, share, us in self._bound(both, left, right))
-            if self.machine.buckets > 1:
+            if self.machine.partitions > 1:
                 work += MOVED * sum(births(side) for side in (left, right) if side.bit_count() == 1 or side in moved)
-            total += work / (self.machine.buckets if self._classes(left, right) else 1)
+            total += work / (self.machine.partitions if self._classes(left, right) else 1)
         return total
 
     def _moved(self, tree: Tree) -> Iterator[int]:
@@ -156,13 +156,15 @@ class _Model:
         total, workers = 0.0, min(self.machine.cores, self.count - 1)
         for i, rate in enumerate(self.rates):
             group = self._group(i)
-            tasks = asked = 0.0
+            tasks = checking_us = 0.0
             for j in bits(group):
                 pair = 1 << i | 1 << j
                 tasks += TASK_HOP + GATHERED * self.known.found_by(i, pair)
-                asked += sum(us * self.known.found_by(i, pair) / max(s, 1e-6) for _, s, us in self._bound(pair, 0, 0))
+                checking_us += sum(
+                    us * self.known.found_by(i, pair) / max(s, 1e-6) for _, s, us in self._bound(pair, 0, 0)
+                )
             handed = self.machine.handover_us * group.bit_count() / PART
-            total += rate * (AROUND + tasks + asked / workers + handed)
+            total += rate * (AROUND + tasks + checking_us / workers + handed)
             for before, _ in self._hops(i, group):
                 total += rate * HOP * self.known.found_by(i, before)
         return total + GATHERED * self.count * self.results
@@ -221,8 +223,8 @@ class _Model:
         for j in bits(group):
             pair = 1 << i | 1 << j
             checks = self._bound(pair, 0, 0)
-            asked = [self.known.found_by(i, pair) / max(share, 1e-6) * us for _, share, us in checks]
-            tasks.append(ONE_HOP + ONE_CHECK * len(checks) + sum(asked))
+            checking_us = [self.known.found_by(i, pair) / max(share, 1e-6) * us for _, share, us in checks]
+            tasks.append(ONE_HOP + ONE_CHECK * len(checks) + sum(checking_us))
         workers = max(1, min(self.machine.cores, len(tasks)))
         at_once = ceil(len(tasks) / workers) * max(tasks, default=0.0)
         threads = self.machine.handover_us if len(tasks) > 1 else 0.0

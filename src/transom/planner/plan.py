@@ -1,11 +1,11 @@
-"""The planner: a rewritten query becomes a tree of operators, or is refused before anything starts."""
+"""The planner: a rewritten query becomes a tree of operators, or is rejected before anything starts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.joinagg.shape import Shape, shape_of
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, all_columns, column, scanned
@@ -41,8 +41,8 @@ from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
 from transom.planner.lasting import lasting
 from transom.planner.lifetimes import method_of, with_negative_tuples
-from transom.planner.multiway_choice import Choice, Chooser, Decision
-from transom.planner.statistics import Declared, Statistics
+from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
+from transom.planner.statistics import DeclaredStatistics, Statistics
 
 MAX_OPERATORS: Final = 2_000
 """Of one plan, each counted once. Selections that differ keep the two uses of a view from being one."""
@@ -54,8 +54,8 @@ def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None
 
 
 def plan_and_decisions(
-    query: Node, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[Decision, ...] = ()
-) -> tuple[Operator, tuple[Decision, ...]]:
+    query: Node, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[MultiwayDecision, ...] = ()
+) -> tuple[Operator, tuple[MultiwayDecision, ...]]:
     """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
     planner = Planner(catalogue, statistics, decided)
     rewritten = rewrite(query)
@@ -67,20 +67,20 @@ def plan_and_decisions(
 
 class Planner:
     def __init__(
-        self, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[Decision, ...] = ()
+        self, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[MultiwayDecision, ...] = ()
     ) -> None:
         self.catalogue = catalogue
         self.planned: dict[Node, Operator] = {}
         self.made: dict[Operator, Operator] = {}
-        self.choices: dict[Join, Choice] = {}
+        self.choices: dict[Join, MultiwayChoice] = {}
         self.decided = [one.tactic for one in decided if one.tactic in joinagg.TACTICS]
-        self.joinaggs: list[Decision] = []
+        self.joinaggs: list[MultiwayDecision] = []
         self.negative = method_of(self.option("lifetimes")).name == "negative"
         forced, pairs = self.option("multiway"), self.option("join")
-        self.chooser = Chooser(forced, pairs, self.negative, statistics or Declared(catalogue), decided)
+        self.chooser = Chooser(forced, pairs, self.negative, statistics or DeclaredStatistics(catalogue), decided)
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self) -> tuple[MultiwayDecision, ...]:
         """Of the joins of many inputs, then of the aggregates over joins, in the order in which they were met."""
         joins = [choice.decision for node, choice in self.choices.items() if len(node.relations) > 2]
         return (*joins, *self.joinaggs)
@@ -89,10 +89,10 @@ class Planner:
         return self.catalogue.options.get(name, OPTIONS[name].default)
 
     def plan_slides(self, query: Node) -> Operator | None:
-        """The whole query as a join that is told slide by slide, if it is one and is to run so."""
-        asked = self.option("slide_join")
-        node = slide_join.choose(query, asked, self.option("memory"))
-        return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), asked)
+        """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""
+        forced = self.option("slide_join")
+        node = slide_join.choose(query, forced, self.option("memory"))
+        return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), forced)
 
     def plan(self, node: Node) -> Operator:
         """The operator for a node; equal nodes give the very same operator."""
@@ -100,7 +100,7 @@ class Planner:
         if found is None:
             operator = self._plan(node)
             if len(self.made) >= MAX_OPERATORS:
-                raise RefusedError(
+                raise UnsupportedError(
                     f"the query has more than {MAX_OPERATORS:,} operators once its views are put in",
                     remedy="insert a part of it into a sink, and read that as a stream",
                 )
@@ -113,13 +113,13 @@ class Planner:
         if isinstance(node, TableScan):
             return self._table(node)
         if isinstance(node, OuterJoin):
-            raise RefusedError(
+            raise UnsupportedError(
                 f"{node.side.upper()} JOIN cannot run yet on this runtime",
                 remedy="use an inner join; rows without a partner: all EXCEPT ALL those joined with DISTINCT keys",
             )
         for expression in _expressions(node):
             if any(isinstance(part, Exists | InQuery) for part in walk(expression)):
-                raise RefusedError(
+                raise UnsupportedError(
                     "EXISTS and IN (sub-query) cannot run yet on this runtime",
                     remedy="write a join with a SELECT DISTINCT sub-query; for NOT EXISTS and NOT IN write EXCEPT ALL",
                 )
@@ -146,10 +146,10 @@ class Planner:
             return Operator(node, to_stream, inputs, None, (spread,))
         if isinstance(node, Aggregate):
             needs = Partitioning("keys", node.keys) if node.grouped else SINGLE
-            refused = () if choice is None else choice.refused
-            tactic: Tactic = SlidingTactic.chosen(node, refused, over_join=choice is not None)
+            not_taken = () if choice is None else choice.not_taken
+            tactic: Tactic = SlidingTactic.chosen(node, not_taken, over_join=choice is not None)
             if not self.negative and RunningTactic.runs(node, lasting(first)):
-                tactic = RunningTactic.chosen(node, refused)
+                tactic = RunningTactic.chosen(node, not_taken)
             return Operator(node, tactic, inputs, None, (needs,), open_ends=True)
         if isinstance(node, Distinct):
             return _distinct(node, first)
@@ -179,8 +179,8 @@ class Planner:
         identity = {key.lower() for key in definition.primary_key}
         if not identity:
             identity = {n.lower() for n in node.schema.names} - {definition.time.column.lower()}
-        places = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
-        keys = Partitioning("keys", tuple(column(node.schema, i) for i in places)) if places else SINGLE
+        indexes = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
+        keys = Partitioning("keys", tuple(column(node.schema, i) for i in indexes)) if indexes else SINGLE
         tactic = table("each row alive once", "a hash look-up a row")
         return Operator(node, tactic, needs=(keys,), open_ends=True)
 
@@ -200,7 +200,7 @@ class Planner:
         )
         return made.of(choice.decision.tree)
 
-    def _join_aggregate(self, shape: Shape, inputs: tuple[Operator, ...]) -> joinagg.Choice:
+    def _join_aggregate(self, shape: Shape, inputs: tuple[Operator, ...]) -> joinagg.JoinAggregateChoice:
         """What was decided by estimates is remembered."""
 
         def matches() -> float | None:
@@ -213,7 +213,7 @@ class Planner:
         decided = self.decided[number] if number < len(self.decided) else None
         choice = joinagg.choose(shape, inputs, self.negative, forced, decided, matches)
         if forced == "auto" and choice.name in ("factorised", "pc"):
-            self.joinaggs.append(Decision(choice.name))
+            self.joinaggs.append(MultiwayDecision(choice.name))
         return choice
 
     def _stamped(self, inputs: tuple[Operator, ...]) -> bool:
@@ -231,7 +231,7 @@ def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
     for definition in definitions:
         assert isinstance(definition, StreamDefinition | TableDefinition)
         if stamped and definition.time is not None and definition not in stamped:
-            raise RefusedError(
+            raise UnsupportedError(
                 f"the query mixes streams with time = 'arrival' and '{definition.name}', which has times of its own",
                 remedy="declare all streams of the query with time = 'arrival', or none",
             )

@@ -1,4 +1,4 @@
-"""Whether the work of a shared join can be put in order (paper 2), and how SET asks for it."""
+"""Whether the work of a shared join can be put in order (paper 2), and how SET requests it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Schedule:
         return f"scheduled by {self.policy}, {step}; when more than {self.buffer:,} rows of a side wait: {over}"
 
 
-def schedule_of(asked: Sharable, catalogue: Catalogue) -> Schedule | str | None:
-    """How the work of this join is put in order, or why it is not; None where nobody asks for it.
+def schedule_of(request: Sharable, catalogue: Catalogue) -> Schedule | str | None:
+    """How the work of this join is put in order, or why it is not; None where nobody requests it.
 
     The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
     stretch of them.
@@ -42,8 +42,8 @@ def schedule_of(asked: Sharable, catalogue: Catalogue) -> Schedule | str | None:
     policy = option("schedule")
     if policy == "off":
         return None
-    if any(window.rows is not None for window in asked.windows):
+    if any(window.rows is not None for window in request.windows):
         return "a window counts rows"
-    if asked.keys.left and option("join") != "nested_loop":
+    if request.keys.left and option("join") != "nested_loop":
         return "rows find their partners by a key, at once; there is nothing to put in order"
     return Schedule(policy, option("overload"), option("buffer"), option("step_budget"))

@@ -1,6 +1,7 @@
 """Several queries on one join (paper 2): the join keeps the widest windows once, each query narrows what it gives.
 
-Everything below the join, and the join itself, is the **trunk**; everything from a query's `Narrow` on is its own.
+Everything below the join, and the join itself, is the **shared sub-plan**; everything from a query's `Narrow` on is its
+own.
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ Sides = tuple[bool, bool]
 NOT_COUNTED: Final[Sides] = (False, False)
 
 
-def shared_join(asked: Sequence[Sharable], catalogue: Catalogue, counted: Sides = NOT_COUNTED) -> Operator:
-    """The trunk of queries on the same join.
+def shared_join(request: Sequence[Sharable], catalogue: Catalogue, counted: Sides = NOT_COUNTED) -> Operator:
+    """The shared sub-plan of queries on the same join.
 
     Rows of a side that is `counted` are numbered whether or not a query counts them.
     """
-    first = asked[0]
-    assert all(one.join == first.join for one in asked)
+    first = request[0]
+    assert all(one.join == first.join for one in request)
     planner = Planner(catalogue)
     for scan in first.scans:
         planner.plan(scan)
     widths = [len(scan.schema) for scan in first.scans]
-    windows = tuple(_widest([one.windows[side] for one in asked], catalogue, counted[side]) for side in (0, 1))
-    read = {place for one in asked for place in one.read}
+    windows = tuple(_widest([one.windows[side] for one in request], catalogue, counted[side]) for side in (0, 1))
+    read = {index for one in request for index in one.read}
     kept: list[tuple[int, ...]] = []
     below: list[Operator] = []
     for side in (0, 1):
         start = side * widths[0]
-        mine = {place - start for place in read | _residual(first) if start <= place < start + widths[side]}
+        mine = {index - start for index in read | _residual(first) if start <= index < start + widths[side]}
         mine |= {i for key in (first.keys.left, first.keys.right)[side] for i in columns_of(key)}
         columns = tuple(sorted(mine)) or (0,)
         kept.append(columns)
         below.append(_window(planner, first, side, columns, windows[side]))
-    return _trunk(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(asked))
+    return _subplan(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(request))
 
 
-def consumer(asked: Sharable, catalogue: Catalogue, trunk: Operator, begin: int | None = None) -> Operator:
-    """What one query does with a trunk that has what it asks for, over the rows from its beginning on."""
-    return _Consumer(catalogue, trunk).plan(asked.since(begin))
+def consumer(request: Sharable, catalogue: Catalogue, subplan: Operator, begin: int | None = None) -> Operator:
+    """What one query does with a shared sub-plan that has what it requests, over the rows from its beginning on."""
+    return _Consumer(catalogue, subplan).plan(request.since(begin))
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ def _widest(windows: Sequence[WindowSpec], catalogue: Catalogue, counted: bool) 
     return _Widest(max(by_time, default=0), max(by_count, default=0), counted or bool(by_count))
 
 
-def _residual(asked: Sharable) -> frozenset[int]:
-    return frozenset() if asked.keys.residual is None else columns_of(asked.keys.residual)
+def _residual(request: Sharable) -> frozenset[int]:
+    return frozenset() if request.keys.residual is None else columns_of(request.keys.residual)
 
 
-def _window(planner: Planner, asked: Sharable, side: int, columns: tuple[int, ...], widest: _Widest) -> Operator:
-    scan = asked.scans[side]
+def _window(planner: Planner, request: Sharable, side: int, columns: tuple[int, ...], widest: _Widest) -> Operator:
+    scan = request.scans[side]
     schema = scan.schema
     stream = StreamProject(scan, tuple(column(schema, i) for i in columns), tuple(schema[i].name for i in columns))
     # In a join of a stream with itself the sides are two nevertheless: they may come to differ.
@@ -98,45 +99,45 @@ def _window(planner: Planner, asked: Sharable, side: int, columns: tuple[int, ..
     return Operator(node, CountedTactic.chosen(node), (below,), None, (SINGLE,), ends_grow=True, open_ends=True)
 
 
-def _trunk(
+def _subplan(
     planner: Planner,
-    asked: Sharable,
+    request: Sharable,
     below: tuple[Operator, Operator],
     kept: tuple[tuple[int, ...], tuple[int, ...]],
     queries: int,
 ) -> Operator:
-    at = tuple({place: i for i, place in enumerate(columns)} for columns in kept)
+    at = tuple({index: i for i, index in enumerate(columns)} for columns in kept)
     left, right = (
-        tuple(remap(key, at[side]) for key in keys) for side, keys in enumerate((asked.keys.left, asked.keys.right))
+        tuple(remap(key, at[side]) for key in keys) for side, keys in enumerate((request.keys.left, request.keys.right))
     )
-    width = len(asked.scans[0].schema)
-    residual = asked.keys.residual
+    width = len(request.scans[0].schema)
+    residual = request.keys.residual
     if residual is not None:
-        both = {**at[0], **{place + width: len(below[0].schema) + i for place, i in at[1].items()}}
+        both = {**at[0], **{index + width: len(below[0].schema) + i for index, i in at[1].items()}}
         residual = remap(residual, both)
     keys = JoinKeys(left, right, residual)
     tactic = joins.choose(below[0], below[1], keys, planner.option("join"), SharedJoin)
     many = f"{queries} queries" if queries > 1 else "1 query"
-    told = f"the rows alive of both sides in the widest windows, once for {many}"
-    places = (*kept[0], *(place + width for place in kept[1]))
-    node = SharedJoin(a_relation(below[0].node), a_relation(below[1].node), places)
-    return Operator(node, replace(tactic, keeps=told), below, keys, tactic.needs(keys))
+    text = f"the rows alive of both sides in the widest windows, once for {many}"
+    indexes = (*kept[0], *(index + width for index in kept[1]))
+    node = SharedJoin(a_relation(below[0].node), a_relation(below[1].node), indexes)
+    return Operator(node, replace(tactic, keeps=text), below, keys, tactic.needs(keys))
 
 
 class _Consumer(Planner):
     """The planner of one query, which finds the shared join where the query narrows it."""
 
-    def __init__(self, catalogue: Catalogue, trunk: Operator) -> None:
+    def __init__(self, catalogue: Catalogue, subplan: Operator) -> None:
         super().__init__(catalogue)
-        self._trunk = trunk
+        self._subplan = subplan
 
     def _plan(self, node: Node) -> Operator:
         if not isinstance(node, Narrow):
             return super()._plan(node)
         if not node.counts:
-            return Operator(node, NarrowTactic.chosen(), (self._trunk,), None, (ANY,))
+            return Operator(node, NarrowTactic.chosen(), (self._subplan,), None, (ANY,))
         # Of the streams whose rows it counts it has to see all of them, in their order.
-        sides = zip(self._trunk.inputs, node.windows, strict=True)
-        inputs = (self._trunk, *(child for child, window in sides if window.rows is not None))
+        sides = zip(self._subplan.inputs, node.windows, strict=True)
+        inputs = (self._subplan, *(child for child, window in sides if window.rows is not None))
         needs = (SINGLE,) * len(inputs)
         return Operator(node, NarrowRowsTactic.chosen(), inputs, None, needs, open_ends=True)

@@ -1,4 +1,4 @@
-"""What a query asks of a join that other queries may ask for as well: the streams, the keys, and its own windows.
+"""What a query asks of a join that other queries may request as well: the streams, the keys, and its own windows.
 
 The selections of the query are lifted above the join again: RANGE, NOW and UNBOUNDED windows let them pass either way,
 and below a window that counts rows there are none.
@@ -80,8 +80,8 @@ def _sharable(query: Node, catalogue: Catalogue) -> Sharable:
     join = _the_join(query)
     _check_options(query, catalogue)
     # The streams in the order of their names; of one with itself, so that the keys are the same in all queries.
-    asked = [_in_this_order(query, join, order, catalogue) for order in ([0, 1], [1, 0])]
-    return min(asked, key=lambda one: ([scan.name.lower() for scan in one.scans], repr(one.keys)))
+    option = [_in_this_order(query, join, order, catalogue) for order in ([0, 1], [1, 0])]
+    return min(option, key=lambda one: ([scan.name.lower() for scan in one.scans], repr(one.keys)))
 
 
 def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalogue) -> Sharable:
@@ -102,7 +102,7 @@ def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalog
     both = Schema((*left.scan.schema.columns, *right.scan.schema.columns))
     windows = (left.window, right.window)
     made: Relation = Narrow(Schema(tuple(both[i] for i in read)), read, windows)
-    at = {place: i for i, place in enumerate(read)}
+    at = {index: i for i, index in enumerate(read)}
     predicate = conjunction(above)
     if predicate is not None:
         made = Filter(made, remap(predicate, at))
@@ -125,25 +125,25 @@ def _the_join(node: Node) -> Join:
 
 
 def _check_options(query: Node, catalogue: Catalogue) -> None:
-    def asked(name: str) -> Any:
+    def option(name: str) -> Any:
         return catalogue.options.get(name, OPTIONS[name].default)
 
-    if asked("lifetimes") == "negative":
-        raise _NotShared("lifetimes are told by negative tuples")
-    if asked("multiway") not in ("auto", "tree"):
-        raise _NotShared(f"SET multiway asks for '{asked('multiway')}'")
-    if asked("memory") is not None or asked("slide_join") not in ("auto", "off"):
+    if option("lifetimes") == "negative":
+        raise _NotShared("lifetimes are emitted by negative tuples")
+    if option("multiway") not in ("auto", "tree"):
+        raise _NotShared(f"SET multiway requests '{option('multiway')}'")
+    if option("memory") is not None or option("slide_join") not in ("auto", "off"):
         raise _NotShared("its join is made slide by slide")
-    if asked("joinagg") not in ("auto", "pc"):
+    if option("joinagg") not in ("auto", "pc"):
         node = query
         while node.inputs:
             if isinstance(node, Aggregate) and shape_of(node) is not None:
-                raise _NotShared(f"SET joinagg asks for '{asked('joinagg')}'")
+                raise _NotShared(f"SET joinagg requests '{option('joinagg')}'")
             node = node.inputs[0]
 
 
 @dataclass(frozen=True)
-class _Side:
+class _StreamSide:
     """An input of the join as its columns and selections, over the columns of the stream."""
 
     scan: StreamScan
@@ -152,11 +152,11 @@ class _Side:
     predicates: tuple[Expression, ...] = ()
 
 
-def _side(node: Node) -> _Side:
+def _side(node: Node) -> _StreamSide:
     match node:
         case StreamScan():
             schema = node.schema
-            return _Side(node, WindowSpec(), tuple(column(schema, i) for i in range(len(schema))))
+            return _StreamSide(node, WindowSpec(), tuple(column(schema, i) for i in range(len(schema))))
         case Filter() | StreamFilter():
             below = _side(node.input)
             parts = tuple(substitute(part, below.outputs) for part in conjuncts(node.predicate))

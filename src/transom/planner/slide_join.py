@@ -1,4 +1,4 @@
-"""Joins of windows that slide, told slide by slide (paper 4): whether they run as one operator, and by which tactic.
+"""Joins of windows that slide, emitted slide by slide (paper 4): whether they run as one operator, and by which tactic.
 
 They are in `kernels/slide_join/tactic.py`; off takes anything: windows, joins and RSTREAM by themselves.
 """
@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
+from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.shape import Shape, may_fail
 from transom.kernels.operator import SINGLE, Operator, Partitioning, column
 from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
 from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
-from transom.kernels.tactics import tactics_of
 from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
 from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
 
 TACTICS: Final = tuple(tactic.name for tactic in tactics_of(SlideJoin))
 LEAST_MEMORY: Final = 4 << 20
-"""Bytes; a smaller budget is refused."""
+"""Bytes; a smaller budget is rejected."""
 
 MOST_INPUTS: Final = 8
 _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .. SLIDE ..] WHERE a.k = b.k)"
@@ -27,7 +27,7 @@ _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .
 
 @dataclass(frozen=True)
 class Shaped:
-    """What a query asks for, if it is one that can run slide by slide."""
+    """What a query requests, if it is one that can run slide by slide."""
 
     inputs: tuple[SlideInput, ...]
     residual: Expression | None
@@ -35,11 +35,11 @@ class Shaped:
     names: tuple[str, ...]
 
 
-def choose(query: Node, asked: str, memory: int | None) -> SlideJoin | None:
-    """The query as one node, if it is to run so; refused where something was asked for that cannot be had."""
-    if asked == "off" or (asked == "auto" and memory is None):
+def choose(query: Node, forced: str, memory: int | None) -> SlideJoin | None:
+    """The query as one node, if it is to run so; rejected where something was requested that cannot be had."""
+    if forced == "off" or (forced == "auto" and memory is None):
         if memory is not None:
-            raise RefusedError(
+            raise UnsupportedError(
                 "the query cannot keep to SET memory while SET slide_join = 'off'",
                 remedy="SET slide_join = 'auto', or run it without SET memory",
             )
@@ -48,53 +48,53 @@ def choose(query: Node, asked: str, memory: int | None) -> SlideJoin | None:
     if isinstance(found, str):
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
-        raise RefusedError(f"the slide join tactic '{asked}' cannot run this query: {found}", remedy=_REMEDY)
+        raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {found}", remedy=_REMEDY)
     node = SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, memory)
     check_share(node, 1)
     return node
 
 
-def check_share(node: SlideJoin, places: int) -> None:
+def check_share(node: SlideJoin, indexes: int) -> None:
     """A budget that is divided among so many places must be enough for each."""
-    if node.memory is not None and node.memory // places < LEAST_MEMORY:
-        among = "" if places == 1 else f", divided among {places} buckets,"
-        raise RefusedError(
+    if node.memory is not None and node.memory // indexes < LEAST_MEMORY:
+        among = "" if indexes == 1 else f", divided among {indexes} partitions,"
+        raise UnsupportedError(
             f"a memory budget of {node.memory:,} bytes{among} is too small to join in",
-            remedy=f"SET memory to at least '{places * LEAST_MEMORY >> 20} MB'",
+            remedy=f"SET memory to at least '{indexes * LEAST_MEMORY >> 20} MB'",
         )
 
 
 def check_memory(root: Operator, query: Node, memory: int | None) -> None:
-    """A budget that nobody keeps to is refused before anything starts."""
+    """A budget that nobody keeps to is rejected before anything starts."""
     if memory is None or isinstance(root.node, SlideMarks):
         return
     keeping = [o for o in root.walk() if o.tactic.keeps != "nothing" and not isinstance(o.node, StreamScan | TableScan)]
     if keeping:
         reason = _shaped(query)
-        raise RefusedError(
+        raise UnsupportedError(
             f"the query cannot keep to SET memory: {reason}",
             remedy=f"{_REMEDY}, or run it without SET memory",
         )
 
 
-def operator(node: SlideJoin, inputs: tuple[Operator, ...], asked: str) -> Operator:
+def operator(node: SlideJoin, inputs: tuple[Operator, ...], forced: str) -> Operator:
     """One operator for windows, join, selection, projection and RSTREAM; where there are markers, one that unites them.
 
-    A slide is complete when all buckets have made their part of it.
+    A slide is complete when all partitions have made their part of it.
     """
-    name = "hybrid" if asked == "auto" else asked
+    name = "hybrid" if forced == "auto" else forced
     keys = [Partitioning("keys", tuple(_over_stream(source, key) for key in source.keys)) for source in node.sources]
     # A key that could fail must not be computed before the selection of the input.
     alone = any(may_fail(key) for need in keys for key in need.keys)
     needs = (SINGLE,) * len(inputs) if alone else tuple(keys)
     tactics = [tactic for tactic in tactics_of(SlideJoin) if issubclass(tactic, SlideJoinTactic)]
     (kind,) = (tactic for tactic in tactics if tactic.name == name)
-    refused = tuple(
-        (tactic.name, tactic.drawback if asked == "auto" else "not asked for")
+    not_taken = tuple(
+        (tactic.name, tactic.drawback if forced == "auto" else "not requested")
         for tactic in tactics
         if tactic is not kind
     )
-    made = Operator(node, kind.chosen(node, refused), inputs, None, needs)
+    made = Operator(node, kind.chosen(node, not_taken), inputs, None, needs)
     return Operator(SlideMarks(node), MarkersTactic("nothing"), (made,), None, (SINGLE,)) if node.marked else made
 
 

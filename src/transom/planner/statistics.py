@@ -30,7 +30,7 @@ UNBOUNDED_SECONDS: Final = 3600.0
 """A window without an end is taken to hold what came in an hour."""
 
 SEEN: Final = 8.0
-"""Fewer tuples than this in a sample tell nothing."""
+"""Fewer tuples than this in a sample report nothing."""
 
 PASSING: Final = 1 / 3
 """The share of tuples that pass a predicate of which nobody knows more."""
@@ -44,7 +44,7 @@ class Machine:
 
     cores: int = 1
     handover_us: float = 30.0
-    buckets: int = 1
+    partitions: int = 1
     one_by_one: bool = True
     puts_off: bool = True
 
@@ -66,7 +66,7 @@ class KeyCounts:
     """Of a class of keys: how many of the rows alive of input i have value v, at some instants. Values that one input
     alone has are left out; `alive` counts all rows, by input and instant.
 
-    `before` counts the rows of `now` that were alive a little earlier as well. `growth` tells what becomes of matches
+    `before` counts the rows of `now` that were alive a little earlier as well. `growth` says what becomes of matches
     in windows that are larger than the sample: 0 where they grow with the window, 1 where a probe finds as many.
     """
 
@@ -257,7 +257,7 @@ class Statistics(Protocol):
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredStatistics:
     """Nothing is known but what is declared: rates of streams. The others are taken to be like those."""
 
     catalogue: Catalogue

@@ -1,1 +1,1 @@
-"""A text of statements read and planned, and what any run of it tells: the part that all runtimes share."""
+"""A text of statements read and planned, and what any run of it reports: the part that all runtimes share."""

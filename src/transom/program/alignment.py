@@ -19,7 +19,7 @@ LEAST_PART: Final = 8
 
 
 @dataclass(frozen=True)
-class Pace:
+class InputPace:
     """How far an input has come: `rows` have been read of it, of which so many are `waiting` for the others.
 
     `density` is how many rows it has for a microsecond of its time, by what it brought last; None: nobody knows yet.
@@ -30,16 +30,16 @@ class Pace:
     waiting: int = 0
     density: float | None = None
 
-    def after(self, watermark: int, rows: int, waiting: int, first: int | None = None) -> Pace:
+    def after(self, watermark: int, rows: int, waiting: int, first: int | None = None) -> InputPace:
         """How far it is now; `first` is how far it was before any row came, if that is known.
 
-        >>> Pace(1_000, 10).after(1_200, 20, 0).density
+        >>> InputPace(1_000, 10).after(1_200, 20, 0).density
         0.05
         """
         start = first if self.watermark <= BEGINNING else self.watermark
         if start is None or not start < watermark < FOREVER or rows <= self.rows:
-            return Pace(watermark, rows, waiting, self.density)
-        return Pace(watermark, rows, waiting, (rows - self.rows) / (watermark - start))
+            return InputPace(watermark, rows, waiting, self.density)
+        return InputPace(watermark, rows, waiting, (rows - self.rows) / (watermark - start))
 
     def leads_to(self, rows: int) -> float | None:
         """How far it comes with so many rows more, as far as anybody can tell."""
@@ -68,7 +68,7 @@ def holding_back(watermarks: Mapping[str, int]) -> list[str]:
 
 
 def read_by_need(
-    paces: Mapping[str, Pace], most: int, read: Callable[[str, int], int], most_waiting: int | None = None
+    paces: Mapping[str, InputPace], most: int, read: Callable[[str, int], int], most_waiting: int | None = None
 ) -> None:
     """Read the inputs that have not ended, each at most once and `most` rows at most.
 
@@ -90,6 +90,6 @@ def read_by_need(
         held = True
 
 
-def _read(name: str, pace: Pace, rows: int, most_waiting: int | None, read: Callable[[str, int], int]) -> int:
+def _read(name: str, pace: InputPace, rows: int, most_waiting: int | None, read: Callable[[str, int], int]) -> int:
     rows = rows if most_waiting is None else min(rows, most_waiting - pace.waiting)
     return read(name, rows) if rows > 0 else 0

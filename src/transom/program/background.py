@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 
 from transom.core.errors import QueryError, SourceError
-from transom.program.run import Order, QueryInRun, Run
+from transom.program.run import QueryInRun, QuerySpec, Run
 
 _SECONDS_TO_END = 5.0
 
@@ -39,7 +39,7 @@ class _Worker:
             with self.changed:
                 self.steps += 1
                 self.over = True
-                self.run.refuse_asked()
+                self.run.reject_requests()
                 self.changed.notify_all()
 
     def _watch(self, run: Run) -> None:
@@ -82,7 +82,7 @@ class BackgroundRun:
     def start(self) -> None:
         self._thread.start()
 
-    def add(self, order: Order) -> QueryInRun:
+    def add(self, spec: QuerySpec) -> QueryInRun:
         """Between two steps. Raises CancelledError if the run is over before that."""
         if self._is_here:
             raise QueryError(
@@ -92,7 +92,7 @@ class BackgroundRun:
         made: list[QueryInRun] = []
 
         def come() -> None:
-            made.append(self.run.add(order))
+            made.append(self.run.add(spec))
             self._active.append(made[0])
 
         self._between_steps(come, None)
@@ -161,11 +161,11 @@ class BackgroundRun:
         with self._worker.changed:
             if self._worker.over:
                 raise CancelledError
-            asked = self.run.ask(work)
+            request = self.run.submit(work)
         if self._is_here:
             return  # it is done when the step is over that is under way here
         try:
-            asked.result(timeout)
+            request.result(timeout)
         except TimeoutError:
             raise _waits_for_input() from None
 

@@ -20,14 +20,14 @@ BACKLOG_ROWS: Final = 1 << 21
 
 LEAST_ROWS: Final = 1 << 12
 MOST_ROWS: Final = 1 << 23
-TOLD_ROWS: Final = 1 << 22
+DEFAULT_ROWS: Final = 1 << 22
 """The most where the answer goes through the driver, whose memory is small."""
 
 MOST_BYTES: Final = 1 << 29
 """Of an input in a batch, in memory at once: by what a source of files knows of its rows, or a guess at their width."""
 
 WANTED_SECONDS: Final = 5.0
-"""A batch of a query that is behind is to take so long, unless a latency is asked for: some ten times its own price."""
+"""A batch of a query that is behind is to take so long, unless a latency is requested: some ten times its own price."""
 
 FASTEST: Final = 4
 """A batch is larger or smaller than the one before by this factor at most."""

@@ -57,13 +57,14 @@ class CheckpointFolder:
             return Manifest.read(data.decode(errors="replace"), self.folder)
         if any(os.path.exists(os.path.join(self.folder, name)) for name in _OLDER):
             raise CheckpointError(
-                f"the checkpoint in '{self.folder}' was written before checkpoints told their format",
+                f"the checkpoint in '{self.folder}' was written before checkpoints reported their format",
                 remedy="go on with the version of Transom that wrote it, or start with an empty checkpoint folder",
             )
         return None
 
     def claim(self, manifest: Manifest, begun: bool) -> None:
-        """The folder is for these queries; if it has `begun` to be for others, or for another law, they are refused."""
+        """The folder is for these queries; if it has `begun` to be for others, or for another law, they are
+        rejected."""
         known = self.manifest()
         if known is not None and known.runtime != manifest.runtime:
             raise CheckpointError(
@@ -72,7 +73,7 @@ class CheckpointFolder:
                 remedy=f"go on with --runtime {known.runtime}, or choose another folder",
             )
         if known is not None and begun:
-            known.refuse_another(manifest)
+            known.reject_another(manifest)
             manifest = manifest.after(known)
         if known != manifest:
             self.write(_MANIFEST, manifest.text().encode())

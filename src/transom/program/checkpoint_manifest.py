@@ -4,7 +4,7 @@ State is gone on with under the law that it was made under, or not at all: so ev
 be what it was. What changes no answer may change from run to run: how many rows or files a step takes, how fast the
 disk is said to be, and the rate of a stream, on which plans rest (a plan that is in use stays as it is).
 
-It is written as JSON that people can read; a difference is refused by the name that it has there.
+It is written as JSON that people can read; a difference is rejected by the name that it has there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from transom.kernels.operator import scanned
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 
 FORMAT: Final = 4
-"""The version of everything that is written into a checkpoint folder; another one is refused."""
+"""The version of everything that is written into a checkpoint folder; another one is rejected."""
 
 MAY_CHANGE: Final = frozenset(
     {"batch_rows", "batch_files", "disk_speed", "latency", "partitions", "step_budget", "tasks"}
@@ -50,13 +50,13 @@ class Manifest:
         return json.dumps({"format": FORMAT, **vars(self)}, indent=2, ensure_ascii=False) + "\n"
 
     @staticmethod
-    def of(runtime: str, orders: Sequence[Order], shared: Collection[str] = ()) -> Manifest:
+    def of(runtime: str, specs: Sequence[QuerySpec], shared: Collection[str] = ()) -> Manifest:
         """`shared` are the queries that share a join with others, of which any but one may come and go."""
-        return Manifest(runtime, {order.name: _facts_of(order, order.name in shared) for order in orders})
+        return Manifest(runtime, {spec.name: _facts_of(spec, spec.name in shared) for spec in specs})
 
     @staticmethod
     def read(text: str, folder: str) -> Manifest:
-        """What was written into a folder; refused if this version cannot know what it means."""
+        """What was written into a folder; rejected if this version cannot know what it means."""
         try:
             known = json.loads(text)
             if known["format"] != FORMAT:
@@ -73,14 +73,14 @@ class Manifest:
                 remedy=f"put it back from a copy, or {_ANEW}",
             ) from None
 
-    def refuse_another(self, other: Manifest) -> None:
+    def reject_another(self, other: Manifest) -> None:
         """Raise for whatever of this one, which was written, is not so in the other one."""
         for one, two, gone in ((self, other, "is not there now"), (other, self, "was not there")):
             names = [name for name in one.queries if name not in two.queries and not one._comes_and_goes(name)]
             if names:
-                told = ", ".join(f"'{name}'" for name in names)
+                text = ", ".join(f"'{name}'" for name in names)
                 raise CheckpointError(
-                    f"the checkpoint was written by other queries: {told} {gone}",
+                    f"the checkpoint was written by other queries: {text} {gone}",
                     remedy=f"run the queries that wrote it, or {_ANEW}",
                 )
         found = list(dict.fromkeys(self._differences(other)))
@@ -112,7 +112,7 @@ class Manifest:
 
 
 def _other_query(name: str, was: Facts, now: Facts) -> Iterator[str]:
-    """The text is there to be told, and the plan to be compared: blanks and comments make no other query."""
+    """The text is there to be reported, and the plan to be compared: blanks and comments make no other query."""
     for fact in was:
         if fact not in ("text", "plan") and was[fact] != now.get(fact):
             yield f"with {_differs(fact, _query(name), was[fact], now.get(fact))}"
@@ -121,8 +121,8 @@ def _other_query(name: str, was: Facts, now: Facts) -> Iterator[str]:
 
 
 def _differs(fact: str, about: str, was: Any, now: Any) -> str:
-    told = f"no {fact}" if was is None else f"{fact} {was}"
-    return f"{told} for {about}, and it {'has none' if now is None else f'is {now}'} now"
+    text = f"no {fact}" if was is None else f"{fact} {was}"
+    return f"{text} for {about}, and it {'has none' if now is None else f'is {now}'} now"
 
 
 def _items(known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -139,8 +139,8 @@ def _query(name: str) -> str:
 # --- what is so ------------------------------------------------------------------------------------------------------
 
 
-def _facts_of(order: Order, shared: bool) -> dict[str, Facts]:
-    planned = order.planned
+def _facts_of(spec: QuerySpec, shared: bool) -> dict[str, Facts]:
+    planned = spec.planned
     assert planned.root is not None
     statement = planned.statement
     assert isinstance(statement, InsertStatement | QueryStatement)
@@ -153,12 +153,12 @@ def _facts_of(order: Order, shared: bool) -> dict[str, Facts]:
             found[f"{kind} '{definition.name.lower()}'"] = _input(definition)
     if planned.sink is not None:
         found[f"sink '{planned.sink.name}'"] = _properties(planned.sink.properties)
-    found[_query(order.name)] = {
+    found[_query(spec.name)] = {
         "text": " ".join(statement.text.split()),
         "plan": hashlib.sha256(repr(statement.query).encode()).hexdigest()[:16],
-        "emit": repr(order.emit),
+        "emit": repr(spec.emit),
         **{f"SET {name}": value for name, value in _options(planned.catalogue.options).items()},
-        "a folder of refused rows": _side(order),
+        "a folder of rejected rows": _side(spec),
         "shared with others": shared,
     }
     return found
@@ -207,7 +207,7 @@ def _options(options: Mapping[str, Any]) -> Facts:
     return found
 
 
-def _side(order: Order) -> str | None:
-    """Rows that are refused go to files, or are kept nowhere that lasts."""
-    path = None if order.open_side is None else order.open_side.path
+def _side(spec: QuerySpec) -> str | None:
+    """Rows that are rejected go to files, or are kept nowhere that lasts."""
+    path = None if spec.open_dead_letters is None else spec.open_dead_letters.path
     return None if path is None else repr(os.path.join(os.path.realpath(path), ""))

@@ -16,7 +16,7 @@ from transom.cql.bind_definition import ARRIVAL_TIME
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
 from transom.program.arguments import require_text
 
-Late = OneOf["drop", "side", "fail"]
+Late = OneOf["drop", "dead_letter", "fail"]
 Bound = str | timedelta
 TimeUnit = OneOf["s", "ms", "us"]
 
@@ -40,8 +40,8 @@ class Timing:
     ahead: Bound | None = None
 
     def __post_init__(self) -> None:
-        if self.late not in ("drop", "side", "fail"):
-            raise OptionError(f"'late' cannot be '{self.late}'", remedy="write late = 'drop', 'side' or 'fail'")
+        if self.late not in ("drop", "dead_letter", "fail"):
+            raise OptionError(f"'late' cannot be '{self.late}'", remedy="write late = 'drop', 'dead_letter' or 'fail'")
         if self.column is not None:
             require_text(self.column, "the name of the time column")
 
@@ -57,7 +57,7 @@ class Timing:
     def watermark(self, name: str, columns: Schema) -> tuple[Schema, TimeColumn]:
         """The columns of an input with the instant among them as one, and its bound."""
         assert self.column is not None
-        at = _place(name, columns, self.column)
+        at = _index(name, columns, self.column)
         known = columns[at].name
         typed = Schema((*columns.columns[:at], Column(known, TIMESTAMP), *columns.columns[at + 1 :]))
         return typed, TimeColumn(known, _micros(self.bound, "the bound", 0))
@@ -68,8 +68,8 @@ STATIC: Final = Timing()
 
 def declared_table(name: str, columns: Schema, timing: Timing = STATIC, key: Sequence[str] = ()) -> TableDefinition:
     """A table that never changes; with a time, one whose rows replace each other by their key."""
-    _refuse_halves(name)
-    names = tuple(columns[_place(name, columns, each)].name for each in key)
+    _reject_halves(name)
+    names = tuple(columns[_index(name, columns, each)].name for each in key)
     if timing.column is None:
         if timing != STATIC:
             raise OptionError(
@@ -92,7 +92,7 @@ def declared_table(name: str, columns: Schema, timing: Timing = STATIC, key: Seq
 
 def declared_stream(name: str, columns: Schema, timing: Timing) -> StreamDefinition:
     """Without a time column the rows are stamped."""
-    _refuse_halves(name)
+    _reject_halves(name)
     spans, late = timing.spans(), timing.late
     if timing.column is None:
         for what in [*(spans.keys() - {"idle"}), *(["time_unit"] if timing.unit is not None else [])]:
@@ -109,7 +109,7 @@ def declared_stream(name: str, columns: Schema, timing: Timing) -> StreamDefinit
     return replace(definition, heartbeat=spans.get("heartbeat"), ahead=spans.get("ahead"))
 
 
-def _place(name: str, columns: Schema, wanted: str) -> int:
+def _index(name: str, columns: Schema, wanted: str) -> int:
     require_text(wanted, "the name of a column")
     for i, column in enumerate(columns):
         if column.name.lower() == wanted.lower():
@@ -117,7 +117,7 @@ def _place(name: str, columns: Schema, wanted: str) -> int:
     raise SourceError(f"'{name}' has no column '{wanted}'", remedy=f"name one of {', '.join(columns.names)}")
 
 
-def _refuse_halves(name: str) -> None:
+def _reject_halves(name: str) -> None:
     if lone_surrogate(name) is not None:
         raise SourceError(
             f"the name '{visible(name)}' has half a character (a lone surrogate)", remedy="write whole characters"

@@ -19,7 +19,7 @@ from transom.program.putting_off import Where, not_put_off
 from transom.program.sharing import Sharing, sharing_of
 
 Measure = Callable[[Planned, str], list[Measured]]
-"""Runs a query whose rows would be written in this form, and tells what each operator did."""
+"""Runs a query whose rows would be written in this form, and says what each operator did."""
 
 
 _MOST_NAMED: Final = 8
@@ -32,7 +32,7 @@ class Explained(str):
 
     @staticmethod
     def of(text: str, plans: Sequence[dict[str, object]]) -> Explained:
-        """A text and the plans that it tells of."""
+        """A text and the plans that it reports of."""
         explained = Explained(visible_lines(text))
         explained.plans = tuple(plans)
         return explained
@@ -43,9 +43,9 @@ class Explained(str):
 
 def explained(planned: Planned, measure: Measure | None, where: Where) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
-    refused = not_put_off(planned, where)
+    unsupported = not_put_off(planned, where)
     alone = _with_partitions(_alone(planned, measure), planned, where)
-    return _with_growth(alone if refused is None else _with_schedule(alone, "", refused.reason), planned)
+    return _with_growth(alone if unsupported is None else _with_schedule(alone, "", unsupported.reason), planned)
 
 
 def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Where) -> Explained:
@@ -54,7 +54,7 @@ def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Wh
         parts = [explained(one, measure, where) for one in planned]
     else:
         sharing = sharing_of(planned)
-        together = [_explained_with_others(planned, place, sharing, where) for place in range(len(planned))]
+        together = [_explained_with_others(planned, index, sharing, where) for index in range(len(planned))]
         parts = [_with_growth(part, one) for part, one in zip(together, planned, strict=True)]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
 
@@ -67,64 +67,64 @@ def _alone(planned: Planned, measure: Measure | None) -> Explained:
     return _with_key(Explained.of(explain_text(planned.root, measured), [plan]), planned.root, planned)
 
 
-def _explained_with_others(planned: Sequence[Planned], place: int, sharing: Sharing, where: Where) -> Explained:
+def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Sharing, where: Where) -> Explained:
     """A query of several: the plan that it shares, and who shares it; or why it shares none."""
-    one = planned[place]
-    group = sharing.group_of(place)
-    refused = not_put_off(one, where)
+    one = planned[index]
+    group = sharing.group_of(index)
+    unsupported = not_put_off(one, where)
     if not group:
         alone = _with_partitions(_alone(one, None), one, where)
         assert one.root is not None
         joins = any("Join" in operator.kind for operator in one.root.walk())
         if joins:
-            reason = sharing.refused[place]
+            reason = sharing.unsupported[index]
             plan = {**alone.plans[0], "not shared": reason}
             alone = Explained.of(f"{alone}\njoin not shared: {reason}", [plan])
-        if refused is not None:
-            return _with_schedule(alone, "", refused.reason)
+        if unsupported is not None:
+            return _with_schedule(alone, "", unsupported.reason)
         if joins and one.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
-    trunk = shared_join([sharing.asked[i] for i in group], one.catalogue)
-    root = consumer(sharing.asked[place], one.catalogue, trunk)
-    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is trunk)
-    others = [i for i in group if i != place]
-    told = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
-    told += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
+    subplan = shared_join([sharing.request[i] for i in group], one.catalogue)
+    root = consumer(sharing.request[index], one.catalogue, subplan)
+    number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is subplan)
+    others = [i for i in group if i != index]
+    text = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
+    text += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
-    together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(told)}", [plan])
+    together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(text)}", [plan])
     together = _with_key(together, root, one)
     together = _with_partitions(together, one, where, shared="queries that share a join run in one place")
-    schedule = schedule_of(sharing.asked[place], one.catalogue) if refused is None else refused.reason
+    schedule = schedule_of(sharing.request[index], one.catalogue) if unsupported is None else unsupported.reason
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
 
 def _with_key(found: Explained, root: Operator, planned: Planned) -> Explained:
-    """With a line about the columns by which net changes are told, where an answer is written so."""
+    """With a line about the columns by which net changes are reported, where an answer is written so."""
     if planned.sink is None or output_form(root, planned.sink.emit) != "net":
         return found
     key = output_key(root, "net")
-    told = "as a bag: the plan proves no key" if key is None else f"by ({', '.join(key)})" if key else "of one row"
+    text = "as a bag: the plan proves no key" if key is None else f"by ({', '.join(key)})" if key else "of one row"
     plans = [{**plan, "key": None if key is None else list(key)} for plan in found.plans]
-    return Explained.of(f"{found}\nnet changes {told}", plans)
+    return Explained.of(f"{found}\nnet changes {text}", plans)
 
 
 def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Explained:
     """With a line about the order of the work, or why it has none."""
-    told = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
-    return Explained.of(f"{found}\n{of}{told}", [{**plan, "schedule": told} for plan in found.plans])
+    text = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
+    return Explained.of(f"{found}\n{of}{text}", [{**plan, "schedule": text} for plan in found.plans])
 
 
 def _with_partitions(found: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
-    """With a line about the partitions, where a query of this process asks for several."""
+    """With a line about the partitions, where a query of this process requests several."""
     wanted = partitions_of(planned.catalogue)
-    if wanted == 1 or where().buckets > 1:
+    if wanted == 1 or where().partitions > 1:
         return found
     assert planned.root is not None
     reason = shared or kept_together(planned.root)
-    told = f"{wanted} partitions" if reason is None else f"one partition, not {wanted}: {reason}"
+    text = f"{wanted} partitions" if reason is None else f"one partition, not {wanted}: {reason}"
     number = wanted if reason is None else 1
-    return Explained.of(f"{found}\n{told}", [{**plan, "partitions": number} for plan in found.plans])
+    return Explained.of(f"{found}\n{text}", [{**plan, "partitions": number} for plan in found.plans])
 
 
 def _with_growth(found: Explained, planned: Planned) -> Explained:
@@ -132,10 +132,10 @@ def _with_growth(found: Explained, planned: Planned) -> Explained:
     growing = planned.growing
     if not growing:
         return found
-    told = [{"what": one.what, "streams": list(one.streams)} for one in growing]
-    return Explained.of("\n".join([found, *map(str, growing)]), [{**plan, "grows": told} for plan in found.plans])
+    text = [{"what": one.what, "streams": list(one.streams)} for one in growing]
+    return Explained.of("\n".join([found, *map(str, growing)]), [{**plan, "grows": text} for plan in found.plans])
 
 
-def _windows(sharing: Sharing, place: int) -> str:
-    asked = sharing.asked[place]
-    return ", ".join(f"{scan.name} {spec}" for scan, spec in zip(asked.scans, asked.windows, strict=True))
+def _windows(sharing: Sharing, index: int) -> str:
+    request = sharing.request[index]
+    return ", ".join(f"{scan.name} {spec}" for scan, spec in zip(request.scans, request.windows, strict=True))

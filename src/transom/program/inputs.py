@@ -1,4 +1,4 @@
-"""The inputs of a session: rows that it was handed, rows that it is to ask for, and the rows that it refused."""
+"""The inputs of a session: rows that it was handed, rows that it is to request, and the rows that it rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transom.connectors.open import declaration_of, in_memory, open_memory, open
 from transom.connectors.properties import read_time_unit
 from transom.core.errors import QueryError, SourceError
 from transom.core.schema import Schema
-from transom.pipeline.side import SIDE, SIDE_TABLE
+from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTER_TABLE
 from transom.plan.algebra import Node, StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
 from transom.program.arguments import require_text
@@ -34,7 +34,7 @@ Declare = Callable[[Schema], Definition]
 
 
 @dataclass(frozen=True)
-class Frame:
+class DataFrameInput:
     """A DataFrame whose rows are read where it lives, and its columns in our types."""
 
     frame: DataFrame
@@ -42,14 +42,14 @@ class Frame:
 
 
 def of_spark(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a DataFrame of Spark: told by its class, so that nobody has to import PySpark."""
+    """Whether it is a DataFrame of Spark: reported by its class, so that nobody has to import PySpark."""
     return type(data).__module__.partition(".")[0] == "pyspark"
 
 
-class Inputs:
+class SessionInputs:
     """Declares what it is handed in the catalogue, and opens the source of every definition for a query.
 
-    The catalogue learns the table `transom_side`, whose rows are those of `side` when it is opened.
+    The catalogue learns the table `transom_dead_letters`, whose rows are those of `dead_letters` when it is opened.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -57,20 +57,22 @@ class Inputs:
         self._memory: dict[str, MemorySource] = {}
         self._supplies: dict[str, Supply] = {}
         self.frames: dict[str, DataFrame] = {}
-        self.side = MemorySink(SIDE)
-        catalogue.relations[SIDE_TABLE] = declared_table(SIDE_TABLE, columns_of(SIDE, SIDE_TABLE))
+        self.dead_letters = MemorySink(DEAD_LETTER_SCHEMA)
+        catalogue.relations[DEAD_LETTER_TABLE] = declared_table(
+            DEAD_LETTER_TABLE, columns_of(DEAD_LETTER_SCHEMA, DEAD_LETTER_TABLE)
+        )
 
     def table(
         self,
         name: str,
-        data: Data | Frame,
+        data: Data | DataFrameInput,
         columns: pa.Schema | None,
         timing: Timing,
         key: Sequence[str],
         replace: bool,
     ) -> None:
         require_text(name, "the name of a table")
-        if isinstance(data, Frame):
+        if isinstance(data, DataFrameInput):
             raise SourceError(
                 f"'{name}' is a streaming DataFrame, and the rows of a table must all be there",
                 remedy="declare it with stream(..), or give a DataFrame that does not stream",
@@ -84,13 +86,15 @@ class Inputs:
         else:
             self._hold_rows(name, data, columns, declared, replace)
 
-    def stream(self, name: str, data: Data | Frame, columns: pa.Schema | None, timing: Timing, replace: bool) -> None:
+    def stream(
+        self, name: str, data: Data | DataFrameInput, columns: pa.Schema | None, timing: Timing, replace: bool
+    ) -> None:
         require_text(name, "the name of a stream")
 
         def declared(known: Schema) -> StreamDefinition:
             return declared_stream(name, known, timing)
 
-        if isinstance(data, Frame):
+        if isinstance(data, DataFrameInput):
             definition = declared(columns_of(data.columns if columns is None else columns, name))
             self._declare(definition, replace)
             self.frames[name.lower()] = data.frame
@@ -125,30 +129,30 @@ class Inputs:
                 stamped=declared.stamped,
                 time_unit=read_time_unit(declared.properties),
             )
-        if key == SIDE_TABLE:
-            side = MemorySource(definition.columns, time_column=None)
-            for batch in list(self.side.batches):
-                side.append(batch)
-            return side
+        if key == DEAD_LETTER_TABLE:
+            dead_letters = MemorySource(definition.columns, time_column=None)
+            for batch in list(self.dead_letters.batches):
+                dead_letters.append(batch)
+            return dead_letters
         return self._memory.get(key) or open_source(definition, self._catalogue.within)
 
     def peek(self, definition: Definition) -> Source | None:
         """A source to look at the first rows of; None where that would take them from whoever reads them."""
         key = definition.name.lower()
-        if key in self._supplies or key in self.frames or key == SIDE_TABLE:
+        if key in self._supplies or key in self.frames or key == DEAD_LETTER_TABLE:
             return None
         return self._memory.get(key) or peeked(definition, self._catalogue.within)
 
     def _supply(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
-        """Rows that are asked for as they are wanted."""
-        self._refuse_known(name, replace)
+        """Rows that are requested as they are wanted."""
+        self._reject_known(name, replace)
         supply = Supply(name, data, columns)
         self._declare(self._of_columns(supply.columns, columns, name, declared), replace)
         self._supplies[name.lower()] = supply
 
     def _hold_rows(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
         """Rows that are there."""
-        self._refuse_known(name, replace)
+        self._reject_known(name, replace)
         given = None if columns is None else columns_of(columns, name)
         schema, batches = batches_of(data, given)
         definition = self._of_columns(schema, columns, name, declared)
@@ -161,7 +165,7 @@ class Inputs:
     def _of_columns(
         self, schema: pa.Schema, columns: pa.Schema | None, name: str, declared: Declare
     ) -> StreamDefinition | TableDefinition:
-        """Columns that nobody has asked for, and no SQL type can hold, are left out."""
+        """Columns that nobody has requested, and no SQL type can hold, are left out."""
         if columns is not None:
             return declared(columns_of(columns, name))
         try:
@@ -172,21 +176,21 @@ class Inputs:
     def _declare(self, definition: Definition, replace: bool) -> None:
         """In the place of what has the name, if that is to be replaced."""
         key = definition.name.lower()
-        self._refuse_known(definition.name, replace)
-        self._refuse_views(definition)
+        self._reject_known(definition.name, replace)
+        self._reject_views(definition)
         for known in (self._memory, self._supplies, self.frames):
             known.pop(key, None)
         self._catalogue.relations[key] = definition
 
-    def _refuse_known(self, name: str, replace: bool) -> None:
-        replaced = replace and name.lower() in self._catalogue.relations and name.lower() != SIDE_TABLE
+    def _reject_known(self, name: str, replace: bool) -> None:
+        replaced = replace and name.lower() in self._catalogue.relations and name.lower() != DEAD_LETTER_TABLE
         if not replaced and (name.lower() in self._catalogue.relations or name.lower() in self._catalogue.sinks):
             raise QueryError(
                 f"'{name}' is declared already",
                 remedy="choose another name, write replace=True, or append() rows to it",
             )
 
-    def _refuse_views(self, definition: Definition) -> None:
+    def _reject_views(self, definition: Definition) -> None:
         """A view is bound to the columns that its inputs had."""
         before = self._catalogue.relations.get(definition.name.lower())
         if before is None or isinstance(before, ViewDefinition) or _columns(before) == _columns(definition):

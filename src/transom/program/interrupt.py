@@ -17,8 +17,8 @@ from typing import Any, Final
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _ONE: Final = 1.0
-"""SIGTERM or SIGHUP again within so many seconds is the same one: a shell and the kernel both tell of a hang-up, and
-`timeout` tells the process and then its group."""
+"""SIGTERM or SIGHUP again within so many seconds is the same one: a shell and the kernel both report of a hang-up, and
+`timeout` reports the process and then its group."""
 
 _heard: dict[int, float] = {}
 """When each signal was last heard."""
@@ -27,7 +27,7 @@ _now: Callable[[], float] = time.monotonic
 
 
 class Terminated(SystemExit):
-    """A signal has asked the program to end; the code is the one that a shell tells of it."""
+    """A signal has asked the program to end; the code is the one that a shell reports of it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -46,10 +46,10 @@ class Interrupt:
         self._before: dict[int, Any] = {}
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self._number is not None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Raise what was noted, if anything was."""
         if self._number is not None:
             _raise(self._number)

@@ -70,7 +70,7 @@ def status_html(status: Status) -> str:
 
 
 def plans_html(plans: Sequence[dict[str, Any]]) -> str:
-    """Plans as EXPLAIN JSON tells them, each a tree of its operators."""
+    """Plans as EXPLAIN JSON reports them, each a tree of its operators."""
     return "".join(_plan(plan) for plan in plans)
 
 
@@ -85,7 +85,7 @@ def _plan(plan: dict[str, Any]) -> str:
             return f'<li>{head}<span style="{_FAINT}">shared, see above</span></li>'
         seen.add(number)
         details = [f"keeps {one['keeps']}; {one['costs']}"]
-        details += [f"not {each['tactic']}: {each['reason']}" for each in one["refused"]]
+        details += [f"not {each['tactic']}: {each['reason']}" for each in one["not_taken"]]
         if "measured" in one:
             known = one["measured"]
             details.append(

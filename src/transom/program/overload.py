@@ -37,11 +37,11 @@ class OverloadStatus:
 
     def __str__(self) -> str:
         counts = f"{self.due:,} due = {self.processed:,} processed + {self.shed:,} shed + {self.pending:,} pending"
-        told = f"by {self.policy}: {counts}"
+        text = f"by {self.policy}: {counts}"
         if self.partial is None:
-            return told
+            return text
         first, last = (format_instant(instant) for instant in self.partial)
-        return f"{told}; partial from {first} to {last}"
+        return f"{text}; partial from {first} to {last}"
 
 
 SHED_ROWS = pa.schema([("first", TIMESTAMP), ("last", TIMESTAMP), ("rows", pa.int64())])

@@ -28,10 +28,10 @@ from transom.plan.catalogue import (
     ViewDefinition,
 )
 from transom.plan.options import check_spill
-from transom.planner.growth import Growth, growing
-from transom.planner.multiway_choice import Decision
+from transom.planner.growth import StateGrowth, growing
+from transom.planner.multiway_choice import MultiwayDecision
 from transom.planner.plan import plan_and_decisions
-from transom.planner.statistics import Declared, Statistics
+from transom.planner.statistics import DeclaredStatistics, Statistics
 from transom.program.arguments import require_text
 
 
@@ -47,7 +47,7 @@ class Planned:
     catalogue: Catalogue
     root: Operator | None = None
     sink: SinkDefinition | None = None
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[MultiwayDecision, ...] = ()
 
     @property
     def standing(self) -> bool:
@@ -55,11 +55,11 @@ class Planned:
         return isinstance(self.statement, InsertStatement | QueryStatement)
 
     @property
-    def growing(self) -> list[Growth]:
+    def growing(self) -> list[StateGrowth]:
         """What would keep more and more for as long as input comes."""
         return [] if self.root is None else growing(self.root, "changes" if self.sink is None else self.sink.emit)
 
-    def decided(self, decisions: tuple[Decision, ...]) -> Planned:
+    def decided(self, decisions: tuple[MultiwayDecision, ...]) -> Planned:
         """The query planned as it was when these were its decisions."""
         if decisions == self.decisions:
             return self
@@ -76,7 +76,7 @@ def read_program(
     text: str,
     catalogue: Catalogue,
     fixed: Mapping[str, object] | None = None,
-    statistics_of: StatisticsOf = Declared,
+    statistics_of: StatisticsOf = DeclaredStatistics,
     parameters: Mapping[str, Value] = MappingProxyType({}),
     one_query: bool = False,
 ) -> list[Planned]:
@@ -155,6 +155,6 @@ def _located(statement: Statement, text: str) -> Iterator[None]:
     try:
         yield
     except TransomError as error:
-        if error.place is None:
-            error.place, error.text = statement.place, text
+        if error.span is None:
+            error.span, error.text = statement.span, text
         raise

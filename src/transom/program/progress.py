@@ -1,4 +1,4 @@
-"""What a batch of a query did, told to whoever asked: the same of every runtime."""
+"""What a batch of a query did, reported to whoever asked: the same of every runtime."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from transom.core.emits import Emit
+from transom.core.emit_modes import Emit
 from transom.core.values import Row
 from transom.pipeline.answer import output_form, output_schema
 from transom.program.clock import Clock
 from transom.program.explained import Explained
-from transom.program.orders import OnRows, check_emit
 from transom.program.planned import Planned
+from transom.program.query_specs import OnRows, check_emit
 from transom.program.result import Result
 from transom.program.run import OnBatch
 from transom.program.streaming_query import StreamingQuery
@@ -53,7 +53,7 @@ class QueryHost(Protocol):
 class Query:
     """A query that is planned, and not run: made by `Session.sql`. A notebook shows its plan.
 
-    Whatever asks for its rows runs it, over the whole of its input, which must have an end; whoever asks again runs it
+    Whatever requests its rows runs it, over the whole of its input, which must have an end; whoever asks again runs it
     again. `start` runs it in the background, over an input that may be endless.
 
     >>> from transom import Session

@@ -16,7 +16,7 @@ from transom.planner.explain import Measured
 from transom.planner.statistics import Machine
 from transom.program.arguments import require_path
 from transom.program.clock import Clock
-from transom.program.inputs import Frame
+from transom.program.inputs import DataFrameInput
 from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
 from transom.program.status import Status
@@ -36,18 +36,18 @@ OnBatch = Callable[[pa.Table, int], None]
 
 
 @dataclass(frozen=True)
-class Order:
-    """A query to be run: its plan, what it is called, the form of its answer, and where that and refused rows go."""
+class QuerySpec:
+    """A query to be run: its plan, what it is called, the form of its answer, and where that and rejected rows go."""
 
     planned: Planned
     name: str
     emit: str
     open_sink: OpenSink
-    open_side: OpenSink | None = None
+    open_dead_letters: OpenSink | None = None
 
 
 @dataclass(frozen=True)
-class Terms:
+class RunOptions:
     """How queries are run, and end. `checkpoint` is a folder."""
 
     ending: Ending = "end"
@@ -62,7 +62,7 @@ class Terms:
 
 
 def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
-    """With a checkpoint there is a next run to go on, so time stays open unless it is told to `end`.
+    """With a checkpoint there is a next run to go on, so time stays open unless it is reported to `end`.
 
     >>> ending_of(False, None, None), ending_of(False, None, "kept"), ending_of(True, None, "kept")
     ('end', 'now', 'stopped')
@@ -75,7 +75,7 @@ def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
         return "stopped"
     if end is False and checkpoint is None:
         raise OptionError(
-            "time is to stay open for the next run, and there is no checkpoint for it to go on from",
+            "time is to stay open for the next run, and there is no checkpoint for it to resume from",
             remedy="give a folder as checkpoint, or leave out end=False",
         )
     return "now" if end is False or (end is None and checkpoint is not None) else "end"
@@ -104,7 +104,7 @@ class Run(Protocol):
     """Queries that run together, and may come and go while it goes on.
 
     `run` goes to the end that it is to have, or until it is stopped; `watch` is called after batches, and now and then
-    while there is nothing to do. Listeners are told of every batch, in the thread that runs it.
+    while there is nothing to do. Listeners are notified of every batch, in the thread that runs it.
     """
 
     listeners: list[Listener]
@@ -127,16 +127,16 @@ class Run(Protocol):
 
     def stop(self) -> None: ...
 
-    def add(self, order: Order) -> QueryInRun:
+    def add(self, spec: QuerySpec) -> QueryInRun:
         """Between two steps, as `remove`."""
 
     def remove(self, name: str) -> None: ...
 
-    def ask(self, work: Callable[[], None]) -> Future[None]:
+    def submit(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two steps, by the thread that runs them."""
 
-    def refuse_asked(self) -> None:
-        """The run is over: what was asked for is not done any more."""
+    def reject_requests(self) -> None:
+        """The run is over: what was requested is not done any more."""
 
 
 class Runtime(Protocol):
@@ -150,19 +150,19 @@ class Runtime(Protocol):
     def begin(self, brief: bool = False) -> None:
         """Start what takes long, while the caller goes on. `brief`: it is for a minute or so."""
 
-    def assemble(self, orders: Sequence[Order], terms: Terms) -> Run:
+    def assemble(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> Run:
         """Ready to run, from the checkpoint if there is one."""
 
-    def open(self, terms: Terms) -> Run:
+    def open(self, run_options: RunOptions) -> Run:
         """A run without queries, to which they can come."""
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
-        """Run a query, forget its answer, and tell what each operator did, in the order of EXPLAIN."""
+        """Run a query, forget its answer, and say what each operator did, in the order of EXPLAIN."""
 
-    def adopt(self, name: str, frame: DataFrame) -> Frame | pa.Table:
+    def adopt(self, name: str, frame: DataFrame) -> DataFrameInput | pa.Table:
         """A DataFrame of Spark as an input of this name."""
 
-    def dataframe(self, order: Order) -> DataFrame:
+    def dataframe(self, spec: QuerySpec) -> DataFrame:
         """The answer as a streaming DataFrame of Spark."""
 
     def close(self) -> None: ...

@@ -120,10 +120,10 @@ class Samples:
     def _scan(self, node: StreamScan | TableScan, usual: float) -> Sample | None:
         name = node.name.lower()
         if name not in self._read:
-            self._read[name] = self._look(node, usual)
+            self._read[name] = self._sampled(node, usual)
         return self._read[name]
 
-    def _look(self, node: StreamScan | TableScan, usual: float) -> Sample | None:
+    def _sampled(self, node: StreamScan | TableScan, usual: float) -> Sample | None:
         definition = self._catalogue.relations[node.name.lower()]
         assert isinstance(definition, StreamDefinition | TableDefinition)
         changing = isinstance(definition, TableDefinition) and definition.time is not None

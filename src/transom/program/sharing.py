@@ -16,16 +16,16 @@ from transom.program.planned import Planned
 class Sharing:
     """Of several queries, by their places: what those ask that share, who shares with whom, and why others do not."""
 
-    asked: dict[int, Sharable]
+    request: dict[int, Sharable]
     groups: tuple[tuple[int, ...], ...]
-    refused: dict[int, str]
+    unsupported: dict[int, str]
 
-    def group_of(self, place: int) -> tuple[int, ...]:
+    def group_of(self, index: int) -> tuple[int, ...]:
         """Those that share with this one, itself among them; () if it shares with nobody."""
-        return next((group for group in self.groups if place in group), ())
+        return next((group for group in self.groups if index in group), ())
 
 
-def asked_of(planned: Planned) -> Sharable | str:
+def request_of(planned: Planned) -> Sharable | str:
     """What a query asks of a shared join, or why it has none."""
     sharing, schedule = (planned.catalogue.options.get(name, OPTIONS[name].default) for name in ("sharing", "schedule"))
     if sharing == "off":
@@ -48,15 +48,15 @@ def _without_the_join(planned: Planned) -> str | None:
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:
     """Queries with the same join share it where there are two or more."""
-    found = {place: asked_of(one) for place, one in enumerate(planned)}
-    asked = {place: one for place, one in found.items() if isinstance(one, Sharable)}
-    refused = {place: one for place, one in found.items() if isinstance(one, str)}
+    found = {index: request_of(one) for index, one in enumerate(planned)}
+    request = {index: one for index, one in found.items() if isinstance(one, Sharable)}
+    unsupported = {index: one for index, one in found.items() if isinstance(one, str)}
     by_join: dict[object, list[int]] = {}
-    for place, one in asked.items():
-        by_join.setdefault(one.join, []).append(place)
-    groups = tuple(tuple(places) for places in by_join.values() if len(places) > 1)
-    for places in by_join.values():
-        if len(places) == 1:
-            refused[places[0]] = "no other query has this join"
-    shared = {place for group in groups for place in group}
-    return Sharing({place: one for place, one in asked.items() if place in shared}, groups, refused)
+    for index, one in request.items():
+        by_join.setdefault(one.join, []).append(index)
+    groups = tuple(tuple(indexes) for indexes in by_join.values() if len(indexes) > 1)
+    for indexes in by_join.values():
+        if len(indexes) == 1:
+            unsupported[indexes[0]] = "no other query has this join"
+    shared = {index for group in groups for index in group}
+    return Sharing({index: one for index, one in request.items() if index in shared}, groups, unsupported)

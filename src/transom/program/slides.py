@@ -1,4 +1,4 @@
-"""How a join that is told slide by slide is doing."""
+"""How a join that is reported slide by slide is doing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
     return None
 
 
-def slides_in(told: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
-    """That of an operator in several buckets, by what each has told of it."""
-    parts = [one for one in told if one is not None]
+def slides_in(statuses: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
+    """That of an operator in several partitions, by what each has notified of it."""
+    parts = [one for one in statuses if one is not None]
     return SlideStatus(SlideReport.united(parts), Estimates(), ()) if parts else None

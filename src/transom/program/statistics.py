@@ -14,8 +14,8 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
-from transom.kernels.crew import measured_handover, processors
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.worker_pool import measured_handover, processors
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import Expression, columns_of, remap
 from transom.plan.options import partitions_of, time_settings
@@ -23,7 +23,7 @@ from transom.planner.statistics import (
     PASSING,
     RATE,
     SEEN,
-    Declared,
+    DeclaredStatistics,
     Floats,
     InputStatistics,
     JoinStatistics,
@@ -47,7 +47,7 @@ _Bools = npt.NDArray[np.bool_]
 
 
 class SampledStatistics:
-    """The statistics of one query. `peek` opens the sources that may be looked at, `where` tells of the machine."""
+    """The statistics of one query. `peek` opens the sources that may be looked at, `where` reports of the machine."""
 
     def __init__(self, catalogue: Catalogue, peek: Peek, where: Callable[[], Machine]) -> None:
         self._catalogue = catalogue
@@ -63,8 +63,8 @@ class SampledStatistics:
     def join(self, node: MultiwayJoin) -> JoinStatistics:
         try:
             return self._join(node)
-        except Exception:  # whatever is wrong with a source is told when it is read, and not by a guess at its size
-            return Declared(self._catalogue).join(node)
+        except Exception:  # whatever is wrong with a source is reported when it is read, and not by a guess at its size
+            return DeclaredStatistics(self._catalogue).join(node)
 
     def _join(self, node: MultiwayJoin) -> JoinStatistics:
         declared = [declared_rate(relation, self._catalogue) for relation in node.relations]
@@ -103,10 +103,10 @@ def _input(sample: Sample | None, declared: float | None) -> InputStatistics | N
 
 
 @dataclass(frozen=True)
-class _Member:
+class _ConsumerSpec:
     """The sample of an input that has a key: its values as numbers, -1 for those that nobody else has."""
 
-    place: int
+    index: int
     values: Int64s
     ta: Int64s
     te: Int64s
@@ -133,35 +133,35 @@ def _key_counts(
     step = max(1, int(min([float(last - first), *lives]) / 8))
     now, alive = _counted(members, [(instant, instant) for instant in instants], len(inputs))
     before, alive_before = _counted(members, [(instant, instant - step) for instant in instants], len(inputs))
-    shared = (now[[each.place for each in members]] > 0).sum(axis=0) > 1
-    sizes = [inputs[each.place].alive / max(float(alive[each.place].mean()), 1.0) for each in moving]
+    shared = (now[[each.index for each in members]] > 0).sum(axis=0) > 1
+    sizes = [inputs[each.index].alive / max(float(alive[each.index].mean()), 1.0) for each in moving]
     larger = max([1.0, *sizes])
     growth = 0.0 if larger < 2 else _growth(members, instants[0], first)
     return KeyCounts(now[:, shared], before[:, shared], alive, alive_before, growth, larger)
 
 
-def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> list[_Member] | None:
-    places, found, values = [], [], []
+def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> list[_ConsumerSpec] | None:
+    indexes, found, values = [], [], []
     for i, (own, sample) in enumerate(zip(node.keys, samples, strict=True)):
         key = own[c]
         if key is not None:
             if sample is None or not len(sample):
                 return None
-            places.append(i)
+            indexes.append(i)
             found.append(sample)
             values.append(scalar.evaluate(key, sample.rows))
     numbers = _numbers(values)
     if numbers is None:
         return None
     return [
-        _Member(
-            place,
+        _ConsumerSpec(
+            index,
             number,
             np.maximum(sample.ta, -FOREVER + shift) - shift,
             np.minimum(sample.te - shift, FOREVER),
             sample.rate != 0.0,
         )
-        for place, number, sample, shift in zip(places, numbers, found, _shifts(found), strict=True)
+        for index, number, sample, shift in zip(indexes, numbers, found, _shifts(found), strict=True)
     ]
 
 
@@ -191,20 +191,20 @@ def _shifts(samples: Sequence[Sample]) -> list[int]:
     return [0 if each.rate == 0.0 else int(each.ta[0]) for each in samples]
 
 
-def _counted(members: Sequence[_Member], at: Sequence[tuple[int, int]], inputs: int) -> tuple[Floats, Floats]:
+def _counted(members: Sequence[_ConsumerSpec], at: Sequence[tuple[int, int]], inputs: int) -> tuple[Floats, Floats]:
     """Rows by input and value, and by input alone, that are there at an instant and were since another."""
     width = max(int(each.values.max(initial=-1)) for each in members) + 1
     counted, alive = np.ones((inputs, len(at) * width)), np.ones((inputs, len(at)))
     for each in members:
         for m, (instant, since) in enumerate(at):
             there = each.there(instant, since)
-            alive[each.place, m] = there.sum()
+            alive[each.index, m] = there.sum()
             values = each.values[there & (each.values >= 0)]
-            counted[each.place, m * width : (m + 1) * width] = np.bincount(values, minlength=width)
+            counted[each.index, m * width : (m + 1) * width] = np.bincount(values, minlength=width)
     return counted, alive
 
 
-def _growth(members: list[_Member], instant: int, first: int) -> float:
+def _growth(members: list[_ConsumerSpec], instant: int, first: int) -> float:
     """What becomes of the share of pairs that match when there are twice as many rows: 0 nothing, 1 it halves."""
     middle = (instant + first) // 2
     young = [
@@ -213,7 +213,7 @@ def _growth(members: list[_Member], instant: int, first: int) -> float:
     shares = []
     for some in (young, members):
         counted, alive = _counted(
-            [replace(each, place=i) for i, each in enumerate(some)], [(instant, instant)], len(some)
+            [replace(each, index=i) for i, each in enumerate(some)], [(instant, instant)], len(some)
         )
         pairs = [(i, j) for j in range(len(some)) for i in range(j)]
         matched = sum(float(counted[i] @ counted[j]) for i, j in pairs)
@@ -259,10 +259,10 @@ def this_machine() -> Machine:
     """This process, which takes the rows of a stream as they come."""
     cores = processors()
     # To five microseconds: a plan is not to hang on chance.
-    handover = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us
-    return Machine(cores, handover)
+    savepoint_files = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us
+    return Machine(cores, savepoint_files)
 
 
-def in_buckets(buckets: int) -> Machine:
-    """Spark: the cores are busy with other buckets, and rows come in batches, of which none is left half done."""
-    return Machine(buckets=buckets, one_by_one=False, puts_off=False)
+def in_partitions(partitions: int) -> Machine:
+    """Spark: the cores are busy with other partitions, and rows come in batches, of which none is left half done."""
+    return Machine(partitions=partitions, one_by_one=False, puts_off=False)

@@ -15,7 +15,7 @@ from transom.program.slides import SlideStatus
 
 @dataclass(frozen=True)
 class InputStatus:
-    """Where the rows of an input went: rows_in = used + late + rejected + waiting, and why the refused ones were.
+    """Where the rows of an input went: rows_in = used + late + rejected + waiting, and why the rejected ones were.
 
     The watermark of a static table is None. `leap` is there if a row leapt in time and others were late because of it.
     """
@@ -34,7 +34,7 @@ class InputStatus:
 
 @dataclass(frozen=True)
 class OperatorStatus:
-    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join told slide by slide."""
+    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join reported slide by slide."""
 
     number: int
     operator: str
@@ -76,7 +76,7 @@ class Status:
 
     @property
     def slides(self) -> SlideStatus | None:
-        """Of a query that is a join told slide by slide."""
+        """Of a query that is a join reported slide by slide."""
         return next((one.slides for one in self.operators if one.slides is not None), None)
 
     def _repr_html_(self) -> str:

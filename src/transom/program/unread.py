@@ -5,12 +5,12 @@ from __future__ import annotations
 from transom.connectors.connector import Limits, Source
 from transom.connectors.source import Position
 from transom.core.errors import CheckpointError
-from transom.pipeline.doors import came_after_the_end
+from transom.pipeline.input_gates import came_after_the_end
 from transom.plan.catalogue import StreamDefinition
 from transom.program.inputs import Definition
 
 
-def refuse_grown(definition: Definition, source: Source, position: Position) -> None:
+def reject_grown(definition: Definition, source: Source, position: Position) -> None:
     """Raise if an input of which all had been read, up to a position, has more by now."""
     if not source.plan(position, Limits(rows=1)).splits:
         return

@@ -15,26 +15,27 @@ _MOMENTS_KEPT: Final = 1_024
 
 
 @dataclass(frozen=True)
-class Run:
-    """Rows `first` to `stop` of a side, all with `done` queries done, to be taken up to `upto` queries, one by one."""
+class WorkRun:
+    """Rows `first` to `stop` of a side, all with `done` queries done, to be taken up to `target` queries, one by
+    one."""
 
     side: int
     first: int
     stop: int
     done: int
-    upto: int
+    target: int
 
     @property
     def rows(self) -> int:
         return self.stop - self.first
 
-    def cut(self, rows: int) -> Run:
+    def cut(self, rows: int) -> WorkRun:
         """The first so many rows of it."""
-        return Run(self.side, self.first, min(self.stop, self.first + rows), self.done, self.upto)
+        return WorkRun(self.side, self.first, min(self.stop, self.first + rows), self.done, self.target)
 
 
 @dataclass
-class Side:
+class BacklogSide:
     """Rows are numbered as they come. `waiting[g]` is the first row that group g was not done for."""
 
     waiting: list[int]
@@ -48,7 +49,7 @@ class Backlog:
     """The sides of a join; `ends` are the ends of the groups. The counts are of (row, query) pairs, one a group."""
 
     ends: list[int]
-    sides: list[Side]
+    sides: list[BacklogSide]
     due: list[int]
     processed: list[int]
     shed: list[int]
@@ -57,7 +58,7 @@ class Backlog:
     @classmethod
     def empty(cls, ends: Sequence[int], sides: int) -> Backlog:
         due, processed, shed = ([0] * len(ends) for _ in range(3))
-        return cls(list(ends), [Side([0] * len(ends)) for _ in range(sides)], due, processed, shed, [0] * sides)
+        return cls(list(ends), [BacklogSide([0] * len(ends)) for _ in range(sides)], due, processed, shed, [0] * sides)
 
     @property
     def pending(self) -> list[int]:
@@ -82,28 +83,28 @@ class Backlog:
         if len(self.sides[0].came) > 2 * _MOMENTS_KEPT:
             self._forget_moments()
 
-    def leave(self, number: int, upto: int) -> list[Run]:
-        """Rows of a side before `upto` are gone. What was still to be done for them is shed, and told."""
+    def leave(self, number: int, target: int) -> list[WorkRun]:
+        """Rows of a side before `target` are gone. What was still to be done for them is shed, and reported."""
         side = self.sides[number]
-        side.left = max(side.left, upto)
-        told = []
+        side.left = max(side.left, target)
+        runs_found = []
         for group, (begin, end) in enumerate(zip((0, *self.ends), self.ends, strict=False)):
             first = side.waiting[group]
-            if first < upto:
-                self.shed[group] += (end - begin) * (upto - first)
-                side.waiting[group] = upto
-                told.append(Run(number, first, upto, begin, end))
-        return told
+            if first < target:
+                self.shed[group] += (end - begin) * (target - first)
+                side.waiting[group] = target
+                runs_found.append(WorkRun(number, first, target, begin, end))
+        return runs_found
 
-    def did(self, run: Run) -> None:
+    def did(self, run: WorkRun) -> None:
         """All of this run was done."""
         waiting, begin = self.sides[run.side].waiting, run.done
-        for group in range(bisect_right(self.ends, run.done), bisect_right(self.ends, run.upto)):
+        for group in range(bisect_right(self.ends, run.done), bisect_right(self.ends, run.target)):
             waiting[group] = run.stop
             self.processed[group] += (self.ends[group] - begin) * run.rows
             begin = self.ends[group]
 
-    def oldest_first(self, depth: int = 0) -> Run | None:
+    def oldest_first(self, depth: int = 0) -> WorkRun | None:
         """The oldest row with anything to do, all of it; and the rows after it for which the same holds.
 
         With a depth only so many groups of every row, and the rest when all rows have them. There may be fewer groups
@@ -124,9 +125,9 @@ class Backlog:
             if reached <= first:
                 break
             done, stop = end, min(stop, reached)
-        return Run(number, first, stop, done, self.ends[last])
+        return WorkRun(number, first, stop, done, self.ends[last])
 
-    def best_first(self) -> Run | None:
+    def best_first(self) -> WorkRun | None:
         """The first group that any row waits for, oldest row first."""
         for group, end in enumerate(self.ends):
             heads = []
@@ -136,7 +137,7 @@ class Backlog:
                     heads.append((number, side.waiting[group], stop))
             found = self._oldest(heads)
             if found is not None:
-                return Run(*found, self.ends[group - 1] if group else 0, end)
+                return WorkRun(*found, self.ends[group - 1] if group else 0, end)
         return None
 
     def waiting_in(self, number: int, first: int, stop: int) -> Iterator[int]:

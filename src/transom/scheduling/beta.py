@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transom.scheduling.load import Method
+from transom.scheduling.load import LoadMethod
 
 
 @dataclass(frozen=True)
 class Trend:
     """The method in use, whether the rate will be high, the beta that would have been right and the one foreseen."""
 
-    method: Method
+    method: LoadMethod
     high: bool
     beta_now: float
     beta_next: float
@@ -35,17 +35,17 @@ class Trend:
 def next_beta(trend: Trend) -> tuple[int, float]:
     """The number of the case and its beta; case 0, with beta_next, is none of them.
 
-    >>> next_beta(Trend(Method.MQT, False, 0.0, 0.0))
+    >>> next_beta(Trend(LoadMethod.MQT, False, 0.0, 0.0))
     (8, 0.03)
     """
     none = trend.beta_now == 0
     rising, falling = trend.beta_next > trend.beta_now, trend.beta_next < trend.beta_now
-    if trend.method == Method.FIFO and trend.high:
+    if trend.method == LoadMethod.FIFO and trend.high:
         if none:
             return 2, trend.beta_now
         if rising:
             return 1, trend.beta_now
-    elif trend.method == Method.FIFO:
+    elif trend.method == LoadMethod.FIFO:
         if none:
             return 4, 0.01
         if falling:

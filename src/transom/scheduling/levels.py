@@ -33,9 +33,9 @@ class Levels:
         """What a scheduler takes for the windows: the two of each level together."""
         return tuple(left + right for left, right in self.reach[1:])
 
-    def span(self, done: int, upto: int) -> slice:
+    def span(self, done: int, target: int) -> slice:
         """The places of the queries above one level, up to another."""
-        return slice(bisect_right(self.level, done), bisect_right(self.level, upto))
+        return slice(bisect_right(self.level, done), bisect_right(self.level, target))
 
 
 def levels_of(windows: Mapping[str, Windows]) -> Levels:

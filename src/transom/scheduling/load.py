@@ -10,7 +10,7 @@ from transom.scheduling.backlog import Backlog
 from transom.scheduling.mqt import Groups, Ties
 
 
-class Method(StrEnum):
+class LoadMethod(StrEnum):
     """What is next: the oldest row with all its queries, or the queries that are quickest done."""
 
     FIFO = "fifo"
@@ -34,7 +34,7 @@ class Readings:
     low; or the first rate measured; or beyond all, so that every rate is low."""
     otherwise: Literal["next", "keep", "now"] = "next"
     """beta where none of the eight cases holds: beta_next, or as it was, or beta_now, so that FIFO comes."""
-    begin: Method = Method.FIFO
+    begin: LoadMethod = LoadMethod.FIFO
     """The method before the first measurement."""
     ties: Ties = "farthest"
     """Of queries that are equally good to go to: all as one group, or each its own."""
@@ -46,7 +46,7 @@ class Readings:
 class Load:
     """One measurement: `rate` rows came in the interval, `load` is S, `row_weight` the weights of one row's queries.
 
-    `slack`, where it was asked for, is how many intervals of work everything could still wait, if only the first group
+    `slack`, where it was requested, is how many intervals of work everything could still wait, if only the first group
     of each row is done, or the first two, ..; below 0 some of it will be dropped.
     """
 

@@ -39,9 +39,9 @@ class Groups:
         """The weight of each group for one row: that of its queries together."""
         return tuple(size * size / cost for size, cost in zip(self.sizes, self.costs, strict=True))
 
-    def work(self, done: int, upto: int) -> int:
+    def work(self, done: int, target: int) -> int:
         """What it costs to go from so many queries done to so many."""
-        return self.windows[upto - 1] - (self.windows[done - 1] if done else 0)
+        return self.windows[target - 1] - (self.windows[done - 1] if done else 0)
 
     def __str__(self) -> str:
         """As the paper writes them.

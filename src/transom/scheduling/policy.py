@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from transom.scheduling.beta import Trend, next_beta
-from transom.scheduling.load import Load, Method, Readings
+from transom.scheduling.load import Load, LoadMethod, Readings
 
 FIRST_BETA: Final = 0.05
 
@@ -26,7 +26,7 @@ FIRST_BETA: Final = 0.05
 class PolicyState:
     """The method and beta in use; the rest is for adMandF: what was measured last, the rates at the last switches."""
 
-    method: Method
+    method: LoadMethod
     beta: float = 0.0
     depth: int = 0  # with FIFO, how many groups of every row come before the rest; 0 is all
     case: int = 0  # of the eight, the one that gave beta; 0 is none of them
@@ -50,12 +50,12 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True)
-class Fifo:
+class FifoPolicy:
     readings: Readings = field(default_factory=Readings)
     name: str = "fifo"
 
     def start(self) -> PolicyState:
-        return PolicyState(Method.FIFO)
+        return PolicyState(LoadMethod.FIFO)
 
     def follow(self, state: PolicyState, load: Load) -> None:
         pass
@@ -67,7 +67,7 @@ class Mqt:
     name: str = "mqt"
 
     def start(self) -> PolicyState:
-        return PolicyState(Method.MQT)
+        return PolicyState(LoadMethod.MQT)
 
     def follow(self, state: PolicyState, load: Load) -> None:
         pass
@@ -111,7 +111,7 @@ class AdMandF:
     def _choose(self, state: PolicyState, load: Load) -> None:
         method = chosen(load, state.beta)
         if method != state.method:
-            if method == Method.MQT:
+            if method == LoadMethod.MQT:
                 state.rate_mqt = load.rate
             else:
                 state.rate_fifo = load.rate
@@ -148,21 +148,21 @@ class Slack:
     def follow(self, state: PolicyState, load: Load) -> None:
         if not load.slack:
             raise ValueError("the policy 'slack' must be told the capacity")
-        state.method = Method.MQT if load.slack[-1] >= self.reserve else Method.FIFO
+        state.method = LoadMethod.MQT if load.slack[-1] >= self.reserve else LoadMethod.FIFO
         in_time = [depth for depth, slack in enumerate(load.slack, 1) if slack >= 0]
         state.depth = max(in_time, default=1)
 
 
-def chosen(load: Load, beta: float) -> Method:
+def chosen(load: Load, beta: float) -> LoadMethod:
     """FIFO from the threshold on. Where no row comes none will leave, and what is done soonest is best.
 
     Shares are compared, not the load with its threshold: with beta_now as beta the two are equal, and the threshold, a
     product, may be above by its last bit.
     """
-    return Method.FIFO if load.rate and load.beta_now >= beta else Method.MQT
+    return LoadMethod.FIFO if load.rate and load.beta_now >= beta else LoadMethod.MQT
 
 
-POLICIES: Final = {"fifo": Fifo, "mqt": Mqt, "mandf": MandF, "admandf": AdMandF, "slack": Slack}
+POLICIES: Final = {"fifo": FifoPolicy, "mqt": Mqt, "mandf": MandF, "admandf": AdMandF, "slack": Slack}
 
 
 def policy_named(name: str, readings: Readings | None = None) -> Policy:

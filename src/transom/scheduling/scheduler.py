@@ -26,15 +26,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from transom.scheduling.backlog import Backlog, Run
-from transom.scheduling.load import Load, Method, measure
+from transom.scheduling.backlog import Backlog, WorkRun
+from transom.scheduling.load import Load, LoadMethod, measure
 from transom.scheduling.mqt import Groups
 from transom.scheduling.policy import Policy
 from transom.scheduling.slack import slack
 
 
 @dataclass(frozen=True)
-class Ledger:
+class WorkLedger:
     """Pairs of a row and a query: due = processed + shed + pending, at every instant."""
 
     due: int
@@ -53,24 +53,24 @@ class Scheduler:
         self.state = policy.start()
 
     @property
-    def method(self) -> Method:
+    def method(self) -> LoadMethod:
         return self.state.method
 
     def arrive(self, rows: Sequence[int], settled: bool = False) -> None:
         """One moment: so many rows of each side came. Rows that are `settled` have nothing due."""
         self.backlog.arrive(rows, settled)
 
-    def leave(self, side: int, upto: int) -> list[Run]:
-        """The rows of a side numbered below `upto` left. Gives what they still waited for, which is dropped now."""
-        return self.backlog.leave(side, upto)
+    def leave(self, side: int, target: int) -> list[WorkRun]:
+        """The rows of a side numbered below `target` left. Gives what they still waited for, which is dropped now."""
+        return self.backlog.leave(side, target)
 
-    def next(self) -> Run | None:
+    def next(self) -> WorkRun | None:
         """What is to be done now: rows of a run one by one, as many as there is time for."""
-        if self.method == Method.FIFO:
+        if self.method == LoadMethod.FIFO:
             return self.backlog.oldest_first(self.state.depth)
         return self.backlog.best_first()
 
-    def did(self, run: Run) -> None:
+    def did(self, run: WorkRun) -> None:
         """This run, or its first rows, was done."""
         self.backlog.did(run)
 
@@ -88,6 +88,6 @@ class Scheduler:
         self.policy.follow(self.state, load)
         return load
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> WorkLedger:
         backlog = self.backlog
-        return Ledger(sum(backlog.due), sum(backlog.processed), sum(backlog.shed), sum(backlog.pending))
+        return WorkLedger(sum(backlog.due), sum(backlog.processed), sum(backlog.shed), sum(backlog.pending))

@@ -13,18 +13,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from transom.scheduling.backlog import Run
+from transom.scheduling.backlog import WorkRun
 from transom.scheduling.load import Load
 from transom.scheduling.mqt import groups_of
 from transom.scheduling.policy import Policy, PolicyState
-from transom.scheduling.scheduler import Ledger, Scheduler
+from transom.scheduling.scheduler import Scheduler, WorkLedger
 
 SIDES: Final = 2
 _FIRST_MOMENTS: Final = 50  # the unprocessed rows of the start came in so many moments
 
 
 @dataclass(frozen=True)
-class Plan:
+class ArrivalPlan:
     """Rows that come in an interval, both sides together, stage by stage; `seed` makes them vary around that."""
 
     rates: tuple[float, ...]
@@ -75,10 +75,10 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Stage:
+class SimulatedStage:
     """Counts from the start to the end of a stage. `incomplete` of the processed had lost partners before they ran."""
 
-    ledger: Ledger
+    ledger: WorkLedger
     incomplete: int
 
     @property
@@ -96,22 +96,22 @@ class Stage:
 
 @dataclass(frozen=True)
 class Outcome:
-    stages: tuple[Stage, ...]
+    stages: tuple[SimulatedStage, ...]
     trace: Trace
-    ledgers: tuple[Ledger, ...]  # one a tick
+    ledgers: tuple[WorkLedger, ...]  # one a tick
 
     @property
-    def last(self) -> Stage:
+    def last(self) -> SimulatedStage:
         return self.stages[-1]
 
 
-def simulate(windows: tuple[int, ...], plan: Plan, policy: Policy, world: World | None = None) -> Outcome:
+def simulate(windows: tuple[int, ...], plan: ArrivalPlan, policy: Policy, world: World | None = None) -> Outcome:
     """Runs a plan from its first row to the end of its last stage."""
     return _Simulation(windows, plan, policy, world or World()).run()
 
 
 class _Simulation:
-    def __init__(self, windows: tuple[int, ...], plan: Plan, policy: Policy, world: World) -> None:
+    def __init__(self, windows: tuple[int, ...], plan: ArrivalPlan, policy: Policy, world: World) -> None:
         self.world, self.plan = world, plan
         self.groups = groups_of(windows, policy.readings.ties)
         self.scheduler = Scheduler(self.groups, policy, SIDES)
@@ -141,7 +141,7 @@ class _Simulation:
                     beta = scheduler.state.beta
                 trace.note(tick / world.ticks * world.seconds, load, load.threshold(beta), scheduler.state)
             if tick % (world.ticks * self.plan.intervals) == 0:
-                stages.append(Stage(ledgers[-1], self.incomplete))
+                stages.append(SimulatedStage(ledgers[-1], self.incomplete))
         return Outcome(tuple(stages), trace, tuple(ledgers))
 
     def _arrive(self, rows: list[int]) -> None:
@@ -167,7 +167,7 @@ class _Simulation:
             if run is None:
                 self.time_left = 0.0
                 return
-            cost = self.groups.work(run.done, run.upto)
+            cost = self.groups.work(run.done, run.target)
             run = run.cut(int(-(-self.time_left // cost)))
             self.time_left -= cost * run.rows
             self.scheduler.did(run)
@@ -179,10 +179,10 @@ class _Simulation:
         moments = [np.concatenate([[old], self.first, self.rows[:, which]]) for which in (side, 1 - side)]
         return np.repeat(np.cumsum(moments[1]), moments[0])
 
-    def _count_incomplete(self, run: Run) -> None:
+    def _count_incomplete(self, run: WorkRun) -> None:
         left = self.scheduler.backlog.sides[1 - run.side].left
         partners = self.partners[run.side][run.first : run.stop]
-        if partners[0] - self.windows[run.upto] >= left:
+        if partners[0] - self.windows[run.target] >= left:
             return
-        oldest_needed = self.windows[run.done + 1 : run.upto + 1] + left
+        oldest_needed = self.windows[run.done + 1 : run.target + 1] + left
         self.incomplete += int(np.searchsorted(partners, oldest_needed).sum())

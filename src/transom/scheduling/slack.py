@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from transom.scheduling.backlog import Backlog, Side
+from transom.scheduling.backlog import Backlog, BacklogSide
 from transom.scheduling.mqt import Groups
 
 HORIZON: Final = 4.0
@@ -52,11 +52,11 @@ def slack(
         rows = [(side, min(side.arrived, side.left + max(0.0, instant * rate - room))) for side, rate, room in queues]
         work = 0.0
         for group, cost in enumerate(groups.costs):
-            work += cost * sum(max(0.0, upto - side.waiting[group]) for side, upto in rows)
+            work += cost * sum(max(0.0, target - side.waiting[group]) for side, target in rows)
             if instant >= begins[group]:
                 least[group] = min(least[group], instant - work / capacity)
     return tuple(least)
 
 
-def _pending(side: Side, group: int) -> bool:
+def _pending(side: BacklogSide, group: int) -> bool:
     return side.waiting[group] < side.arrived

@@ -1,1 +1,1 @@
-"""Memory without logic: slots, holders, and the codec that turns any state into Arrow IPC."""
+"""Memory without logic: slots, open row ids, and the codec that turns any state into Arrow IPC."""

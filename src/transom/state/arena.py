@@ -173,16 +173,16 @@ class _Placing:
             blob = np.ascontiguousarray(blob).reshape(-1).view(np.uint8)
         else:
             blob = np.frombuffer(blob, dtype=np.uint8)
-        place = [0, blob.nbytes]
-        self._waiting.append((place, blob))
-        return place
+        index = [0, blob.nbytes]
+        self._waiting.append((index, blob))
+        return index
 
     def settle(self, tree_bytes: int) -> None:
         """Places for all that is new, largest first, and for the tree."""
         gaps = self._gaps()
-        for place, blob in sorted(self._waiting, key=lambda each: -each[1].nbytes):
-            place[0] = self._room(gaps, blob.nbytes)
-            self.new.append((place[0], blob))
+        for index, blob in sorted(self._waiting, key=lambda each: -each[1].nbytes):
+            index[0] = self._room(gaps, blob.nbytes)
+            self.new.append((index[0], blob))
         self.tree_at = self._room(gaps, tree_bytes)
 
     def _gaps(self) -> list[list[int]]:

@@ -3,7 +3,7 @@
 A state is written as a JSON description of the tree, the bytes of its arrays one after the other, as they lie, and a
 checksum of it all: a flipped bit is damage, never another state. Nothing read back is ever executed: a dataclass is
 rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may carry `STATE_VERSION`;
-another version is refused, not guessed at. One with a method `compacted` is written as that gives it, without the room
+another version is rejected, not guessed at. One with a method `compacted` is written as that gives it, without the room
 that it keeps for more.
 """
 
@@ -32,10 +32,10 @@ _ALIGNED: Final = 64
 
 def encode(state: Any) -> bytes:
     """The state as bytes."""
-    return b"".join(pieces(state))
+    return b"".join(buffers(state))
 
 
-def pieces(state: Any) -> Iterator[bytes | memoryview]:
+def buffers(state: Any) -> Iterator[bytes | memoryview]:
     """The bytes of a state one after the other; arrays are not copied, and must stay as they are until then."""
     blobs: list[memoryview] = []
 
@@ -50,9 +50,9 @@ def pieces(state: Any) -> Iterator[bytes | memoryview]:
 def sealed(head: bytes, blobs: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """A description and the bytes of arrays in the form that is read back."""
     checksum = 0
-    for piece in _laid_out(head, blobs):
-        checksum = zlib.crc32(piece, checksum)
-        yield piece
+    for buffer in _laid_out(head, blobs):
+        checksum = zlib.crc32(buffer, checksum)
+        yield buffer
     yield checksum.to_bytes(_CHECKSUM_BYTES, "little")
 
 
@@ -132,7 +132,7 @@ _NAMES: Final[dict[Any, tuple[str, ...]]] = {}
 
 
 def _fields(kind: Any) -> tuple[str, ...]:
-    """The names of a dataclass's fields; asked for often."""
+    """The names of a dataclass's fields; requested often."""
     if kind not in _NAMES:
         known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         _NAMES[kind] = tuple(field.name for field in known)
@@ -141,7 +141,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
 
 @contextmanager
 def restoring() -> Iterator[None]:
-    """Whatever goes wrong while a saved state is taken over is told as damage of the checkpoint."""
+    """Whatever goes wrong while a saved state is taken over is reported as damage of the checkpoint."""
     try:
         yield
     except TransomError:
@@ -168,7 +168,7 @@ def _version(cls: type) -> int:
 
 
 def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
-    """A tree that JSON can hold. `put` takes arrays and buffers, and tells where they are. `whole`: not compacted."""
+    """A tree that JSON can hold. `put` takes arrays and buffers, and says where they are. `whole`: not compacted."""
     if value is None or isinstance(value, bool | int | float | str):
         return {"v": value}
     if isinstance(value, np.integer):
@@ -194,7 +194,7 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
 
 
 def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type], check: bool = False) -> Any:
-    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree tells of.
+    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree reports of.
 
     With `check` every dataclass that has a method of this name is asked whether what it holds can be true.
     """

@@ -1,9 +1,9 @@
 """Batches that do not fit into memory, in files on a local disk: Arrow IPC, a file for what is written together.
 
 A store has a folder of its own. Without a `home` it makes one in the folder for temporary files (or wherever it is
-told) and removes it in the end (`scratch.py`). With a `home` the files belong to a checkpoint: `hold` names those that
-the checkpoint to be written refers to, and what was given up stays until `release` says that this checkpoint is in its
-place. Such a store is `durable`. One that is not `referred` to by checkpoints has its home for the sake of other
+reported) and removes it in the end (`scratch.py`). With a `home` the files belong to a checkpoint: `hold` names those
+that the checkpoint to be written refers to, and what was given up stays until `release` says that this checkpoint is in
+its place. Such a store is `durable`. One that is not `referred` to by checkpoints has its home for the sake of other
 processes that go on with its files.
 """
 
@@ -79,7 +79,7 @@ class SpillStore:
     def folder(self) -> str:
         if self._folder is None:
             self._folder = self._made() if self._home is None else self._home
-            with _told(self._folder):
+            with _disk_errors(self._folder):
                 os.makedirs(self._folder, exist_ok=True)
         return self._folder
 
@@ -90,7 +90,7 @@ class SpillStore:
         started = time.perf_counter()
         path = os.path.join(self.folder, f"{secrets.token_hex(8)}.arrow")
         try:
-            with _told(self.folder), open(path, "wb") as file:
+            with _disk_errors(self.folder), open(path, "wb") as file:
                 summed = _Summed(file)
                 with pa.ipc.new_file(summed, batches[0].schema) as writer:
                     for batch in batches:
@@ -175,7 +175,7 @@ class SpillStore:
 
     def _made(self) -> str:
         parent = self._where or tempfile.gettempdir()
-        with _told(parent):
+        with _disk_errors(parent):
             os.makedirs(parent, exist_ok=True)
             self._scratch = Scratch("spill", parent)
             weakref.finalize(self, self._scratch.remove)  # nobody has to close a store
@@ -254,8 +254,8 @@ def _digest_of(path: str) -> str | None:
     return found.hexdigest()
 
 
-class _told:
-    """What goes wrong with the disk is told to the user."""
+class _disk_errors:
+    """What goes wrong with the disk is reported to the user."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

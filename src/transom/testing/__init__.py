@@ -1,7 +1,7 @@
 """For tests of your own queries: streams written as text, a clock that the test holds, and answers that are compared
 by what they mean, not by how they were cut into batches or lifetimes.
 
->>> answer = ask('''
+>>> answer = run_query('''
 ...     CREATE STREAM readings (ts TIMESTAMP, room VARCHAR, celsius INTEGER, WATERMARK FOR ts AS ts)
 ...     WITH (connector = 'files', path = 'readings/');
 ...     SELECT room, celsius FROM readings [RANGE 10 SECONDS] WHERE celsius > 50
@@ -28,8 +28,8 @@ A row is a line: first its time, then the values of the other columns in their o
 """
 
 from transom.testing.answer import Answer
-from transom.testing.ask import ask
 from transom.testing.difference import difference
+from transom.testing.run_query import run_query
 from transom.testing.trial import Trial
 
-__all__ = ["Answer", "Trial", "ask", "difference"]
+__all__ = ["Answer", "Trial", "difference", "run_query"]

@@ -15,8 +15,8 @@ from transom.core.errors import OptionError
 from transom.core.schema import Schema
 from transom.core.time import from_datetime, to_datetime
 from transom.testing.difference import compare_snapshot, difference
-from transom.testing.times import EXAMPLES, Times
-from transom.testing.written import Row, Word, Written, show_row
+from transom.testing.instant_text import EXAMPLES, Times
+from transom.testing.written import Row, WrittenRows, WrittenWord, show_row
 
 Bag = Counter[Row]
 
@@ -25,10 +25,10 @@ Bag = Counter[Row]
 class Answer:
     """The rows of a stream, or every change of a relation: (instant, +1 or -1, row), in time order.
 
-    As text it is written as `expect` reads it. `refused` are the rows of the inputs that were late or rejected.
+    As text it is written as `expect` reads it. `rejected` are the rows of the inputs that were late or rejected.
 
-    >>> from transom.testing import ask
-    >>> answer = ask('''
+    >>> from transom.testing import run_query
+    >>> answer = run_query('''
     ...     CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
     ...     SELECT MAX(a) AS m FROM s [RANGE 3 SECONDS]
     ... ''', {"s": "1 5 \\n 2 7"})
@@ -46,7 +46,7 @@ class Answer:
     stream: bool
     changes: tuple[tuple[int, int, Row], ...]
     times: Times = field(repr=False, compare=False)
-    refused: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -54,7 +54,7 @@ class Answer:
 
     @cached_property
     def net(self) -> dict[int, Bag]:
-        """What every instant adds and takes away, all told; instants in their order."""
+        """What every instant adds and takes away, all reported; instants in their order."""
         net: dict[int, Bag] = {}
         for instant, n, row in sorted(self.changes, key=lambda change: change[0]):
             net.setdefault(instant, Counter())[row] += n
@@ -100,10 +100,10 @@ class Answer:
         written, and whether a row that stays is taken away and put back, is all the same. With `digits`, floating
         numbers are compared to so many significant digits.
 
-        >>> from transom.testing import ask
+        >>> from transom.testing import run_query
         >>> table = "CREATE TABLE t (a INTEGER) WITH (connector = 'memory');"
-        >>> ask(table + "SELECT a / 3.0e0 AS third FROM t", {"t": "1"}).expect("0 + 0.333", digits=3)
-        >>> ask(table + "SELECT a + 1 AS b FROM t", {"t": "1"}).expect("0 + 1")
+        >>> run_query(table + "SELECT a / 3.0e0 AS third FROM t", {"t": "1"}).expect("0 + 0.333", digits=3)
+        >>> run_query(table + "SELECT a + 1 AS b FROM t", {"t": "1"}).expect("0 + 1")
         Traceback (most recent call last):
         AssertionError: the answer is not as expected at 0:
           - 1  (expected, not there)
@@ -112,16 +112,16 @@ class Answer:
           0 + 2
         """
         __tracebackhide__ = True
-        told = difference(self._read(text), self, digits=digits)
-        if told is not None:
-            raise AssertionError(told)
+        differs = difference(self._read(text), self, digits=digits)
+        if differs is not None:
+            raise AssertionError(differs)
 
     def expect_at(self, text: str, *, digits: int | None = None) -> None:
         """Fails unless these are the snapshots at some instants: lines of `at time: row; row`, or `at time: nothing`.
 
-        >>> from transom.testing import ask
+        >>> from transom.testing import run_query
         >>> table = "CREATE TABLE t (a INTEGER, b VARCHAR) WITH (connector = 'memory');"
-        >>> answer = ask(table + "SELECT b, a FROM t", {"t": "1 x \\n 2 y"})
+        >>> answer = run_query(table + "SELECT b, a FROM t", {"t": "1 x \\n 2 y"})
         >>> answer.expect_at("at 7: y 2; x 1")
         >>> answer.expect_at("at 7: y 2; x 3")
         Traceback (most recent call last):
@@ -131,12 +131,12 @@ class Answer:
           + x 1  (there, not expected)
         """
         __tracebackhide__ = True
-        written = Written(text, "the expected snapshots", self.times)
+        written = WrittenRows(text, "the expected snapshots", self.times)
         for line in written.lines():
             instant, expected = self._read_snapshot(written, line)
-            told = compare_snapshot(instant, expected, self.bag(instant), self.times, digits)
-            if told is not None:
-                raise AssertionError("the snapshot is not as expected" + told)
+            differs = compare_snapshot(instant, expected, self.bag(instant), self.times, digits)
+            if differs is not None:
+                raise AssertionError("the snapshot is not as expected" + differs)
 
     def __str__(self) -> str:
         signs = {1: "" if self.stream else "+ ", -1: "- "}
@@ -146,9 +146,9 @@ class Answer:
         )
 
     def _read(self, text: str) -> Answer:
-        written = Written(text, "the expected answer", self.times)
+        written = WrittenRows(text, "the expected answer", self.times)
         changes = []
-        lines: dict[tuple[int, Row], Word] = {}
+        lines: dict[tuple[int, Row], WrittenWord] = {}
         for line in written.lines():
             instant, sign, begin = written.instant(line[0]), 1, 1
             if not self.stream:
@@ -168,14 +168,14 @@ class Answer:
                     )
         return expected
 
-    def _read_snapshot(self, written: Written, line: list[Word]) -> tuple[int, Bag]:
+    def _read_snapshot(self, written: WrittenRows, line: list[WrittenWord]) -> tuple[int, Bag]:
         if line[0].text != "at" or len(line) < 3 or not line[1].text.endswith(":"):
             raise written.wrong(line[0], "a snapshot begins with its time", "write: at time: row; row")
-        place = line[1].place
-        instant = written.instant(Word(line[1].text.removesuffix(":"), place))
+        span = line[1].span
+        instant = written.instant(WrittenWord(line[1].text.removesuffix(":"), span))
         if [word.text for word in line[2:]] == ["nothing"]:
             return instant, Counter()
-        rows: list[list[Word]] = [[]]
+        rows: list[list[WrittenWord]] = [[]]
         for word in line[2:]:
             if word.text == ";" and not word.quoted:
                 rows.append([])

@@ -1,4 +1,4 @@
-"""What tells two answers apart, for people."""
+"""What reports two answers apart, for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from transom.testing.times import Times
+from transom.testing.instant_text import Times
 from transom.testing.written import Row, show_row
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ def difference(expected: Answer, given: Answer, *, digits: int | None = None) ->
     Relations are compared by their snapshots at every instant, streams by the rows of every instant. With `digits`,
     floating numbers are compared to so many significant digits.
 
-    >>> from transom.testing import ask
+    >>> from transom.testing import run_query
     >>> stream = "CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');"
     >>> rows = {"s": "1 5 \\n 2 7 \\n 3 7"}
-    >>> one = ask(stream + "SELECT DISTINCT a FROM s [RANGE 2 SECONDS]", rows)
-    >>> other = ask(stream + "SELECT a FROM s [RANGE 2 SECONDS] GROUP BY a", rows)
+    >>> one = run_query(stream + "SELECT DISTINCT a FROM s [RANGE 2 SECONDS]", rows)
+    >>> other = run_query(stream + "SELECT a FROM s [RANGE 2 SECONDS] GROUP BY a", rows)
     >>> print(difference(one, other))
     None
-    >>> print(difference(one, ask(stream + "SELECT a FROM s [RANGE 2 SECONDS]", rows)))
+    >>> print(difference(one, run_query(stream + "SELECT a FROM s [RANGE 2 SECONDS]", rows)))
     the answer is not as expected at 3:
         7
       + 7  (there, not expected)
@@ -50,8 +50,8 @@ def difference(expected: Answer, given: Answer, *, digits: int | None = None) ->
     if not wrong:
         return None
     first, *later = wrong
-    told = compare_snapshot(first, expected.bag(first), given.bag(first), given.times, digits)
-    lines = [f"the answer is not as expected{told}"]
+    differs = compare_snapshot(first, expected.bag(first), given.bag(first), given.times, digits)
+    lines = [f"the answer is not as expected{differs}"]
     if later:
         shown = ", ".join(given.times.show(instant) for instant in later[:_MOST_INSTANTS])
         more = ", .." if len(later) > _MOST_INSTANTS else ""

@@ -10,8 +10,8 @@ import pyarrow as pa
 from transom.core.schema import Schema
 from transom.core.time import to_datetime
 from transom.plan.catalogue import StreamDefinition, TableDefinition
-from transom.testing.times import Times
-from transom.testing.written import Row, Written, show_row
+from transom.testing.instant_text import Times
+from transom.testing.written import Row, WrittenRows, show_row
 
 Definition = StreamDefinition | TableDefinition
 
@@ -33,7 +33,7 @@ def read_rows(definition: Definition, text: str, times: Times) -> list[Given]:
     >>> [row.values for row in read_rows(stream, "4 hall", Times())]
     [('hall', datetime.datetime(1970, 1, 1, 0, 0, 4))]
     """
-    written = Written(text, f"the rows of '{definition.name}'", times)
+    written = WrittenRows(text, f"the rows of '{definition.name}'", times)
     change = definition.change_column if isinstance(definition, TableDefinition) else None
     time = _time_column(definition)
     stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
@@ -60,7 +60,7 @@ def batch_of(columns: Schema, rows: Sequence[Given]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=columns.arrow())
 
 
-def show_refused(definition: Definition, values: pa.RecordBatch, reasons: list[str], times: Times) -> list[str]:
+def show_rejected(definition: Definition, values: pa.RecordBatch, reasons: list[str], times: Times) -> list[str]:
     """Rows that were not admitted, each with its reason."""
     time = _time_column(definition)
     change = definition.change_column if isinstance(definition, TableDefinition) else None

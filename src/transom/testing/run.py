@@ -23,14 +23,14 @@ from transom.core.errors import SourceError
 from transom.plan.algebra import Stream
 from transom.program.clock import Clock
 from transom.program.planned import Planned
-from transom.program.run import Order, Terms
+from transom.program.run import QuerySpec, RunOptions
 from transom.program.status import Status
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.runtime import LocalRuntime
 from transom.state.scratch import Scratch, in_memory
 from transom.testing.answer import Answer
-from transom.testing.rows import Definition, show_refused
-from transom.testing.times import Times
+from transom.testing.instant_text import Times
+from transom.testing.rows import Definition, show_rejected
 from transom.testing.written import Row, one_nan
 
 
@@ -65,21 +65,21 @@ class CommittedRows(Sink):
 
 
 class FedQuery:
-    """A query and what it has shown: its answer, as changes whatever its sink would have, and the rows it refused."""
+    """A query and what it has shown: its answer, as changes whatever its sink would have, and the rows it rejected."""
 
     def __init__(self, planned: Planned, name: str) -> None:
         assert planned.root is not None
         self._rows, self._dead_letters = CommittedRows(), CommittedRows()
         self._schema = planned.root.schema
         self._stream = isinstance(planned.root.node, Stream)
-        self.order = Order(
+        self.spec = QuerySpec(
             planned, name, "changes", OpenSink(lambda opening: self._rows), OpenSink(lambda opening: self._dead_letters)
         )
 
     def answer(self, definitions: Mapping[str, Definition], times: Times) -> Answer:
         changes = [change for batch in self._rows.batches for change in self._changes(batch)]
-        refused = [row for batch in self._dead_letters.batches for row in _dead_letters(batch, definitions, times)]
-        return Answer(self._schema, self._stream, tuple(changes), times, tuple(refused))
+        rejected = [row for batch in self._dead_letters.batches for row in _dead_letters(batch, definitions, times)]
+        return Answer(self._schema, self._stream, tuple(changes), times, tuple(rejected))
 
     def _changes(self, batch: pa.RecordBatch) -> list[tuple[int, int, Row]]:
         if self._stream:
@@ -106,9 +106,9 @@ class FedRun:
         self._given: set[str] = set()
         self._folder = Scratch("trial", in_memory())
         self._runtime = LocalRuntime(self)
-        self._orders = [query.order for query in queries]
-        self._terms = Terms("stopped", self._folder.path, clock=clock)
-        self._run = self._runtime.assemble(self._orders, self._terms)
+        self._specs = [query.spec for query in queries]
+        self._run_options = RunOptions("stopped", self._folder.path, clock=clock)
+        self._run = self._runtime.assemble(self._specs, self._run_options)
         self._over = False
         """Whether everything has ended, and the run is closed."""
 
@@ -124,7 +124,7 @@ class FedRun:
         if source.over:
             raise SourceError(f"'{definition.name}' has ended", remedy="send its rows before end()")
         if definition.time is not None:
-            self._require_tables([job for job in self._run.jobs if name in job.engine.trunk.inputs])
+            self._require_tables([job for job in self._run.jobs if name in job.engine.subplan.inputs])
         source.append(batch)
         self._given.add(name)
         self.drain()
@@ -149,12 +149,12 @@ class FedRun:
         if self._over:
             self._run.close()
         else:
-            self._run.settle()
+            self._run.commit()
 
     def restart(self) -> None:
-        """What is not in the checkpoint is forgotten, and another run goes on from there."""
-        self._run.abandon()
-        self._run, self._over = self._runtime.assemble(self._orders, self._terms), False
+        """What is not in the checkpoint is forgotten, and another run resumes from there."""
+        self._run.abort()
+        self._run, self._over = self._runtime.assemble(self._specs, self._run_options), False
 
     def statuses(self) -> dict[str, Status]:
         """How the queries are doing, by their names."""
@@ -162,12 +162,12 @@ class FedRun:
 
     def close(self) -> None:
         """Nothing is left behind: no thread, no file."""
-        self._run.abandon()
+        self._run.abort()
         self._folder.remove()
 
     def _missing(self, job: LocalJob) -> list[str]:
         """The tables that never change, and whose rows are not there yet."""
-        return sorted(name for name in job.engine.trunk.statics if name not in self._given)
+        return sorted(name for name in job.engine.subplan.statics if name not in self._given)
 
     def _require_tables(self, jobs: Sequence[LocalJob]) -> None:
         for name in [name for job in jobs for name in self._missing(job)]:
@@ -178,7 +178,7 @@ class FedRun:
 
 
 def _dead_letters(side: pa.RecordBatch, definitions: Mapping[str, Definition], times: Times) -> list[str]:
-    """Rows of the side table, as a test writes them."""
+    """Rows of the dead-letter table, as a test writes them."""
     shown = []
     for row in side.to_pylist():
         definition = definitions[row["stream"].lower()]
@@ -187,7 +187,7 @@ def _dead_letters(side: pa.RecordBatch, definitions: Mapping[str, Definition], t
         fitter = RowFitter(definition.columns, time_column=None, name=definition.name)
         written = pa.record_batch({name: pa.array(text, pa.string()) for name, text in texts.items()})
         found = fitter.fit(fitter.columns_of(written), 0).rows
-        shown += show_refused(definition, found, [row["reason"]], times)
+        shown += show_rejected(definition, found, [row["reason"]], times)
     return shown
 
 

@@ -16,9 +16,9 @@ from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.program.clock import HeldClock
 from transom.program.planned import Planned, read_program
 from transom.testing.answer import Answer
+from transom.testing.instant_text import times_of
 from transom.testing.rows import Definition, Given, batch_of, read_rows
 from transom.testing.run import FedQuery, FedRun
-from transom.testing.times import times_of
 
 
 class Trial:
@@ -80,7 +80,7 @@ class Trial:
         self.arrive(name, self.read(name, text))
 
     def advance(self, duration: str) -> None:
-        """The clock goes on, and nothing comes: what expires in that time is told.
+        """The clock goes on, and nothing comes: what expires in that time is reported.
 
         It takes streams with time = 'arrival' and those with a heartbeat on; those that have been silent for their idle
         time are left behind.
@@ -167,8 +167,8 @@ class Trial:
             return next(iter(self._queries))
         name = None if of is None else of.lower()
         if name not in self._queries:
-            told = f"no query writes to '{of}'" if of is not None else f"there are {len(self._queries)} queries"
-            raise OptionError(told, remedy=f"ask for one of {', '.join(self._queries)}")
+            what = f"no query writes to '{of}'" if of is not None else f"there are {len(self._queries)} queries"
+            raise OptionError(what, remedy=f"request one of {', '.join(self._queries)}")
         return name
 
 
@@ -176,7 +176,7 @@ def _definitions(catalogue: Catalogue) -> dict[str, Definition]:
     """The streams and tables by their names, none of which drops late rows unseen: a test wants to know of them."""
     for name, definition in catalogue.relations.items():
         if isinstance(definition, StreamDefinition | TableDefinition) and definition.late == "drop":
-            catalogue.relations[name] = replace(definition, late="side")
+            catalogue.relations[name] = replace(definition, late="dead_letter")
     return {
         name: definition
         for name, definition in catalogue.relations.items()
@@ -190,10 +190,10 @@ def _text_of(query: str | Path) -> str:
     try:
         return query.read_text(encoding="utf-8-sig")
     except OSError as error:
-        told = error.strerror or str(error)
+        what = error.strerror or str(error)
     except UnicodeDecodeError:
-        told = "it is not UTF-8 text"
-    raise SourceError(f"cannot read '{os.fspath(query)}': {told}", remedy="give the path of a query file")
+        what = "it is not UTF-8 text"
+    raise SourceError(f"cannot read '{os.fspath(query)}': {what}", remedy="give the path of a query file")
 
 
 def _name(one: Planned, taken: Collection[str]) -> str:

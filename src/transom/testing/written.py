@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.errors import Place, SourceError
+from transom.core.errors import SourceError, Span
 from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name
 from transom.core.time import from_datetime, to_datetime
-from transom.testing.times import EXAMPLES, Times
+from transom.testing.instant_text import EXAMPLES, Times
 
 Row = tuple[Any, ...]
 
@@ -30,9 +30,9 @@ _NO_VALUE: Final = "NULL"
 
 
 @dataclass(frozen=True)
-class Word:
+class WrittenWord:
     text: str
-    place: Place
+    span: Span
     quoted: bool = False
 
     @property
@@ -45,20 +45,20 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRows:
     """A text of rows; `whose` says in messages what it is."""
 
     text: str
     whose: str
     times: Times
 
-    def lines(self) -> Iterator[list[Word]]:
+    def lines(self) -> Iterator[list[WrittenWord]]:
         """The words of each line that has some.
 
-        >>> [[word.text for word in line] for line in Written("1 a 'b c'; # remark\\n\\n2 d", "", Times()).lines()]
+        >>> [[word.text for word in line] for line in WrittenRows("1 a 'b c'; # remark\\n\\n2 d", "", Times()).lines()]
         [['1', 'a', "'b c'", ';'], ['2', 'd']]
         """
-        line: list[Word] = []
+        line: list[WrittenWord] = []
         for found in _WORD.finditer(self.text):
             if found["end"]:
                 if line:
@@ -66,39 +66,41 @@ class Written:
                 line = []
             elif found["wrong"]:
                 raise self.wrong(
-                    Word("'", self._place(found.start(), 1)), "this quote has no partner", "write 'it''s' for it's"
+                    WrittenWord("'", self._span(found.start(), 1)),
+                    "this quote has no partner",
+                    "write 'it''s' for it's",
                 )
             elif found["quoted"] or found["bare"]:
-                word = Word(found[0], self._place(found.start(), len(found[0])), found["quoted"] is not None)
+                word = WrittenWord(found[0], self._span(found.start(), len(found[0])), found["quoted"] is not None)
                 line.append(word)
         if line:
             yield line
 
-    def wrong(self, word: Word, what: str, remedy: str) -> SourceError:
-        return SourceError(f"{what}, in {self.whose}", remedy=remedy, place=word.place, text=self.text)
+    def wrong(self, word: WrittenWord, what: str, remedy: str) -> SourceError:
+        return SourceError(f"{what}, in {self.whose}", remedy=remedy, span=word.span, text=self.text)
 
-    def instant(self, word: Word) -> int:
+    def instant(self, word: WrittenWord) -> int:
         instant = None if word.quoted else self.times.read(word.text)
         if instant is None:
             raise self.wrong(word, f"{word.text} is no time", EXAMPLES)
         return instant
 
-    def sign(self, line: list[Word], at: int) -> int:
+    def sign(self, line: list[WrittenWord], at: int) -> int:
         if len(line) <= at or line[at].quoted or line[at].text not in ("+", "-"):
             word = line[min(at, len(line) - 1)]
             raise self.wrong(word, "a change has a '+' or a '-' behind its time", "write: time + row, or time - row")
         return 1 if line[at].text == "+" else -1
 
-    def row(self, line: list[Word], words: list[Word], schema: Schema) -> Row:
+    def row(self, line: list[WrittenWord], words: list[WrittenWord], schema: Schema) -> Row:
         """Values for these columns. `words` is the part of the line that they stand in."""
         if len(words) != len(schema):
             columns = ", ".join(schema.names) or "nothing"
             last = words[-1] if words else line[-1]
-            told = f"{len(words)} value{'s' * (len(words) != 1)} where {len(schema)} should be"
-            raise self.wrong(last, told, f"write a value for each of: {columns}")
+            what = f"{len(words)} value{'s' * (len(words) != 1)} where {len(schema)} should be"
+            raise self.wrong(last, what, f"write a value for each of: {columns}")
         return tuple(self.value(word, column) for word, column in zip(words, schema, strict=True))
 
-    def value(self, word: Word, column: Column) -> Any:
+    def value(self, word: WrittenWord, column: Column) -> Any:
         if word.is_null:
             return None
         try:
@@ -108,12 +110,12 @@ class Written:
                 word, f"{word.text} is no {sql_name(column.type)} for '{column.name}'", _remedy(column.type)
             ) from None
 
-    def _parsed(self, word: Word, type_: pa.DataType) -> Any:
+    def _parsed(self, word: WrittenWord, type_: pa.DataType) -> Any:
         """
-        >>> text = Written("", "a text", Times())
-        >>> text.value(Word("1.50", Place(1, 1)), Column("price", pa.decimal128(5, 2)))
+        >>> text = WrittenRows("", "a text", Times())
+        >>> text.value(WrittenWord("1.50", Span(1, 1)), Column("price", pa.decimal128(5, 2)))
         Decimal('1.50')
-        >>> text.value(Word("1", Place(1, 1)), Column("open", pa.bool_()))
+        >>> text.value(WrittenWord("1", Span(1, 1)), Column("open", pa.bool_()))
         Traceback (most recent call last):
         transom.core.errors.SourceError: line 1, column 1: 1 is no BOOLEAN for 'open', in a text
           write true, false or NULL
@@ -137,9 +139,9 @@ class Written:
             return float(word.text)
         return Decimal(word.text) if pa.types.is_decimal(type_) else int(word.text)
 
-    def _place(self, offset: int, length: int) -> Place:
+    def _span(self, offset: int, length: int) -> Span:
         line = self.text.count("\n", 0, offset) + 1
-        return Place(line, offset - self.text.rfind("\n", 0, offset), length)
+        return Span(line, offset - self.text.rfind("\n", 0, offset), length)
 
 
 def one_nan(value: Any) -> Any:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
 from tests.kernels.stepping import Life, Relation, Stepped, snapshot, values_of
-from transom.core.delta import NO_HOLDER, Delta
+from transom.core.delta import NO_OPEN_ID, Delta
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.kernel import Step
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 WITHOUT_TEXTS = CALLS[:-2]
 
@@ -44,7 +44,7 @@ def test_every_snapshot_is_aggregated_exactly(
     alive = [life for life in given_lives if life[2] is None or life[2] >= LAST]
     assert state.slots.in_use == len(alive)
     assert state.keys.slots.in_use == (len({values[0] for values, _, _ in alive}) if grouped else 0)
-    assert stepped.holders.in_use == len(stepped.open) + len(relation.waiting)
+    assert stepped.open_ids.in_use == len(stepped.open) + len(relation.waiting)
 
 
 @settings(max_examples=60)
@@ -72,12 +72,12 @@ def test_where_only_the_end_of_a_step_is_seen_a_group_shows_one_row_a_step(
         given_lives, opened = [(values, ta, FOREVER) for values, ta, _ in given_lives], frozenset()
     calls = WITHOUT_TEXTS if running else CALLS
     relation, stepped = Relation(given_lives, TYPES, opened), Stepped(kernel(grouped, calls, running, final=True))
-    for upto in cuts:
-        out = stepped.step((relation.delta(stepped.holders, stepped.before, upto),), upto)
+    for frontier in cuts:
+        out = stepped.step((relation.delta(stepped.open_ids, stepped.before, frontier),), frontier)
         shown = [values[:1] if grouped else () for values in values_of(out.values)]
         assert len(shown) == len(set(shown))
         alive = Counter(values for values, _ in stepped.open.values())
-        assert alive == by_definition(snapshot(given_lives, upto - 1), grouped, calls)
+        assert alive == by_definition(snapshot(given_lives, frontier - 1), grouped, calls)
 
 
 def test_nothing_is_said_while_the_result_stays_the_same() -> None:
@@ -117,16 +117,16 @@ def test_groups_and_texts_are_freed_and_used_again() -> None:
     assert len(state.rows) <= 64 and len(state.row_group) <= 64 and state.floats.shape[0] <= 128
     assert state.texts.columns[0].alive == 0 and len(state.texts.columns[0].arena) < 10_000
     assert [pairs.slots.in_use for pairs in state.pairs] == [0] * len(state.pairs)
-    assert stepped.holders.in_use == 0 and len(stepped.all_lives()) == 1_000
+    assert stepped.open_ids.in_use == 0 and len(stepped.all_lives()) == 1_000
 
 
 @pytest.mark.parametrize("running", [False, True])
 def test_a_group_without_calls_is_shown_once(running: bool) -> None:
     """Rows that come to it change nothing that is seen of it."""
     kernel = AggregateKernel((0,), (), pa.schema([("k", pa.int64())]), (pa.int64(),), running=running)
-    state, holders = kernel.start(), HolderPool()
+    state, open_ids = kernel.start(), OpenIdPool()
     for step in range(3):
         t = np.array([10 * step + 1, 10 * step + 2])
-        rows = Delta(pa.record_batch({"k": [7, 7]}), t, np.full(2, FOREVER), np.full(2, NO_HOLDER), 10 * step + 10)
-        out = kernel.step(state, (rows,), Step(10 * step, 10 * step + 10, 0, holders))
+        rows = Delta(pa.record_batch({"k": [7, 7]}), t, np.full(2, FOREVER), np.full(2, NO_OPEN_ID), 10 * step + 10)
+        out = kernel.step(state, (rows,), Step(10 * step, 10 * step + 10, 0, open_ids))
         assert (len(out), len(out.ends.chunks)) == (1 if step == 0 else 0, 0)

@@ -31,7 +31,7 @@ def test_pairs_are_those_of_the_definition(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "three"])
-def test_rows_whose_hashes_collide_are_told_apart_by_their_keys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_whose_hashes_collide_are_reported_apart_by_their_keys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_bytes, "hash_bytes", lambda data, offsets: np.full(len(offsets) - 1, 5, dtype=np.uint64))
 
     @settings(max_examples=15)
@@ -70,4 +70,4 @@ def test_memory_is_that_of_the_rows_alive() -> None:
     assert side.alive == 0 and side.capacity <= 128 and len(side.head) <= 256
     assert (side.head == -1).all() and not side.lifetimes.runs and not side.lifetimes.unsorted
     assert side.rows.columns[1].alive == 0 and len(side.rows.columns[1].arena) < 10_000
-    assert stepped.holders.in_use == 0
+    assert stepped.open_ids.in_use == 0

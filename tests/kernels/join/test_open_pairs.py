@@ -32,13 +32,13 @@ class Rows:
 def test_each_pair_is_closed_once_at_the_earlier_end(seed: int) -> None:
     random = Random(seed)
     left, right, open_pairs = Rows(16), Rows(8), OpenPairs()
-    known: dict[int, tuple[int, int]] = {}  # holder -> positions
-    holders = iter(range(10_000))
+    known: dict[int, tuple[int, int]] = {}  # open row id -> positions
+    open_ids = iter(range(10_000))
     for _ in range(12):
         # Positions beyond the mask, as a ring has them; each pair of rows at most once.
         fresh = {(random.randrange(16, 32), random.randrange(8, 16)) for _ in range(random.randrange(12))}
         fresh -= set(known.values())
-        made = dict(zip(holders, sorted(fresh), strict=False))
+        made = dict(zip(open_ids, sorted(fresh), strict=False))
         known |= made
         open_pairs.add(
             ints(a for a, _ in made.values()), ints(b for _, b in made.values()), ints(made),
@@ -49,10 +49,10 @@ def test_each_pair_is_closed_once_at_the_earlier_end(seed: int) -> None:
         side = random.randrange(2)
         dead = random.sample(range(16, 32) if side == 0 else range(8, 16), 3)
         closed, te = open_pairs.close(ints(dead), side, left.part, right.part)
-        expected = {holder: pair for holder, pair in known.items() if pair[side] in dead}
+        expected = {open_id: pair for open_id, pair in known.items() if pair[side] in dead}
         assert sorted(closed.tolist()) == sorted(expected)
-        for holder, end in zip(closed.tolist(), te.tolist(), strict=True):
-            a, b = known.pop(holder)
+        for open_id, end in zip(closed.tolist(), te.tolist(), strict=True):
+            a, b = known.pop(open_id)
             assert end == min(left.te[a & left.mask], right.te[b & right.mask])
         assert open_pairs.slots.in_use == len(known)
     assert open_pairs.slots.high <= 16 * 8
@@ -65,12 +65,12 @@ def test_a_pair_of_two_open_rows_ends_in_the_step_that_passes_the_first_end(tact
     right = Relation([((1, None, 0), 4, 9), ((1, None, 1), 5, 30)], types, frozenset({0, 1}))
     stepped = Stepped(pairs.join("integer", tactic))
     open_after = {}
-    for upto in (3, 6, 9, 10, 12, 13, 31):
-        stepped.feed((left, right), [upto])
-        open_after[upto] = len(stepped.open)
+    for frontier in (3, 6, 9, 10, 12, 13, 31):
+        stepped.feed((left, right), [frontier])
+        open_after[frontier] = len(stepped.open)
     assert open_after == {3: 0, 6: 4, 9: 4, 10: 1, 12: 1, 13: 0, 31: 0}
     assert stepped.all_lives() == pairs.by_definition("integer", left.lives, right.lives)
-    assert stepped.holders.in_use == 0 and stepped.state.open_pairs.slots.in_use == 0
+    assert stepped.open_ids.in_use == 0 and stepped.state.open_pairs.slots.in_use == 0
 
 
 def test_a_known_end_makes_no_open_pair_when_time_has_passed_it_anyway() -> None:

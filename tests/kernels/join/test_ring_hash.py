@@ -35,7 +35,7 @@ def test_pairs_are_those_of_the_definition(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "decimal", "both", "three"])
-def test_rows_whose_hashes_collide_are_told_apart_by_their_keys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_whose_hashes_collide_are_reported_apart_by_their_keys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_bytes, "hash_bytes", lambda data, offsets: np.zeros(len(offsets) - 1, dtype=np.uint64))
 
     @settings(max_examples=15)
@@ -107,19 +107,19 @@ def test_the_ring_wraps_around_and_its_memory_stays_that_of_the_rows_alive(open_
     assert len(side.lifetimes.next_observer) <= 512 and len(side.lifetimes.observer) <= 512
     assert side.rows.used == 0 and len(side.rows.arena) < 20_000
     assert stepped.state.open_pairs.pairs.shape[1] <= 300
-    assert stepped.holders.in_use == 0
+    assert stepped.open_ids.in_use == 0
 
 
-def test_a_side_that_grows_keeps_who_waits_for_which_holder() -> None:
-    """Two rows of one holder, as a union brings them, in a ring that is laid out anew twice."""
+def test_a_side_that_grows_keeps_who_waits_for_which_open_id() -> None:
+    """Two rows of one open row id, as a union brings them, in a ring that is laid out anew twice."""
     side = RingSide.of([pa.int64()], keyed=False)
-    given_holders = [i // 2 for i in range(300)]
+    given_ids = [i // 2 for i in range(300)]
     for first in range(0, 300, 30):
-        count = len(given_holders[first : first + 30])
+        count = len(given_ids[first : first + 30])
         side.reserve(count)
         rows = Arrivals(
             [pa.array(range(first, first + count))], np.arange(first, first + count).astype(np.uint64), [],
-            ints([1] * count), ints([9] * count), ints(given_holders[first : first + 30]),
+            ints([1] * count), ints([9] * count), ints(given_ids[first : first + 30]),
         )  # fmt: skip
         side.insert(rows)
     assert side.capacity == 512

@@ -129,7 +129,7 @@ def check(
     assert live.rows.slots.in_use == len(alive)
     assert live.keys.slots.in_use == (len(set(alive)) if width else 0)
     assert stepped.state.totals.groups.slots.in_use == len(stepped.open)
-    assert stepped.holders.in_use == len(stepped.open) + sum(len(each.waiting) for each in given)
+    assert stepped.open_ids.in_use == len(stepped.open) + sum(len(each.waiting) for each in given)
     return stepped
 
 

@@ -1,4 +1,4 @@
-"""The join-aggregate as buckets run it: a kernel for each, of which the merge puts the partial results together."""
+"""The join-aggregate as partitions run it: a kernel for each, of which the merge puts the partial results together."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from transom.plan.expression import ColumnRef
 
 @dataclass(frozen=True)
 class Merged:
-    """`spec` is that of the whole; rows go to one of the buckets by their join key."""
+    """`spec` is that of the whole; rows go to one of the partitions by their join key."""
 
     spec: JoinAggregateSpec
-    buckets: int
+    partitions: int
     tactic: Any = FactorisedKernel
 
     @cached_property
     def kernels(self) -> list[Any]:
         calls = []
-        for place, call in enumerate(self.spec.calls):
+        for index, call in enumerate(self.spec.calls):
             argument = None if call.input is None else ColumnRef(0, self.spec.argument_type(call), "")
-            type_ = self.spec.schema.types[len(self.spec.group) + place]
+            type_ = self.spec.schema.types[len(self.spec.group) + index]
             calls.append(AggregateCall(call.function, argument, type_))
         keys = tuple(self.spec.schema.types[: len(self.spec.group)])
         schema = partial_columns(tuple(self.spec.schema.names), keys, tuple(calls)).arrow()
-        return [self.tactic(replace(self.spec, schema=schema, partial=True))] * self.buckets
+        return [self.tactic(replace(self.spec, schema=schema, partial=True))] * self.partitions
 
     @cached_property
     def merge(self) -> MergeAggregateKernel:
@@ -52,20 +52,20 @@ class Merged:
 
     def step(self, state: list[Any], inputs: tuple[Delta, ...], step: Step) -> Delta:
         partial = []
-        for bucket, kernel in enumerate(self.kernels):
-            mine = tuple(self._mine(i, delta, bucket) for i, delta in enumerate(inputs))
-            partial.append(kernel.step(state[1 + bucket], mine, step))
+        for partition, kernel in enumerate(self.kernels):
+            mine = tuple(self._mine(i, delta, partition) for i, delta in enumerate(inputs))
+            partial.append(kernel.step(state[1 + partition], mine, step))
         values = pa.Table.from_batches([delta.values for delta in partial]).combine_chunks().to_batches()
         together = Delta(
             values[0] if values else partial[0].values,
             np.concatenate([delta.ta for delta in partial]),
             np.concatenate([delta.te for delta in partial]),
-            np.concatenate([delta.holder for delta in partial]),
-            step.upto,
+            np.concatenate([delta.open_id for delta in partial]),
+            step.frontier,
             sum((delta.ends for delta in partial), Ends()),
         )
         return self.merge.step(state[0], (together,), step)
 
-    def _mine(self, i: int, delta: Delta, bucket: int) -> Delta:
+    def _mine(self, i: int, delta: Delta, partition: int) -> Delta:
         columns = [delta.values.column(c) for c in self.spec.key_columns[i]]
-        return select_rows(delta, key_hashes(columns, len(delta)) % self.buckets == bucket)
+        return select_rows(delta, key_hashes(columns, len(delta)) % self.partitions == partition)

@@ -85,7 +85,7 @@ def test_an_end_takes_the_credits_of_its_row_and_no_others() -> None:
 
 @settings(max_examples=25)
 @given(st.data(), CUTS, st.sampled_from([(), (1,), (0, 1)]), st.booleans())
-def test_the_partial_results_of_buckets_add_up(
+def test_the_partial_results_of_partitions_add_up(
     data: st.DataObject, cuts: list[int], grouped: tuple[int, ...], restart: bool
 ) -> None:
     spec = spec_of("small", 2, grouped, CALLS)

@@ -57,7 +57,7 @@ def check_forgotten(stepped: Stepped, spec: JoinAggregateSpec, given_rows: list[
     assert state.bundles.keys.slots.in_use == len({key for _, key in alive})
     assert state.bundles.index.slots.in_use >= len(set(alive))
     assert state.totals.groups.slots.in_use == len(stepped.open)
-    assert stepped.holders.in_use == len(stepped.open) + sum(len(each.waiting) for each in given_rows)
+    assert stepped.open_ids.in_use == len(stepped.open) + sum(len(each.waiting) for each in given_rows)
     if not alive:
         parts = [part.keys.slots.in_use for part in state.rows.parts]
         assert state.entries.slots.in_use == 0 and parts == [0] * len(parts)
@@ -122,7 +122,7 @@ def test_keys_groups_and_texts_are_freed_and_used_again() -> None:
     stepped = Stepped(FactorisedKernel(spec)).feed(given_rows, range(4, 1_020, 4))
     state = stepped.state
     assert state.rows.slots.in_use == state.bundles.index.slots.in_use == state.totals.groups.slots.in_use == 0
-    assert state.bundles.keys.slots.in_use == state.entries.slots.in_use == stepped.holders.in_use == 0
+    assert state.bundles.keys.slots.in_use == state.entries.slots.in_use == stepped.open_ids.in_use == 0
     assert len(state.totals.rows) <= 512 and len(state.row_bundle) <= 128
     assert state.rows.texts.columns[0].alive == 0 and len(stepped.all_lives()) == 1_000
 

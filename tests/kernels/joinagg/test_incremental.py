@@ -47,7 +47,7 @@ def test_nothing_is_kept_of_what_is_over() -> None:
 
 @settings(max_examples=25)
 @given(st.data(), CUTS, st.sampled_from([(), (1,), (0, 1)]), st.booleans())
-def test_the_partial_results_of_buckets_add_up(
+def test_the_partial_results_of_partitions_add_up(
     data: st.DataObject, cuts: list[int], grouped: tuple[int, ...], restart: bool
 ) -> None:
     spec = spec_of("small", 2, grouped, SUMS)

@@ -1,4 +1,4 @@
-"""Partial results of several buckets, merged in the order of time, against the definition on every snapshot."""
+"""Partial results of several partitions, merged in the order of time, against the definition on every snapshot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = (*SUMS, *EXTREMES)
 
 @settings(max_examples=80)
 @given(st.data(), CUTS, st.sampled_from(sorted(KINDS)), st.integers(2, 3), st.booleans())
-def test_the_buckets_together_say_what_one_would(
+def test_the_partitions_together_say_what_one_would(
     data: st.DataObject, cuts: list[int], kind: str, inputs: int, restart: bool
 ) -> None:
     grouped = data.draw(st.lists(st.integers(0, inputs - 1), max_size=2, unique=True))
@@ -49,17 +49,17 @@ def test_without_partial_rows_there_is_a_row_from_the_origin_on() -> None:
     assert counted() == [((0,), 0, None)]
 
 
-def test_what_leaves_one_bucket_and_enters_another_changes_nothing() -> None:
+def test_what_leaves_one_partition_and_enters_another_changes_nothing() -> None:
     assert counted(((3, 2), 1, 5), ((4, 2), 5, 9)) == [((0,), 0, 1), ((0,), 9, None), ((2,), 1, 9)]
 
 
-def test_counts_of_the_buckets_may_be_too_many_together() -> None:
+def test_counts_of_the_partitions_may_be_too_many_together() -> None:
     with pytest.raises(EvaluationError, match="join has more than"):
         counted(((2**62, 0), 1, 5), ((2**62, 0), 2, 5))
 
 
 def test_a_value_in_place_of_another_changes_the_exact_sum() -> None:
-    """One row leaves the bucket as the other comes: it has as many rows and values as before."""
+    """One row leaves the partition as the other comes: it has as many rows and values as before."""
     types = (pa.int64(), pa.float64())
     schema = pa.schema([("s", pa.float64())])
     spec = JoinAggregateSpec((types, types), ((0,), (0,)), None, (), (JoinCall("sum", 0, 1),), schema)

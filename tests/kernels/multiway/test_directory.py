@@ -20,15 +20,15 @@ from transom.state import codec
 def agrees(state: mjoin.MJoinState) -> bool:
     """Whether the directory says where things are."""
     tables = state.directory.tables.tolist()
-    places = state.directory.places
+    addresses = state.directory.addresses
     for i, own in enumerate(state.inputs):
         for table in own.tables:
-            told = tables.pop(0)
-            if told[HEAD] != address_of(table.head) or told[ENTRIES] != address_of(table.entries):
+            reported = tables.pop(0)
+            if reported[HEAD] != address_of(table.head) or reported[ENTRIES] != address_of(table.entries):
                 return False
-            if (told[MASK], told[OLDEST]) != (own.mask, own.oldest) or places.masks[i] != own.mask:
+            if (reported[MASK], reported[OLDEST]) != (own.mask, own.oldest) or addresses.masks[i] != own.mask:
                 return False
-            if any(told[START] != address_of(key.start) for key in table.keys.columns):  # type: ignore[union-attr]
+            if any(reported[START] != address_of(key.start) for key in table.keys.columns):  # type: ignore[union-attr]
                 return False
     return True
 
@@ -45,10 +45,10 @@ def test_rows_one_by_one_while_arrays_grow_and_states_are_read_back(rings: bool,
     shape = Shape(3, (dict.fromkeys(range(3), key),))
     inputs = [by_key(70, first, key) for first in (0, 1, 2)]
     stepped = Stepped(tuples.kernel(shape, growing=(rings,) * 3))
-    for upto in range(1, 80):
-        stepped.feed(inputs, [upto])
+    for frontier in range(1, 80):
+        stepped.feed(inputs, [frontier])
         assert agrees(stepped.state)
-        if upto % 20 == 0:
+        if frontier % 20 == 0:
             stepped.state = codec.decode(codec.encode(stepped.state), STATE_CLASSES)
             assert agrees(stepped.state)
     # Only rows of the same number have a key in common.
@@ -64,8 +64,8 @@ def test_what_ended_is_not_found_by_its_old_place() -> None:
     lives = [((i % 3, 0, "", 0.0, i), i, i + 5) for i in range(400)]
     inputs = [Relation(lives, TYPES) for _ in range(3)]
     stepped = Stepped(tuples.kernel(shape, growing=(True,) * 3))
-    for upto in range(1, 410):
-        stepped.feed(inputs, [upto])
+    for frontier in range(1, 410):
+        stepped.feed(inputs, [frontier])
     assert agrees(stepped.state) and stepped.state.inputs[0].capacity == 64
     found = sorted((values[4], values[9], values[14], ta, te) for values, ta, te in stepped.all_lives())
     near = [-3, 0, 3]  # of the same key, and alive together

@@ -55,9 +55,9 @@ def check_whole(graph: JoinGraph, found: Forest) -> None:
             target, by = tables[growth.target]
             assert {growth.source, target} == set(nodes[growth.node].parts) and i in nodes[growth.source].members
             assert by == shared(graph, nodes[growth.source].members, nodes[target].members)
-    asked = {visit.table for visits in found.visits for visit in visits}
-    asked |= {growth.target for growths in found.growths for growth in growths}
-    assert asked == set(range(len(tables)))
+    checked = {visit.table for visits in found.visits for visit in visits}
+    checked |= {growth.target for growths in found.growths for growth in growths}
+    assert checked == set(range(len(tables)))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -128,8 +128,8 @@ def test_inputs_without_keys_are_probed_whole() -> None:
 
 def test_predicates_are_asked_where_their_inputs_are_first_together() -> None:
     found = forest(graph_of(SHAPES["a key and a predicate"]))
-    asked = {node.members: node.check is not None for node in found.nodes}
-    assert asked == {(0,): False, (1,): False, (2,): False, (1, 2): False, (0, 2): True, (0, 1): False}
+    checked = {node.members: node.check is not None for node in found.nodes}
+    assert checked == {(0,): False, (1,): False, (2,): False, (1, 2): False, (0, 2): True, (0, 1): False}
     # A row of input 1 meets tuples of which it was asked already.
     assert [visits[0].check is not None for visits in found.visits] == [True, False, True]
     alone = forest(graph_of(SHAPES["one input alone"]))

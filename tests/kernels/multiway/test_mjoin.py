@@ -37,10 +37,10 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
         patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(mjoin, "AT_ONCE", random.choice([0, 1 << 10]))
-        for upto in tuples.cuts(random):
+        for frontier in tuples.cuts(random):
             if random.random() < 0.7:
                 stir(stepped.state, random)
-            stepped.feed(inputs, [upto])
+            stepped.feed(inputs, [frontier])
     assert stepped.all_lives() == tuples.by_definition(shape, [relation.lives for relation in inputs])
     assert stepped.state.open_tuples.slots.in_use == len(stepped.open)
 
@@ -80,23 +80,23 @@ def test_an_open_tuple_ends_with_the_first_of_its_members() -> None:
     c = Relation([(row, 4, 11), (row, 5, 8), (row, 5, 6)], TYPES)
     stepped = Stepped(tuples.kernel(shape))
     seen = {}
-    for upto in (3, 6, 8, 9, 10):
-        stepped.feed((a, b, c), [upto])
-        seen[upto] = len(stepped.open), len(stepped.lives)
+    for frontier in (3, 6, 8, 9, 10):
+        stepped.feed((a, b, c), [frontier])
+        seen[frontier] = len(stepped.open), len(stepped.lives)
     # The end at 6 is known at 6 whatever the open rows do; that at 8 is not, and that at 11 never comes to be.
     assert seen == {3: (0, 0), 6: (2, 1), 8: (2, 1), 9: (1, 2), 10: (0, 3)}
     assert stepped.all_lives() == tuples.by_definition(shape, [a.lives, b.lives, c.lives])
-    assert stepped.holders.in_use == 1  # that of b
+    assert stepped.open_ids.in_use == 1  # that of b
 
 
 def test_a_row_of_a_self_join_meets_itself() -> None:
-    """The same rows with the same holders on every input."""
+    """The same rows with the same open row ids on every input."""
     shape = Shape(3, ({0: K, 1: K, 2: K},))
     own = Relation([((1, None, None, None, 0), 1, 7), ((1, None, None, None, 1), 2, 5)], TYPES, frozenset({0, 1}))
     stepped = Stepped(tuples.kernel(shape))
-    for upto in (3, 6, 9):
-        delta = own.delta(stepped.holders, stepped.before, upto)
-        stepped.step((delta, delta, delta), upto)
+    for frontier in (3, 6, 9):
+        delta = own.delta(stepped.open_ids, stepped.before, frontier)
+        stepped.step((delta, delta, delta), frontier)
     assert stepped.all_lives() == tuples.by_definition(shape, [own.lives] * 3)
     assert len(stepped.lives) == 8 and not stepped.open
 
@@ -121,15 +121,15 @@ def test_the_order_of_probes_follows_what_they_find() -> None:
         return Relation([((key, None, None, None, i), ta, te) for i in range(count)], TYPES)
 
     stepped.feed((rows(0, 0, 0), rows(8, 1, 1), rows(1, 2, 1, 20)), [2])
-    for upto in range(3, 8):
-        stepped.feed((rows(40, 1, upto - 1), rows(0, 0, 0), rows(0, 0, 0)), [upto])
+    for frontier in range(3, 8):
+        stepped.feed((rows(40, 1, frontier - 1), rows(0, 0, 0), rows(0, 0, 0)), [frontier])
     assert stepped.state.order.orders[0].tolist() == [0, 2, 1]
     probes, matches = stepped.state.order.probes, stepped.state.order.matches
     # After two batches it is known: from then on nothing gets so far as to be probed on input 1.
     assert probes[0].tolist() == [0, 80, 8 * 80 + 3 * 40] and matches[0].tolist() == [0, 8 * 80, 0]
     stepped.feed((rows(0, 0, 0), rows(0, 0, 0), rows(50, 2, 8)), [9])
-    for upto in range(10, 20):
-        stepped.feed((rows(40, 2, upto - 1), rows(0, 0, 0), rows(0, 0, 0)), [upto])
+    for frontier in range(10, 20):
+        stepped.feed((rows(40, 2, frontier - 1), rows(0, 0, 0), rows(0, 0, 0)), [frontier])
     assert stepped.state.order.orders[0].tolist() == [0, 1, 2]
 
 
@@ -157,6 +157,6 @@ def test_tables_grow_with_their_rows(rings: bool) -> None:
     assert all(values[0] == values[5] and values[7] == values[12] for values, _, _ in found)
     stepped.feed(inputs, [200])
     own = stepped.state.inputs
-    assert [each.alive for each in own] == [0, 0, 0] and not stepped.open and not stepped.holders.in_use
+    assert [each.alive for each in own] == [0, 0, 0] and not stepped.open and not stepped.open_ids.in_use
     assert all((each.first_open == -1).all() for each in own)
     assert rings or all((table.head == -1).all() for each in own for table in each.tables)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from transom.kernels.crew import Crew
 from transom.kernels.multiway import pace
-from transom.kernels.multiway.pace import Pace, Paces, sooner
+from transom.kernels.multiway.pace import Paces, ProbePace, sooner
+from transom.kernels.worker_pool import WorkerPool
 
 
 @pytest.fixture(autouse=True)
@@ -14,46 +14,48 @@ def _price(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "measured_handover", lambda: 20.0)
 
 
-def microseconds(work: float, finding: float = 1.0) -> Pace:
+def microseconds(work: float, finding: float = 1.0) -> ProbePace:
     """For each tuple."""
-    return Pace(1.0, 1000 * work, finding)
+    return ProbePace(1.0, 1000 * work, finding)
 
 
 def test_work_that_is_shorter_than_the_call_is_done_alone() -> None:
-    crew = Crew(1)
-    assert not sooner(crew, [microseconds(1)] * 10, 1)
-    assert sooner(crew, [microseconds(1)] * 10, 10)
-    assert not sooner(crew, [microseconds(1000)], 10)
+    worker_pool = WorkerPool(1)
+    assert not sooner(worker_pool, [microseconds(1)] * 10, 1)
+    assert sooner(worker_pool, [microseconds(1)] * 10, 10)
+    assert not sooner(worker_pool, [microseconds(1000)], 10)
     # Of two threads each does half; with more of them it pays sooner.
-    assert not sooner(crew, [microseconds(12)] * 3, 1)
-    assert sooner(Crew(2), [microseconds(12)] * 3, 1)
+    assert not sooner(worker_pool, [microseconds(12)] * 3, 1)
+    assert sooner(WorkerPool(2), [microseconds(12)] * 3, 1)
     # Nobody can help with one long task.
-    assert not sooner(Crew(9), [microseconds(1000), *[microseconds(1)] * 9], 1)
+    assert not sooner(WorkerPool(9), [microseconds(1000), *[microseconds(1)] * 9], 1)
 
 
 def test_what_the_first_probe_spares_the_others_counts() -> None:
-    assert sooner(Crew(3), [microseconds(1)] * 4, 100)
-    assert not sooner(Crew(3), [microseconds(1, finding=0.01), *[microseconds(1)] * 3], 100)
+    assert sooner(WorkerPool(3), [microseconds(1)] * 4, 100)
+    assert not sooner(WorkerPool(3), [microseconds(1, finding=0.01), *[microseconds(1)] * 3], 100)
     # Where the second one spares the most it is first to be got at.
-    assert not sooner(Crew(1), [microseconds(0.1, finding=1.0), microseconds(0.1, finding=0.0), microseconds(9)], 100)
+    assert not sooner(
+        WorkerPool(1), [microseconds(0.1, finding=1.0), microseconds(0.1, finding=0.0), microseconds(9)], 100
+    )
 
 
 def test_a_row_by_itself_is_expected_to_have_an_answer() -> None:
     """Where it has none, nobody waits for it."""
-    assert sooner(Crew(3), [microseconds(100, finding=0.01)] * 4, 1)
-    assert not sooner(Crew(3), [microseconds(1, finding=0.01)] * 4, 100)
+    assert sooner(WorkerPool(3), [microseconds(100, finding=0.01)] * 4, 1)
+    assert not sooner(WorkerPool(3), [microseconds(1, finding=0.01)] * 4, 100)
 
 
 def test_waiting_for_long_teaches_to_do_without_for_a_while() -> None:
-    crew, paces = Crew(1), Paces()
+    worker_pool, paces = WorkerPool(1), Paces()
     works = [microseconds(100)] * 2
-    assert paces.at_once(crew, works, 1)
-    paces.waited(crew, [100_000, 100_000], 125_000)
-    assert paces.at_once(crew, works, 1)
+    assert paces.at_once(worker_pool, works, 1)
+    paces.waited(worker_pool, [100_000, 100_000], 125_000)
+    assert paces.at_once(worker_pool, works, 1)
     for _ in range(4):
-        paces.waited(crew, [100_000, 100_000], 1_000_000)
-    assert not paces.at_once(crew, works, 1)
-    tries = next(n for n in range(1000) if paces.at_once(crew, works, 1))
+        paces.waited(worker_pool, [100_000, 100_000], 1_000_000)
+    assert not paces.at_once(worker_pool, works, 1)
+    tries = next(n for n in range(1000) if paces.at_once(worker_pool, works, 1))
     assert 50 < tries < 500
 
 

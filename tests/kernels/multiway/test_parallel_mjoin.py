@@ -19,11 +19,11 @@ from tests.kernels.stepping import Relation, Stepped
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels import slices
-from transom.kernels.crew import Crew
 from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin
-from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
+from transom.kernels.multiway.predicate_check import PredicateCheck
+from transom.kernels.worker_pool import WorkerPool
 
 
 def kernel(shape: Shape, last: bool = False, growing: tuple[bool, ...] = ()) -> ParallelMJoinKernel:
@@ -32,8 +32,8 @@ def kernel(shape: Shape, last: bool = False, growing: tuple[bool, ...] = ()) -> 
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[Crew]:
-    found = Crew(3)
+def worker_pool() -> Iterator[WorkerPool]:
+    found = WorkerPool(3)
     yield found
     found.close()
 
@@ -42,7 +42,7 @@ def crew() -> Iterator[Crew]:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything goes by waves, and over threads where there are any."""
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
-    monkeypatch.setattr(pace, "sooner", lambda crew, *of: True)
+    monkeypatch.setattr(pace, "sooner", lambda worker_pool, *of: True)
 
 
 def stir(state: mjoin.MJoinState, random: Random) -> None:
@@ -55,30 +55,30 @@ def stir(state: mjoin.MJoinState, random: Random) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**48))
-def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: int, crew: Crew) -> None:
+def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: int, worker_pool: WorkerPool) -> None:
     random = Random(f"{name} {seed}")
     shape = SHAPES[name]
     growing = tuple(random.random() < 0.5 for _ in range(shape.inputs))
     inputs = [tuples.relation(random, most=24 // shape.inputs, growing=known) for known in growing]
     stepped = Stepped(kernel(shape, random.random() < 0.3, growing), restart=random.random() < 0.5)
-    stepped.crew = random.choice([None, crew])
+    stepped.worker_pool = random.choice([None, worker_pool])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mjoin, "PART", random.choice([1, 3, 1 << 13]))
         patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
         patch.setattr(pace, "sooner", lambda *of: random.random() < 0.7)
-        for upto in tuples.cuts(random):
+        for frontier in tuples.cuts(random):
             if random.random() < 0.7:
                 stir(stepped.state, random)
-            stepped.feed(inputs, [upto])
+            stepped.feed(inputs, [frontier])
     assert stepped.all_lives() == tuples.by_definition(shape, [relation.lives for relation in inputs])
     assert stepped.state.open_tuples.slots.in_use == len(stepped.open)
 
 
-def told(out: Delta) -> str:
+def reported(out: Delta) -> str:
     ends = [part.tolist() for part in out.ends.arrays()]
-    return repr([out.values.to_pylist(), out.ta.tolist(), out.te.tolist(), out.holder.tolist(), ends])
+    return repr([out.values.to_pylist(), out.ta.tolist(), out.te.tolist(), out.open_id.tolist(), ends])
 
 
 def crowded(random: Random) -> Relation:
@@ -91,84 +91,86 @@ def crowded(random: Random) -> Relation:
 
 
 @pytest.mark.parametrize("name", ["one key of five", "chain", "star", "cycle", "a key and a predicate", "two islands"])
-def test_who_does_it_changes_nothing(name: str, crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_it_changes_nothing(name: str, worker_pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the order of what comes out, or that of probes to come: a step may be taken again anywhere."""
     shape = SHAPES[name]
     random = Random(3)
     lives = [crowded(random) for _ in range(shape.inputs)]
     monkeypatch.setattr(parallel_mjoin, "FEW", 20)
 
-    def run(crew: Crew | None, sooner: Iterator[bool], block: int) -> tuple[int, list[str]]:
+    def run(worker_pool: WorkerPool | None, sooner: Iterator[bool], block: int) -> tuple[int, list[str]]:
         monkeypatch.setattr(pace, "sooner", lambda *of: next(sooner))
         monkeypatch.setattr(mjoin, "BLOCK", block)
         inputs = [Relation(own.lives, TYPES, own.open) for own in lives]
-        stepped = Stepped(kernel(shape), crew=crew)
+        stepped = Stepped(kernel(shape), worker_pool=worker_pool)
         found: list[str] = []
-        for upto in (5, 9, 20, 21, 30, 60):
-            deltas = tuple(relation.delta(stepped.holders, stepped.before, upto) for relation in inputs)
-            found.append(told(stepped.step(deltas, upto)))
+        for frontier in (5, 9, 20, 21, 30, 60):
+            deltas = tuple(relation.delta(stepped.open_ids, stepped.before, frontier) for relation in inputs)
+            found.append(reported(stepped.step(deltas, frontier)))
             found.append(repr(stepped.state.order.probes.tolist()))
         return len(stepped.lives), found
 
     alone = run(None, cycle([True]), 1 << 20)
     assert alone[0] > 20
-    before = crew.handed_over
-    monkeypatch.setattr(Crew, "hook", lambda: time.sleep(1e-4))
-    assert run(crew, cycle([True]), 1 << 20) == alone
-    assert crew.handed_over > before
-    assert run(crew, cycle([False, False, True]), 1 << 20) == alone
-    assert run(crew, cycle([True, False]), shape.inputs + 2) == alone
+    before = worker_pool.submitted
+    monkeypatch.setattr(WorkerPool, "hook", lambda: time.sleep(1e-4))
+    assert run(worker_pool, cycle([True]), 1 << 20) == alone
+    assert worker_pool.submitted > before
+    assert run(worker_pool, cycle([False, False, True]), 1 << 20) == alone
+    assert run(worker_pool, cycle([True, False]), shape.inputs + 2) == alone
 
 
 def test_predicates_over_two_inputs_are_asked_at_once(
-    crew: Crew, always: None, monkeypatch: pytest.MonkeyPatch
+    worker_pool: WorkerPool, always: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the three waits for the others: one after the other they would never get there."""
     together = threading.Barrier(3, timeout=60)
-    ask = Asking.pairs
+    ask = PredicateCheck.pairs
 
-    def asked(*of: Any) -> Any:
+    def checked(*of: Any) -> Any:
         together.wait()
         return ask(*of)
 
-    monkeypatch.setattr(Asking, "pairs", asked)
+    monkeypatch.setattr(PredicateCheck, "pairs", checked)
     own = tuple(((0, ID), (i, ID)) for i in (1, 2, 3))
     shape = Shape(4, (dict.fromkeys(range(4), K),), less=own)
     row = [
         Relation([((1, None, None, None, 10 * (i > 0) + n), 1 + (i == 0), 9) for n in range(3)], TYPES)
         for i in range(4)
     ]
-    stepped = Stepped(kernel(shape), crew=crew)
+    stepped = Stepped(kernel(shape), worker_pool=worker_pool)
     stepped.feed(row, [2])
     assert not stepped.lives
     stepped.feed(row, [3])
     assert len(stepped.lives) == 81
 
 
-def test_a_failure_in_a_probe_comes_to_the_caller(crew: Crew, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_in_a_probe_comes_to_the_caller(
+    worker_pool: WorkerPool, always: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(meeting, "semi_join", lambda *of: 1 / 0)
     row = Relation([((1, 1, "a", 0.0, 0), 1, 9)], TYPES)
     with pytest.raises(ZeroDivisionError):
-        Stepped(kernel(SHAPES["one key"]), crew=crew).feed((row, row, row), [5])
+        Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool).feed((row, row, row), [5])
 
 
 @pytest.mark.parametrize("name", ["one key of five", "one text", "composite", "star"])
 def test_where_nothing_is_asked_no_tuple_is_written_down(
-    name: str, crew: Crew, always: None, monkeypatch: pytest.MonkeyPatch
+    name: str, worker_pool: WorkerPool, always: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of rows of the first input, which shares keys with all others."""
     monkeypatch.setattr(MatchSets, "blocks", None)
     shape = SHAPES[name]
     lives = [((1, 1, "a", 0.5, n), 1 + n, 20) for n in range(4)]
     later = Relation([(values, ta + 5, te) for values, ta, te in lives], TYPES, frozenset({1}))
-    stepped = Stepped(kernel(shape), crew=crew)
+    stepped = Stepped(kernel(shape), worker_pool=worker_pool)
     stepped.feed([later, *(Relation(lives, TYPES, frozenset({0, 2})) for _ in range(shape.inputs - 1))], [6, 30])
     assert len(stepped.lives) == 4**shape.inputs and not stepped.open
 
 
-def test_few_rows_are_left_to_mjoin_and_many_are_not(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_left_to_mjoin_and_many_are_not(worker_pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_mjoin, "waved_route", lambda *of: 1 / 0)
-    stepped = Stepped(kernel(SHAPES["one key"]), crew=crew)
+    stepped = Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool)
     few = [Relation([((n, 0, "", 0.0, n), 1, 50) for n in range(9)], TYPES) for _ in range(3)]
     stepped.kernel.__dict__["_checks"] = False
     stepped.feed(few, [2])
@@ -180,10 +182,10 @@ def test_few_rows_are_left_to_mjoin_and_many_are_not(crew: Crew, monkeypatch: py
 
 @pytest.mark.parametrize("rings", [False, True])
 @pytest.mark.parametrize("name", ["one key", "chain", "cycle"])
-def test_what_ended_is_forgotten(name: str, rings: bool, crew: Crew, always: None) -> None:
+def test_what_ended_is_forgotten(name: str, rings: bool, worker_pool: WorkerPool, always: None) -> None:
     shape = SHAPES[name]
     random = Random(7)
-    stepped = Stepped(kernel(shape, growing=(rings,) * shape.inputs), crew=crew)
+    stepped = Stepped(kernel(shape, growing=(rings,) * shape.inputs), worker_pool=worker_pool)
     for turn in range(20):
         begin = turn * 100
         inputs = []

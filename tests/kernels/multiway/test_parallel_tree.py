@@ -17,11 +17,11 @@ from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, F, K, M, Shape, T
 from tests.kernels.stepping import Relation, Stepped
 from transom.core.time import FOREVER
 from transom.kernels import slices
-from transom.kernels.crew import Crew
 from transom.kernels.multiway import parallel_tree
 from transom.kernels.multiway.kept_tuples import KeptTuples
 from transom.kernels.multiway.parallel_tree import ParallelTreeKernel
 from transom.kernels.multiway.tuple_growth import CELL_ROOM, ROOM
+from transom.kernels.worker_pool import WorkerPool
 
 
 def kernel(
@@ -32,9 +32,9 @@ def kernel(
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[Crew]:
+def worker_pool() -> Iterator[WorkerPool]:
     """Several threads, whatever the machine has."""
-    found = Crew(3)
+    found = WorkerPool(3)
     yield found
     found.close()
 
@@ -50,7 +50,7 @@ def check_empty(kept: KeptTuples) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**48))
-def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: int, crew: Crew) -> None:
+def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: int, worker_pool: WorkerPool) -> None:
     random = Random(f"{name} {seed}")
     shape = SHAPES[name]
     growing = tuple(random.random() < 0.5 for _ in range(shape.inputs))
@@ -59,14 +59,14 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     inputs = [tuples.relation(random, most, nulls, known) for known in growing]
     order = random.sample(range(shape.inputs), shape.inputs) if random.random() < 0.5 else ()
     join = kernel(shape, random.random() < 0.3, growing, tuple(order))
-    stepped = Stepped(join, restart=random.random() < 0.5, crew=crew if random.random() < 0.5 else None)
+    stepped = Stepped(join, restart=random.random() < 0.5, worker_pool=worker_pool if random.random() < 0.5 else None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_tree, "PART", random.choice([1, 3, 1 << 13]))
         patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(parallel_tree, "BLOCK", random.choice([shape.inputs + 3, 40, 1 << 20]))
-        for upto in tuples.cuts(random):
-            stepped.feed(inputs, [upto])
-    crew.settle()
+        for frontier in tuples.cuts(random):
+            stepped.feed(inputs, [frontier])
+    worker_pool.drain()
     assert stepped.all_lives() == tuples.by_definition(shape, [relation.lives for relation in inputs])
     assert stepped.state.open_tuples.slots.in_use == len(stepped.open)
 
@@ -95,7 +95,7 @@ def test_what_ended_is_forgotten(name: str, rings: bool) -> None:
         assert state.open_tuples.slots.in_use == 0 and not stepped.open
         check_empty(state.kept)
         assert not any(numbers.index.slots.in_use for numbers in state.keys.numbers if numbers is not None)
-        assert state.soonest == stepped.kernel.due(state) == FOREVER
+        assert state.soonest == stepped.kernel.next_timer(state) == FOREVER
         sizes.append(len(state.kept.tuples))
     assert sizes[-1] == max(sizes[:10]) and stepped.lives
 
@@ -108,9 +108,9 @@ def test_an_open_tuple_ends_with_the_first_of_its_members() -> None:
     c = Relation([(row, 4, 11), (row, 5, 8), (row, 5, 6)], TYPES)
     stepped = Stepped(kernel(shape))
     seen = {}
-    for upto in (3, 6, 8, 9, 10):
-        stepped.feed((a, b, c), [upto])
-        seen[upto] = len(stepped.open), len(stepped.lives)
+    for frontier in (3, 6, 8, 9, 10):
+        stepped.feed((a, b, c), [frontier])
+        seen[frontier] = len(stepped.open), len(stepped.lives)
     assert seen == {3: (0, 0), 6: (2, 1), 8: (2, 1), 9: (1, 2), 10: (0, 3)}
     assert stepped.all_lives() == tuples.by_definition(shape, [a.lives, b.lives, c.lives])
     # Those of a and c went with c, and with a.
@@ -119,7 +119,7 @@ def test_an_open_tuple_ends_with_the_first_of_its_members() -> None:
 
 @pytest.mark.parametrize("rings", [False, True])
 def test_rows_do_not_meet_those_that_ended_in_the_same_step(rings: bool) -> None:
-    """The end of an open row is told in the step that brings a row after it: kept tuples must know it at once."""
+    """The end of an open row is emitted in the step that brings a row after it: kept tuples must know it at once."""
     shape = SHAPES["one key"]
     row = (1, None, None, None, 0)
     a = Relation([(row, 2, 9)], TYPES, frozenset({0}))
@@ -133,9 +133,9 @@ def test_a_row_of_a_self_join_meets_itself() -> None:
     shape = Shape(3, ({0: K, 1: K, 2: K},))
     own = Relation([((1, None, None, None, 0), 1, 7), ((1, None, None, None, 1), 2, 5)], TYPES, frozenset({0, 1}))
     stepped = Stepped(kernel(shape))
-    for upto in (3, 6, 9):
-        delta = own.delta(stepped.holders, stepped.before, upto)
-        stepped.step((delta, delta, delta), upto)
+    for frontier in (3, 6, 9):
+        delta = own.delta(stepped.open_ids, stepped.before, frontier)
+        stepped.step((delta, delta, delta), frontier)
     assert stepped.all_lives() == tuples.by_definition(shape, [own.lives] * 3)
     assert len(stepped.lives) == 8 and not stepped.open
 
@@ -152,59 +152,59 @@ def test_rows_that_nothing_can_come_of_are_not_kept() -> None:
 
 @pytest.mark.parametrize("rings", [False, True])
 @pytest.mark.parametrize("threads", [False, True])
-def test_everything_grows(rings: bool, threads: bool, crew: Crew) -> None:
+def test_everything_grows(rings: bool, threads: bool, worker_pool: WorkerPool) -> None:
     """In several steps, so that rows move that are alive and open; by words that are hashes and by numbers."""
     shape = Shape(3, ({0: K, 1: K}, {1: T, 2: T}), less=(((0, ID), (1, F)),))
     count = 1200
     lives: list[Any] = [((i, 0, f"t{i}" * (i % 9), 2.0 * count, i), 1 + i // 400, 100 + i // 400) for i in range(count)]
     inputs = [Relation(lives, TYPES, frozenset(range(0, count, 7))) for _ in range(3)]
-    stepped = Stepped(kernel(shape, growing=(rings,) * 3), crew=crew if threads else None)
+    stepped = Stepped(kernel(shape, growing=(rings,) * 3), worker_pool=worker_pool if threads else None)
     stepped.feed(inputs, [2, 3, 50])
-    crew.settle()
+    worker_pool.drain()
     empty = sum(not life[0][T] for life in lives)  # the texts that are the same
     assert len(stepped.all_lives()) == count - empty + empty * empty
     kept = stepped.state.kept
     assert kept.counts.tolist() == [count, count, count, count - empty + empty * empty, count]
     assert len(kept.heads) >= kept.counts.sum() and kept.alive == int(kept.counts[3:].sum())
     stepped.feed(inputs, [200])
-    crew.settle()
+    worker_pool.drain()
     check_empty(stepped.state.kept)
-    assert not stepped.open and not stepped.holders.in_use
+    assert not stepped.open and not stepped.open_ids.in_use
 
 
-def test_the_answer_does_not_wait_for_what_is_kept(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_does_not_wait_for_what_is_kept(worker_pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nodes are brought up to date by another thread, however long that takes; the next step waits for it."""
-    go_on = Event()
-    monkeypatch.setattr(Crew, "hook", lambda: current_thread() is main_thread() or go_on.wait())
+    resume = Event()
+    monkeypatch.setattr(WorkerPool, "hook", lambda: current_thread() is main_thread() or resume.wait())
     nothing = Relation([], TYPES)
-    stepped = Stepped(kernel(SHAPES["one key"]), crew=crew)
+    stepped = Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool)
     counts = stepped.state.kept.counts
     seen = []
     for turn in range(3):
         row = Relation([((1, None, None, None, turn), 1 + turn, 50)], TYPES)
-        go_on.clear()
+        resume.clear()
         stepped.feed([row if i == turn else nothing for i in range(3)], [2 + turn])
-        crew.go()
+        worker_pool.go()
         seen.append((counts.tolist(), len(stepped.lives)))
-        go_on.set()
-        crew.settle()
+        resume.set()
+        worker_pool.drain()
     assert seen == [([0, 0, 0, 0, 0, 0], 0), ([1, 0, 0, 0, 0, 0], 0), ([1, 1, 0, 0, 0, 1], 1)]
     assert counts.tolist() == [1, 1, 1, 1, 1, 1]
 
 
-def test_it_says_when_something_is_due_and_never_too_late(crew: Crew) -> None:
+def test_it_says_when_something_is_due_and_never_too_late(worker_pool: WorkerPool) -> None:
     lives: list[Any] = [((1, None, None, None, i), 1 + i, 20 + 3 * i) for i in range(5)]
     for growing in (False, True):
         alone = Stepped(kernel(SHAPES["two"], growing=(growing,) * 2))
-        helped = Stepped(kernel(SHAPES["two"], growing=(growing,) * 2), crew=crew)
-        for upto in range(2, 40):
+        helped = Stepped(kernel(SHAPES["two"], growing=(growing,) * 2), worker_pool=worker_pool)
+        for frontier in range(2, 40):
             for stepped in (alone, helped):
                 relations = [Relation(lives, TYPES), Relation(lives, TYPES)]
-                stepped.feed(relations, [upto])
-            begun = [te for _, ta, te in lives if ta < upto <= te]
-            assert alone.kernel.due(alone.state) == min(begun, default=FOREVER)
-            assert helped.kernel.due(helped.state) <= min(begun, default=FOREVER)
-        crew.settle()
+                stepped.feed(relations, [frontier])
+            begun = [te for _, ta, te in lives if ta < frontier <= te]
+            assert alone.kernel.next_timer(alone.state) == min(begun, default=FOREVER)
+            assert helped.kernel.next_timer(helped.state) <= min(begun, default=FOREVER)
+        worker_pool.drain()
 
 
 def test_only_the_columns_that_are_picked_are_given() -> None:

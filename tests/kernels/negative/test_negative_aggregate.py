@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
-from tests.kernels.negative.signed import SignedRelation, SignedStepped
+from tests.kernels.negative.changelogs import ChangelogRelation, SteppedChangelog
 from tests.kernels.stepping import Life, snapshot
 from transom.core.errors import EvaluationError
 from transom.kernels.aggregate.aggregate import AggregateSpec
@@ -34,8 +34,8 @@ def test_every_snapshot_is_aggregated_exactly(calls: Calls) -> None:
     @settings(max_examples=40)
     @given(lives(), CUTS, st.booleans(), st.booleans(), st.integers(0, 99))
     def check(given_lives: list[Life], cuts: list[int], grouped: bool, restart: bool, seed: int) -> None:
-        stepped = SignedStepped(kernel(grouped, calls), restart=restart)
-        stepped.feed([SignedRelation(given_lives, TYPES, Random(seed))], cuts)
+        stepped = SteppedChangelog(kernel(grouped, calls), restart=restart)
+        stepped.feed([ChangelogRelation(given_lives, TYPES, Random(seed))], cuts)
         for instant in range(LAST):
             assert stepped.snapshot(instant) == by_definition(snapshot(given_lives, instant), grouped, calls), instant
         state, alive = stepped.state.groups, snapshot(given_lives, LAST - 1)
@@ -68,33 +68,33 @@ def test_nothing_is_said_while_the_result_stays_the_same(
     rows: list[Life] = [
         (("g", *(value if i == column else None for i in range(1, 5))), t, 20 - t) for t, value in enumerate(values)
     ]
-    stepped = SignedStepped(kernel(True, ((spec, type_),))).feed([SignedRelation(rows, TYPES)], cuts)
+    stepped = SteppedChangelog(kernel(True, ((spec, type_),))).feed([ChangelogRelation(rows, TYPES)], cuts)
     assert [instant for instant, _ in stepped.points] == [0, 20]
 
 
-def test_what_ends_and_comes_again_later_is_told_again() -> None:
+def test_what_ends_and_comes_again_later_is_reported_again() -> None:
     rows: list[Life] = [(("g", 5, None, None, None), t, t + 3) for t in (0, 6)]
     for cuts in ([20], [2, 4, 20]):
-        stepped = SignedStepped(kernel(True, CALLS[3:4])).feed([SignedRelation(rows, TYPES)], cuts)
+        stepped = SteppedChangelog(kernel(True, CALLS[3:4])).feed([ChangelogRelation(rows, TYPES)], cuts)
         assert [(t, bag.total()) for t, bag in stepped.points] == [(0, 1), (3, 0), (6, 1), (9, 0)]
 
 
 def test_a_sum_of_nothing_is_not_one_of_zeros() -> None:
     rows: list[Life] = [(("g", None, None, None, None), 0, 9), (("g", 0, None, None, None), 3, 6)]
     for cuts in ([20], [2, 4, 20]):
-        stepped = SignedStepped(kernel(True, CALLS[3:4])).feed([SignedRelation(rows, TYPES)], cuts)
+        stepped = SteppedChangelog(kernel(True, CALLS[3:4])).feed([ChangelogRelation(rows, TYPES)], cuts)
         assert [stepped.snapshot(t) for t in (0, 3, 6)] == [Counter({("g", v): 1}) for v in (None, 0, None)]
 
 
 def test_equal_arguments_of_two_groups_are_two_entries_of_the_heaps() -> None:
     rows: list[Life] = [((group, 5, 0.5, None, "x"), 0, te) for group, te in (("g", 4), ("h", 8))]
-    stepped = SignedStepped(kernel(True, ORDERED_ALONE)).feed([SignedRelation(rows, TYPES)], [2, 6])
+    stepped = SteppedChangelog(kernel(True, ORDERED_ALONE)).feed([ChangelogRelation(rows, TYPES)], [2, 6])
     for instant in (1, 5):
         assert stepped.snapshot(instant) == by_definition(snapshot(rows, instant), True, ORDERED_ALONE)
 
 
 def test_a_global_aggregate_has_its_row_from_the_origin_on() -> None:
-    stepped = SignedStepped(kernel(False, CALLS[:1])).feed([SignedRelation([], TYPES)], [3, 5])
+    stepped = SteppedChangelog(kernel(False, CALLS[:1])).feed([ChangelogRelation([], TYPES)], [3, 5])
     assert stepped.points == [(0, Counter({(0,): 1}))]
 
 
@@ -102,16 +102,16 @@ def test_a_global_aggregate_has_its_row_from_the_origin_on() -> None:
 def test_a_sum_of_more_than_38_digits_is_an_error(sign: int) -> None:
     rows: list[Life] = [(("g", None, None, Decimal(sign) * Decimal("6e35"), None), t, 500) for t in range(2)]
     with pytest.raises(EvaluationError, match="38 digits"):
-        SignedStepped(kernel(False, CALLS[8:9])).feed([SignedRelation(rows, TYPES)], [600])
+        SteppedChangelog(kernel(False, CALLS[8:9])).feed([ChangelogRelation(rows, TYPES)], [600])
 
 
 @pytest.mark.parametrize("calls", [CALLS, WITHOUT_HEAPS])
 def test_memory_is_that_of_the_groups_alive(calls: Calls) -> None:
     rows: list[Life] = [((f"group {t // 2}", t, 0.5, None, f"{t} " * 50), t, t + 5) for t in range(1_000)]
-    stepped = SignedStepped(kernel(True, calls))
-    stepped.feed([SignedRelation(rows, TYPES)], range(4, 104, 4))
+    stepped = SteppedChangelog(kernel(True, calls))
+    stepped.feed([ChangelogRelation(rows, TYPES)], range(4, 104, 4))
     early = saved_bytes(stepped.state)
-    stepped.feed([SignedRelation(rows, TYPES)], range(104, 1_020, 4))
+    stepped.feed([ChangelogRelation(rows, TYPES)], range(104, 1_020, 4))
     state = stepped.state
     assert saved_bytes(state) <= 1.1 * early and not stepped.alive and len(stepped.points) > 500
     assert state.groups.keys.slots.in_use == 0 == state.combinations.slots.in_use
@@ -121,10 +121,10 @@ def test_memory_is_that_of_the_groups_alive(calls: Calls) -> None:
 
 def test_many_equal_rows_take_the_place_of_one() -> None:
     rows: list[Life] = [(("g", t % 3, None, None, None), t, t + 900) for t in range(1_000)]
-    stepped = SignedStepped(kernel(True, ((AggregateSpec("min", 1, False), pa.int64()),)))
-    stepped.feed([SignedRelation(rows, TYPES)], [100, 900])
+    stepped = SteppedChangelog(kernel(True, ((AggregateSpec("min", 1, False), pa.int64()),)))
+    stepped.feed([ChangelogRelation(rows, TYPES)], [100, 900])
     assert stepped.state.combinations.slots.in_use == 3
-    stepped.feed([SignedRelation(rows, TYPES)], [1_897, 1_898, 1_899])
+    stepped.feed([ChangelogRelation(rows, TYPES)], [1_897, 1_898, 1_899])
     assert stepped.points == [(0, Counter({("g", 0): 1}))]
-    stepped.feed([SignedRelation(rows, TYPES)], [1_900, 1_901])
+    stepped.feed([ChangelogRelation(rows, TYPES)], [1_900, 1_901])
     assert stepped.points[1:] == [(1_899, Counter())]

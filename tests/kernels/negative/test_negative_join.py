@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.join import pairs
 from tests.kernels.stepping import Life, Values, batch, ints, snapshot, values_of
-from transom.core.delta import SignedDelta
+from transom.core.delta import Changelog
 from transom.core.schema import BOOLEAN
 from transom.core.time import FOREVER
 from transom.kernels import keys as key_bytes
@@ -27,7 +27,7 @@ from transom.kernels.negative.join import NegativeJoinKernel
 from transom.pipeline.registry import STATE_CLASSES
 from transom.plan.expression import Call, ColumnRef, Expression
 from transom.state import codec
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 TACTICS = ("ring_hash", "lazy_hash", "nested_loop")
 RESTART = st.booleans()
@@ -58,36 +58,38 @@ def histories(draw: Any, kind: str, tactic: str, distinct: bool = True) -> list[
 def signed(lives: Sequence[Life], types: Sequence[pa.DataType], cuts: Iterable[int], random: Random) -> list[Any]:
     """The history as one delta per cut; instants come in any order, rows of one instant in theirs."""
     deltas = []
-    for before, upto in pairwise([-1, *cuts]):
-        order = {t: random.random() for t in range(before, upto)}
-        gone = sorted((v for v in lives if v[2] is not None and before <= v[2] < upto), key=lambda v: order[v[2] or 0])
-        new = sorted((v for v in lives if before <= v[1] < upto), key=lambda v: order[v[1]])
+    for before, frontier in pairwise([-1, *cuts]):
+        order = {t: random.random() for t in range(before, frontier)}
+        gone = sorted(
+            (v for v in lives if v[2] is not None and before <= v[2] < frontier), key=lambda v: order[v[2] or 0]
+        )
+        new = sorted((v for v in lives if before <= v[1] < frontier), key=lambda v: order[v[1]])
         t = ints([te or 0 for _, _, te in gone] + [ta for _, ta, _ in new])
-        deltas.append(SignedDelta(batch([v for v, _, _ in [*gone, *new]], types), t, len(gone), upto))
+        deltas.append(Changelog(batch([v for v, _, _ in [*gone, *new]], types), t, len(gone), frontier))
     return deltas
 
 
 def folded(
-    kernel: NegativeJoinKernel, inputs: Iterable[tuple[SignedDelta, SignedDelta]], restart: bool, distinct: bool = True
+    kernel: NegativeJoinKernel, inputs: Iterable[tuple[Changelog, Changelog]], restart: bool, distinct: bool = True
 ) -> tuple[dict[int, Counter[Values]], Any]:
     """The pairs there are after every instant at which something happened, and the state at the end."""
     state, before = kernel.start(), -1
     now: Counter[Values] = Counter()
     history = {-1: now}
     for left, right in inputs:
-        out = kernel.step(state, (left, right), Step(before, left.upto, 0, HolderPool()))
+        out = kernel.step(state, (left, right), Step(before, left.frontier, 0, OpenIdPool()))
         out.values.validate(full=True)
-        assert out.values.schema == kernel.schema and len(out.values) == len(out.t) and out.upto == left.upto
+        assert out.values.schema == kernel.schema and len(out.values) == len(out.t) and out.frontier == left.frontier
         rows = zip(out.t.tolist(), np.arange(len(out)) >= out.departed, values_of(out.values), strict=True)
         for t, changes in groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0]):
-            assert before <= t < out.upto
+            assert before <= t < out.frontier
             of_t = list(changes)
             gone, new = (Counter(values for _, arrives, values in of_t if arrives == sign) for sign in (False, True))
             assert gone <= now, "what departs was not there before that instant"
             assert not distinct or not gone & new, "a pair arrives and departs at one instant"
             now = now - gone + new
             history[t] = now
-        before = left.upto
+        before = left.frontier
         if restart:
             state = codec.decode(codec.encode(state), STATE_CLASSES)
     return history, state
@@ -152,7 +154,7 @@ def test_what_else_must_hold_of_a_pair_is_asked_in_blocks(tactic: str, monkeypat
 
 @pytest.mark.parametrize("tactic", ["ring_hash", "lazy_hash"])
 @pytest.mark.parametrize("kind", ["text", "three"])
-def test_rows_whose_hashes_collide_are_told_apart(kind: str, tactic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_whose_hashes_collide_are_reported_apart(kind: str, tactic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_bytes, "hash_bytes", lambda data, offsets: np.full(len(offsets) - 1, 5, dtype=np.uint64))
 
     @settings(max_examples=10)
@@ -198,7 +200,7 @@ def test_both_parts_are_in_order_of_time(tactic: str) -> None:
     lives: list[Life] = [((True, None, i), i % 9, i % 9 + 10) for i in range(40)]
     (delta,) = signed(lives, types, [pairs.LAST], Random(2))
     kernel = kernel_of("boolean", tactic)
-    out = kernel.step(kernel.start(), (delta, delta), Step(0, pairs.LAST, 0, HolderPool()))
+    out = kernel.step(kernel.start(), (delta, delta), Step(0, pairs.LAST, 0, OpenIdPool()))
     assert (out.departed, out.arrived) == (1600, 1600)
     for part in (out.t[: out.departed], out.t[out.departed :]):
         assert (np.diff(part) >= 0).all()
@@ -208,11 +210,11 @@ def test_nothing_in_nothing_out() -> None:
     for tactic in TACTICS:
         kernel = kernel_of("text", tactic)
         state = kernel.start()
-        nothing = SignedDelta(batch([], pairs.types_of("text")), ints([]), 0, 5)
-        out = kernel.step(state, (nothing, nothing), Step(0, 5, 0, HolderPool()))
+        nothing = Changelog(batch([], pairs.types_of("text")), ints([]), 0, 5)
+        out = kernel.step(state, (nothing, nothing), Step(0, 5, 0, OpenIdPool()))
         assert len(out) == 0 and out.values.schema == kernel.schema
-        row = replace(nothing, values=batch([("a", "x", 1)], pairs.types_of("text")), t=ints([6]), upto=9)
-        assert len(kernel.step(state, (row, replace(nothing, upto=9)), Step(5, 9, 0, HolderPool()))) == 0
+        row = replace(nothing, values=batch([("a", "x", 1)], pairs.types_of("text")), t=ints([6]), frontier=9)
+        assert len(kernel.step(state, (row, replace(nothing, frontier=9)), Step(5, 9, 0, OpenIdPool()))) == 0
 
 
 @pytest.mark.parametrize("tactic", TACTICS)
@@ -244,7 +246,7 @@ def test_a_saved_state_has_no_room_for_more(tactic: str) -> None:
     sizes = []
     state = kernel.start()
     for delta, other in zip(signed(lives, types, [2, 20], Random(3)), nothing, strict=True):
-        kernel.step(state, (delta, other), Step(0, delta.upto, 0, HolderPool()))
+        kernel.step(state, (delta, other), Step(0, delta.frontier, 0, OpenIdPool()))
         assert len(state.left.head) >= len(state.left.entries), "chains get long"
         saved = codec.encode(state)
         sizes.append(len(saved))

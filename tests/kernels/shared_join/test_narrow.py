@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import Delta, forever, no_holders
+from transom.core.delta import Delta, forever, no_open_ids
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step
 from transom.kernels.shared_join.narrow import NarrowKernel
-from transom.state.holders import HolderPool
+from transom.state.open_ids import OpenIdPool
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
-STEP = Step(0, 1_000, 0, HolderPool())
+STEP = Step(0, 1_000, 0, OpenIdPool())
 
 
 def drawn(seed: int) -> Delta:
@@ -21,7 +21,7 @@ def drawn(seed: int) -> Delta:
     age, ta = random.integers(-9, 10, 200), random.integers(20, 60, 200)
     texts = pa.array([None if i % 7 == 0 else f"row {i}" for i in range(200)])
     values = pa.record_batch({"number": pa.array(np.arange(200)), "text": texts, "age": pa.array(age)})
-    return Delta(values, ta, forever(200), no_holders(200), upto=1_000)
+    return Delta(values, ta, forever(200), no_open_ids(200), frontier=1_000)
 
 
 def end(begin: int, length: int) -> int:
@@ -41,8 +41,8 @@ def test_a_pair_is_seen_while_both_of_its_rows_live(lengths: tuple[int, int], be
         te = min(end(left, lengths[0]), end(right, lengths[1]))
         if te > ta and (begin is None or min(left, right) >= begin):
             expected.append((i, pairs.values.column("text")[i].as_py(), ta, te))
-    told = [column.to_pylist() for column in out.values.columns]
-    assert list(zip(*told, out.ta.tolist(), out.te.tolist(), strict=True)) == expected
+    reported = [column.to_pylist() for column in out.values.columns]
+    assert list(zip(*reported, out.ta.tolist(), out.te.tolist(), strict=True)) == expected
     assert len(expected) > 3 and out.values.schema == SCHEMA
 
 

@@ -19,10 +19,10 @@ def known(disk: float | None, merging: float = 1e-7) -> Estimates:
 
 
 def test_what_is_stored_has_to_fit_and_not_all_results() -> None:
-    for room, asked in ((8_400, False), (8_300, True)):  # 4,375 bytes and the windows
+    for room, forced in ((8_400, False), (8_300, True)):  # 4,375 bytes and the windows
         estimates = known(None)
         assert choose("hybrid", estimates, replace(NOW, room=room)).kind == "incremental"
-        assert (estimates.join_cost is not None) == asked
+        assert (estimates.join_cost is not None) == forced
 
 
 def test_as_much_goes_to_disk_as_is_too_much() -> None:

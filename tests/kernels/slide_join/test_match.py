@@ -7,19 +7,19 @@ import pyarrow as pa
 import pytest
 
 from transom.kernels.slide_join.match import match
-from transom.kernels.slide_join.piece import Bundle, Piece, Table, sorted_piece
+from transom.kernels.slide_join.sorted_run import Bundle, ProbeTable, SortedRun, sorted_run
 from transom.kernels.slide_join.spec import HASH, KEY
 from transom.state.spill import SpillStore
 
 Pairs = set[tuple[int, int]]
 
 
-def table(hashes: list[int], keys: list[bytes] | None = None) -> Table:
+def table(hashes: list[int], keys: list[bytes] | None = None) -> ProbeTable:
     arrays = {HASH: pa.array(hashes, pa.uint64())}
-    return Table(pa.record_batch(arrays if keys is None else {**arrays, KEY: pa.array(keys, pa.binary())}))
+    return ProbeTable(pa.record_batch(arrays if keys is None else {**arrays, KEY: pa.array(keys, pa.binary())}))
 
 
-def pairs(mine: Table, other: Table, limit: int, keyed: bool) -> Pairs:
+def pairs(mine: ProbeTable, other: ProbeTable, limit: int, keyed: bool) -> Pairs:
     rows = np.arange(len(mine.hashes))
     found: Pairs = set()
     row, at = 0, -1
@@ -56,17 +56,17 @@ def test_shares_of_a_piece_and_of_a_bundle_on_disk_are_all_of_it() -> None:
         pa.record_batch({HASH: pa.array(random.integers(0, 2**64, n, dtype=np.uint64))}) for n in (5_000, 900, 1)
     ]
     store = SpillStore()
-    pieces = [sorted_piece(0, 0, 10, [batch]) for batch in batches]
-    for piece in pieces:
-        piece.spill(store)
-    assert [piece.bits for piece in pieces] == [2, 0, 0]
+    runs = [sorted_run(0, 0, 10, [batch]) for batch in batches]
+    for run in runs:
+        run.spill(store)
+    assert [run.bits for run in runs] == [2, 0, 0]
     for bits in (0, 1, 3):
-        units: list[tuple[Piece | Bundle, pa.RecordBatch]] = list(zip(pieces, batches, strict=True))
-        for unit, batch in [*units, (Bundle(pieces), pa.concat_batches(batches))]:
+        units: list[tuple[SortedRun | Bundle, pa.RecordBatch]] = list(zip(runs, batches, strict=True))
+        for unit, batch in [*units, (Bundle(runs), pa.concat_batches(batches))]:
             found = []
             for number in range(1 << bits):
                 if not unit.is_empty(number, bits):
-                    share = Table(unit.read(number, bits))
+                    share = ProbeTable(unit.read(number, bits))
                     first, last = share.share(number, bits)
                     found += share.hashes[first:last].tolist()
             assert found == sorted(batch.column(0).to_pylist())

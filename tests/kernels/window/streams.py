@@ -31,21 +31,21 @@ def streams(draw: Any) -> Stream:
     return [(t, (text, number, i)) for i, (t, (_, text, number)) in enumerate(zip(times, drawn, strict=True))]
 
 
-def cuts(stream: Stream, upto: set[int]) -> list[int]:
+def cuts(stream: Stream, frontier: set[int]) -> list[int]:
     """Ends of steps, counted from the first row; the last one is forever."""
     first = stream[0][0] if stream else 0
-    return [*sorted(first + cut for cut in upto), FOREVER]
+    return [*sorted(first + cut for cut in frontier), FOREVER]
 
 
 CUTS = st.sets(st.integers(1, 40), max_size=12)
 
 
-def window(kernel: Any, stream: Stream, upto: set[int], restart: bool) -> Stepped:
+def window(kernel: Any, stream: Stream, frontier: set[int], restart: bool) -> Stepped:
     """The kernel after the whole stream."""
     stepped = Stepped(kernel, origin=stream[0][0] if stream else 0, restart=restart)
-    ends = cuts(stream, upto)
+    ends = cuts(stream, frontier)
     for delta in stream_deltas(stream, TYPES, ends):
-        stepped.step((delta,), delta.upto)
+        stepped.step((delta,), delta.frontier)
     return stepped
 
 

@@ -31,20 +31,20 @@ def by_definition(stream: Stream, partition: tuple[int, ...], rows: int, length:
     st.sampled_from([UNBOUNDED, 1, 3, 8, FOREVER]), st.booleans(),
 )  # fmt: skip
 def test_rows_are_counted_within_their_partition(
-    stream: Stream, upto: set[int], partition: tuple[int, ...], rows: int, length: int, restart: bool
+    stream: Stream, frontier: set[int], partition: tuple[int, ...], rows: int, length: int, restart: bool
 ) -> None:
-    stepped = window(PartitionRowsWindow(partition, rows, length), stream, upto, restart)
+    stepped = window(PartitionRowsWindow(partition, rows, length), stream, frontier, restart)
     assert stepped.all_lives() == by_definition(stream, partition, rows, length)
-    assert stepped.holders.in_use == len(stepped.open)
+    assert stepped.open_ids.in_use == len(stepped.open)
 
 
 @pytest.mark.parametrize("length", [UNBOUNDED, 4])
 def test_memory_stays_small_however_long_the_stream_is(length: int) -> None:
     stepped = Stepped(PartitionRowsWindow((0,), 5, length))
     for delta in stream_deltas(long_stream(2_000), TYPES, range(10, 2_001, 10)):
-        stepped.step((delta,), delta.upto)
+        stepped.step((delta,), delta.frontier)
     state = stepped.state
     assert len(stepped.open) == (10 if length == UNBOUNDED else 4)
     assert state.node_slots.in_use == 10 and state.nodes.shape[1] <= 64
-    assert state.due.data.shape[1] <= 64 and state.lists.shape[1] <= 64
-    assert stepped.holders.slots.high <= 20
+    assert state.next_timer.data.shape[1] <= 64 and state.lists.shape[1] <= 64
+    assert stepped.open_ids.slots.high <= 20

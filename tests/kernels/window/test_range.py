@@ -14,11 +14,11 @@ from transom.kernels.window.range import RangeWindow, end_after
 
 @settings(max_examples=50)
 @given(streams(), CUTS, st.sampled_from([1, 3, 10, UNBOUNDED]))
-def test_a_row_lives_for_the_length_of_the_window(stream: Stream, upto: set[int], length: int) -> None:
+def test_a_row_lives_for_the_length_of_the_window(stream: Stream, frontier: set[int], length: int) -> None:
     expected = without_ghosts([(values, t, min(t + length, FOREVER)) for t, values in stream])
-    stepped = window(RangeWindow(length), stream, upto, restart=False)
+    stepped = window(RangeWindow(length), stream, frontier, restart=False)
     assert stepped.all_lives() == expected
-    assert not stepped.open and not stepped.holders.in_use
+    assert not stepped.open and not stepped.open_ids.in_use
 
 
 @pytest.mark.parametrize("t", [BEGINNING, -1, 0, 1, FOREVER - 1])

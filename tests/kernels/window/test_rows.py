@@ -1,4 +1,4 @@
-"""ROWS over a whole stream, alone and with RANGE: closed by the N-th next row or by time, each holder once."""
+"""ROWS over a whole stream, alone and with RANGE: closed by the N-th next row or by time, each open row id once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def by_definition(stream: Stream, rows: int, length: int) -> list[Life]:
     st.booleans(),
 )  # fmt: skip
 def test_a_row_lives_until_the_nth_next_or_its_time(
-    stream: Stream, upto: set[int], rows: int, length: int, restart: bool
+    stream: Stream, frontier: set[int], rows: int, length: int, restart: bool
 ) -> None:
-    stepped = window(RowsWindow(rows, length), stream, upto, restart)
+    stepped = window(RowsWindow(rows, length), stream, frontier, restart)
     assert stepped.all_lives() == by_definition(stream, rows, length)
-    assert stepped.holders.in_use == len(stepped.open) <= rows
+    assert stepped.open_ids.in_use == len(stepped.open) <= rows
     assert len(stepped.state.open) == len(stepped.open)
 
 
@@ -45,7 +45,7 @@ def test_memory_stays_small_however_long_the_stream_is() -> None:
     for length in (UNBOUNDED, 4):
         stepped = Stepped(RowsWindow(10, length))
         for delta in stream_deltas(long_stream(2_000), TYPES, range(10, 2_001, 10)):
-            stepped.step((delta,), delta.upto)
+            stepped.step((delta,), delta.frontier)
         assert len(stepped.state.open) == min(10, length)
         assert stepped.state.times.data.shape[1] <= 64
-        assert len(stepped.holders.end) <= 64 and stepped.holders.slots.high <= 64
+        assert len(stepped.open_ids.end) <= 64 and stepped.open_ids.slots.high <= 64

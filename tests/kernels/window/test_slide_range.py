@@ -30,9 +30,9 @@ def by_definition(stream: Stream, length: int, slide: int) -> list[Life]:
 @settings(max_examples=100)
 @given(streams(), CUTS, st.integers(1, 12), st.integers(1, 7), st.booleans())
 def test_the_samples_see_what_the_law_says(
-    stream: Stream, upto: set[int], length: int, slide: int, restart: bool
+    stream: Stream, frontier: set[int], length: int, slide: int, restart: bool
 ) -> None:
-    stepped = window(SlideRangeWindow(length, slide), stream, upto, restart)
+    stepped = window(SlideRangeWindow(length, slide), stream, frontier, restart)
     assert stepped.all_lives() == by_definition(stream, length, slide)
     assert not stepped.open and not stepped.state.waiting
     expected = [te for _, _, te in by_definition(stream, length, slide) if te is not None]
@@ -42,9 +42,9 @@ def test_the_samples_see_what_the_law_says(
 def test_a_row_comes_out_when_progress_is_past_its_sample_and_not_before() -> None:
     stepped = Stepped(SlideRangeWindow(10, 10))
     stream: Stream = [(3, ("a", None, 0))]
-    for upto, seen in ((4, 0), (10, 0), (11, 1)):
-        (delta,) = stream_deltas([row for row in stream if stepped.before <= row[0] < upto], TYPES, [upto])
-        stepped.step((delta,), upto)
+    for frontier, seen in ((4, 0), (10, 0), (11, 1)):
+        (delta,) = stream_deltas([row for row in stream if stepped.before <= row[0] < frontier], TYPES, [frontier])
+        stepped.step((delta,), frontier)
         assert len(stepped.lives) == seen
 
 
@@ -58,5 +58,5 @@ def test_only_the_rows_of_one_slide_wait() -> None:
     stepped = Stepped(SlideRangeWindow(100, 20))
     ends = cuts([], set(range(10, 2_001, 10)))[:-1]
     for delta in stream_deltas(long_stream(2_000), TYPES, ends):
-        stepped.step((delta,), delta.upto)
+        stepped.step((delta,), delta.frontier)
         assert sum(len(part.ta) for part in stepped.state.waiting) <= 20

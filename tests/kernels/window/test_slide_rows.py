@@ -26,16 +26,18 @@ def by_definition(stream: Stream, rows: int, slide: int) -> list[Life]:
 
 @settings(max_examples=100)
 @given(streams(), CUTS, COUNTS, COUNTS, st.booleans())
-def test_the_samples_hold_the_last_rows(stream: Stream, upto: set[int], rows: int, slide: int, restart: bool) -> None:
-    stepped = window(SlideRowsWindow(rows, slide), stream, upto, restart)
+def test_the_samples_hold_the_last_rows(
+    stream: Stream, frontier: set[int], rows: int, slide: int, restart: bool
+) -> None:
+    stepped = window(SlideRowsWindow(rows, slide), stream, frontier, restart)
     assert stepped.all_lives() == by_definition(stream, rows, slide)
-    assert stepped.holders.in_use == len(stepped.open) == len(stepped.state.open)
+    assert stepped.open_ids.in_use == len(stepped.open) == len(stepped.state.open)
     assert sum(len(part) for part in stepped.state.waiting) == len(stream) % slide
 
 
 def test_memory_stays_small_however_long_the_stream_is() -> None:
     stepped = Stepped(SlideRowsWindow(10, 4))
     for delta in stream_deltas(long_stream(2_000), TYPES, range(10, 2_001, 10)):
-        stepped.step((delta,), delta.upto)
+        stepped.step((delta,), delta.frontier)
     assert len(stepped.state.open) < 14 and stepped.state.open.data.shape[1] <= 64
-    assert stepped.holders.slots.high <= 24
+    assert stepped.open_ids.slots.high <= 24

@@ -52,7 +52,7 @@ INPUTS = rows()
 def test_the_answer_stays(text: str, rule: Callable[[Node], Node]) -> None:
     query, catalogue = bound(text)
     expected = evaluate(query, catalogue, INPUTS)
-    assert len(expected.instants) > 3, "too quiet to tell anything"
+    assert len(expected.instants) > 3, "too quiet to report anything"
     pipeline = Pipeline(Planner(catalogue).plan(rule(query)), catalogue)
     answer = Answer(isinstance(query, Stream), "changes")
     for name in pipeline.names:

@@ -68,7 +68,7 @@ def declarations(folder: Path, file_format: str, batch_rows: int = 3) -> str:
     return f"""
         SET batch_rows = {batch_rows};
         CREATE STREAM heat (ts TIMESTAMP, room INTEGER, celsius DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-            WITH (connector = 'files', path = '{folder}/heat', format = '{file_format}', late = 'side');
+            WITH (connector = 'files', path = '{folder}/heat', format = '{file_format}', late = 'dead_letter');
         CREATE STREAM smoke (ts TIMESTAMP, room INTEGER, density INTEGER, WATERMARK FOR ts AS ts)
             WITH (connector = 'files', path = '{folder}/smoke.{file_format}');
         CREATE TABLE rooms (room INTEGER, name VARCHAR)

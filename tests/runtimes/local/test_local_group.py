@@ -1,4 +1,4 @@
-"""Queries that share a join in this process: crashes, refused rows, silent streams, rows stamped on arrival."""
+"""Queries that share a join in this process: crashes, rejected rows, silent streams, rows stamped on arrival."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.runtimes.local.test_local_run import crash
 from transom import Session, SinkError
 from transom.connectors.files_sink import FileSink
 from transom.program.clock import HeldClock
-from transom.program.orders import handing
+from transom.program.query_specs import handing
 from transom.runtimes.local.run import LocalRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -31,7 +31,7 @@ def rows(step: int) -> list[dict[str, Any]]:
 
 def session_of(**options: Any) -> Session:
     session = Session(**options)
-    session.stream("a", rows(2), time="t", late="side")
+    session.stream("a", rows(2), time="t", late="dead_letter")
     session.stream("b", rows(3), time="t")
     return session
 
@@ -39,15 +39,15 @@ def session_of(**options: Any) -> Session:
 def text_of(folder: Path, emit: str) -> str:
     text = ""
     for number, query in enumerate(QUERIES):
-        place = folder / (f"o{number}.csv" if number else "o0")
-        text += f"CREATE SINK o{number} WITH (connector = 'files', path = '{place}', format = 'csv', emit = '{emit}');"
+        index = folder / (f"o{number}.csv" if number else "o0")
+        text += f"CREATE SINK o{number} WITH (connector = 'files', path = '{index}', format = 'csv', emit = '{emit}');"
         text += f"INSERT INTO o{number} {query};"
     return text
 
 
-def run_of(folder: Path, emit: str, **terms: Any) -> LocalRun:
+def run_of(folder: Path, emit: str, **run_options: Any) -> LocalRun:
     session = session_of(batch_rows=3)
-    run = session.assemble(session.prepare(text_of(folder, emit)), **terms)
+    run = session.assemble(session.prepare(text_of(folder, emit)), **run_options)
     assert isinstance(run, LocalRun) and [job.join is not None for job in run.jobs] == [True]
     return run
 
@@ -90,7 +90,7 @@ def test_a_group_that_fails_between_two_of_its_answers_goes_on_from_its_checkpoi
     wanted, written_by_first = 0, 0
     write = FileSink.write
 
-    def refuse(sink: FileSink, rows: pa.RecordBatch) -> None:
+    def reject(sink: FileSink, rows: pa.RecordBatch) -> None:
         nonlocal wanted, written_by_first
         if "o1" in str(vars(sink)):
             wanted -= 1
@@ -101,7 +101,7 @@ def test_a_group_that_fails_between_two_of_its_answers_goes_on_from_its_checkpoi
         write(sink, rows)
 
     failures = 0
-    monkeypatch.setattr(FileSink, "write", refuse)
+    monkeypatch.setattr(FileSink, "write", reject)
     while True:
         wanted = every + 1 + failures % 2
         run = run_of(broken, "changes", checkpoint=str(broken / "kept"), end=True, every=every)
@@ -116,23 +116,23 @@ def test_a_group_that_fails_between_two_of_its_answers_goes_on_from_its_checkpoi
 
 def test_who_takes_an_answer_may_wait_for_somebody_who_asks_how_the_queries_are_doing() -> None:
     session = session_of(batch_rows=10)
-    told: list[int] = []
+    reported: list[int] = []
 
     def on_rows(rows: pa.Table) -> None:
-        asks = threading.Thread(target=lambda: told.append(len(run.status())), daemon=True)
-        asks.start()
-        asks.join(timeout=60)
-        assert not asks.is_alive()
+        requests = threading.Thread(target=lambda: reported.append(len(run.status())), daemon=True)
+        requests.start()
+        requests.join(timeout=60)
+        assert not requests.is_alive()
 
     run = session.assemble(session.prepare(";".join(QUERIES)), answer=handing(on_rows))
     run.run()
-    assert len(told) > 2 and set(told) == {2}
+    assert len(reported) > 2 and set(reported) == {2}
 
 
-def test_a_row_that_is_refused_is_told_once_and_counted_for_each() -> None:
+def test_a_row_that_is_rejected_is_reported_once_and_counted_for_each() -> None:
     session = session_of()
     together = session.execute(";".join(QUERIES))
-    assert sorted(session.side_table["stream"].to_pylist()) == ["a", "a", "b"]
+    assert sorted(session.dead_letters["stream"].to_pylist()) == ["a", "a", "b"]
     for result in together:
         assert result.status is not None
         ledgers = {one.name: (one.rows_in, one.late, one.rejected) for one in result.status.inputs}
@@ -156,12 +156,12 @@ def test_a_silent_stream_does_not_hold_the_queries_back() -> None:
     while run.step():
         pass
     assert [status.held_back_by for status in run.status()] == ["b", "b"]
-    told = [status.rows_out for status in run.status()]
+    reported = [status.rows_out for status in run.status()]
     clock.sleep(11_000_000)
     while run.step():
         pass
     assert run.status()[0].progress == run.status()[0].inputs[0].watermark
-    assert all(status.rows_out > before for status, before in zip(run.status(), told, strict=True))
+    assert all(status.rows_out > before for status, before in zip(run.status(), reported, strict=True))
     run.close()
 
 

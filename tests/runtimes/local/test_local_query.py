@@ -165,28 +165,28 @@ def test_the_ledger_is_exact_with_rows_that_cannot_be_used(tmp_path: Path) -> No
         "the line has 2 fields where the header has 3": 1,
         "late: came after the watermark": 1,
     }
-    side = session.side_table.to_pylist()
-    assert [row["stream"] for row in side] == ["heat"] * 5
-    assert side[0] == {
+    dead_letters = session.dead_letters.to_pylist()
+    assert [row["stream"] for row in dead_letters] == ["heat"] * 5
+    assert dead_letters[0] == {
         "stream": "heat",
         "reason": "column 'celsius' is DOUBLE and cannot hold 'warm'",
         "position": "2.csv, line 2",
         "row": f"{at(20)},1,warm",
     }
-    late = next(row for row in side if row["reason"].startswith("late"))
+    late = next(row for row in dead_letters if row["reason"].startswith("late"))
     assert late["position"] is None
     assert late["row"] == '{"ts": "2024-05-01 00:00:03", "room": 4, "celsius": 21.5}'
 
 
 def test_late_rows_are_kept_only_where_they_are_wanted() -> None:
     rows = [{"ts": at(5), "a": 1}, {"ts": at(1), "a": 2}]
-    for late, kept in (("drop", 0), ("side", 1)):
+    for late, kept in (("drop", 0), ("dead_letter", 1)):
         session = Session()
         session.stream("s", rows, time="ts", late=late)  # type: ignore[arg-type]
         query = stepped(session, "SELECT a FROM s [RANGE 1 SECOND]")
         query.run()
         assert query.status().inputs[0].reasons == {"late: came after the watermark": 1}
-        assert len(session.side_table) == kept
+        assert len(session.dead_letters) == kept
     session = Session()
     session.stream("s", rows, time="ts", late="fail")
     with pytest.raises(LateRowError):
@@ -207,14 +207,14 @@ def test_changes_without_their_row_are_set_aside() -> None:
     (ledger,) = query.status().inputs
     assert (ledger.rows_in, ledger.used, ledger.rejected) == (3, 1, 2)
     assert ledger.reasons == {"the change is neither '+' nor '-'": 1, "a '-' without its row": 1}
-    assert [row["row"] for row in session.side_table.to_pylist()] == [
+    assert [row["row"] for row in session.dead_letters.to_pylist()] == [
         '{"ts": "2024-05-01 00:00:03", "op": "?", "a": 3}',
         '{"ts": "2024-05-01 00:00:02", "op": "-", "a": 2}',
     ]
 
 
 def test_many_different_reasons_are_counted_together_in_the_end() -> None:
-    from transom.pipeline.side import count_reasons
+    from transom.pipeline.dead_letters import count_reasons
 
     counts: dict[str, int] = {}
     count_reasons(counts, [f"reason {i % 150}" for i in range(300)])
@@ -233,7 +233,7 @@ def follow(session: Session, text: str, clock: HeldClock) -> LocalQuery:
     return query
 
 
-def settle(query: LocalQuery) -> list[Any]:
+def commit(query: LocalQuery) -> list[Any]:
     """Steps until there is nothing to do for now."""
     while query.step():
         pass
@@ -243,7 +243,7 @@ def settle(query: LocalQuery) -> list[Any]:
 TWO_STREAMS = """
     CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory', idle = '30 SECONDS');
     CREATE STREAM t (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts)
-        WITH (connector = 'memory', idle = '10 SECONDS', late = 'side');
+        WITH (connector = 'memory', idle = '10 SECONDS', late = 'dead_letter');
     ISTREAM(SELECT a FROM s [RANGE 1 SECOND] UNION ALL SELECT a FROM t [RANGE 1 SECOND])
 """
 
@@ -252,11 +252,11 @@ def test_a_followed_query_waits_for_more_and_never_ends() -> None:
     session, clock = Session(), HeldClock()
     query = follow(session, TWO_STREAMS, clock)
     session.append("s", [{"ts": at(1), "a": 1}, {"ts": at(5), "a": 5}])
-    assert settle(query) == []
+    assert commit(query) == []
     session.append("t", [{"ts": at(2), "a": 2}])
-    assert settle(query) == []  # it has been looked at just now
+    assert commit(query) == []  # it has been looked at just now
     clock.sleep(POLL)
-    assert settle(query) == [1]  # 5 waits for t, and 2 for what else may happen at 2
+    assert commit(query) == [1]  # 5 waits for t, and 2 for what else may happen at 2
     assert not query.finished
     assert query.status().held_back_by == "t"
 
@@ -265,24 +265,24 @@ def test_a_silent_stream_is_left_behind_and_its_older_rows_are_late() -> None:
     session, clock = Session(), HeldClock()
     query = follow(session, TWO_STREAMS, clock)
     session.append("s", [{"ts": at(1), "a": 1}, {"ts": at(5), "a": 5}])
-    assert settle(query) == []
+    assert commit(query) == []
     clock.sleep(10 * SECOND - 1)
-    assert settle(query) == []
+    assert commit(query) == []
     clock.sleep(SECOND)
-    assert settle(query) == [1]
+    assert commit(query) == [1]
     marks = {one.name: one.watermark for one in query.status().inputs}
     assert marks["t"] == from_datetime(at(5))
     session.append("s", [{"ts": at(9), "a": 9}])
     clock.sleep(POLL)
-    assert settle(query) == [1, 5]  # t is still silent
+    assert commit(query) == [1, 5]  # t is still silent
     session.append("t", [{"ts": at(4), "a": 4}, {"ts": at(9), "a": 90}])
     clock.sleep(POLL)
-    assert settle(query) == [1, 5]  # t speaks, and 9 waits for what else happens at 9
+    assert commit(query) == [1, 5]  # t speaks, and 9 waits for what else happens at 9
     session.append("s", [{"ts": at(10), "a": 10}])
     session.append("t", [{"ts": at(10), "a": 100}])
     clock.sleep(POLL)
-    assert sorted(settle(query)) == [1, 5, 9, 90]
-    assert [row["reason"] for row in session.side_table.to_pylist()] == [
+    assert sorted(commit(query)) == [1, 5, 9, 90]
+    assert [row["reason"] for row in session.dead_letters.to_pylist()] == [
         "idle: came after the stream had been silent and time had gone on without it"
     ]
 
@@ -291,14 +291,14 @@ def test_a_restart_repeats_that_a_stream_was_left_behind() -> None:
     session, clock = Session(), HeldClock()
     query = follow(session, TWO_STREAMS, clock)
     session.append("s", [{"ts": at(1), "a": 1}, {"ts": at(5), "a": 5}])
-    settle(query)
+    commit(query)
     clock.sleep(10 * SECOND)
-    assert settle(query) == [1]
+    assert commit(query) == [1]
     saved = query.snapshot()
     again = follow(session, TWO_STREAMS.rpartition(";")[2], clock)
     again.restore(saved)
     session.append("t", [{"ts": at(4), "a": 4}])
-    settle(again)
+    commit(again)
     assert {one.name: one.late for one in again.status().inputs} == {"s": 0, "t": 1}
 
 
@@ -311,11 +311,11 @@ def test_growing_files_are_followed(tmp_path: Path) -> None:
     """
     clock = HeldClock()
     query = only_query(text, follow=True, clock=clock)
-    assert settle(query) == [1]
+    assert commit(query) == [1]
     with path.open("a") as file:
         file.write(f",3\n{at(4)},4\n")
     clock.sleep(POLL)
-    assert settle(query) == [1, 2, 3]
+    assert commit(query) == [1, 2, 3]
 
 
 def test_rows_without_a_time_are_stamped_by_the_clock() -> None:
@@ -352,7 +352,7 @@ def test_a_missing_file_is_an_error_and_leaves_no_rows_behind(tmp_path: Path) ->
     assert [path.name for path in (tmp_path / "out").iterdir()] == [MARK]
 
 
-def test_a_snapshot_of_another_query_is_refused(tmp_path: Path) -> None:
+def test_a_snapshot_of_another_query_is_rejected(tmp_path: Path) -> None:
     write_inputs(tmp_path, "csv")
     query = only_query(declarations(tmp_path, "csv") + QUERY)
     query.step()

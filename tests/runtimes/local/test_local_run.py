@@ -36,7 +36,7 @@ def crash(run: LocalRun) -> None:
     for query in run.queries:
         for each in query.output.sinks:
             if isinstance(each.sink, FileSink) and each.sink._writer is not None:
-                each.sink._writer.abandon()
+                each.sink._writer.abort()
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for emit in ("changes", "latest"):
         folder = tmp_path_factory.mktemp("unbroken")
         write_inputs(folder, "csv")
-        run = start(two_queries(folder, folder, emit=emit), side=str(folder / "side"))
+        run = start(two_queries(folder, folder, emit=emit), dead_letters=str(folder / "side"))
         run.run()
         found[emit] = (read_rows(folder / "one.csv"), read_rows(folder / "two"))
     assert len(found["changes"][0]) > 20 and len(found["changes"][1]) > 20 and found["latest"][0]
@@ -133,7 +133,7 @@ def test_a_finished_run_may_be_run_again_and_changes_nothing(tmp_path: Path, unb
             assert (read_rows(out / "one.csv"), read_rows(out / "two")) == unbroken[emit]
 
 
-def test_refused_rows_are_written_once_through_crashes(tmp_path: Path) -> None:
+def test_rejected_rows_are_written_once_through_crashes(tmp_path: Path) -> None:
     write_inputs(tmp_path, "csv")
     for row, text in ((5, "x"), (9, "y"), (12, "z")):
         path = tmp_path / "heat" / "1.csv"
@@ -142,7 +142,7 @@ def test_refused_rows_are_written_once_through_crashes(tmp_path: Path) -> None:
         path.write_text("\n".join(lines) + "\n")
     query = declarations(tmp_path, "csv") + sink(tmp_path, "out") + "INSERT INTO out " + QUERY
     while True:
-        run = start(query, checkpoint=str(tmp_path / "kept"), end=True, every=2, side=str(tmp_path / "side"))
+        run = start(query, checkpoint=str(tmp_path / "kept"), end=True, every=2, dead_letters=str(tmp_path / "side"))
         for _ in range(3):
             run.step()
         if run.finished:
@@ -282,7 +282,7 @@ class Stopping:
     def sleep(self, micros: int) -> None:
         assert micros == POLL
         self._clock.sleep(micros)
-        assert self.watched is not None and self.watched._unsettled == 0
+        assert self.watched is not None and self.watched._uncommitted == 0
         self.rows.append(len(self.watched.queries[0].table()))
         if len(self.rows) == self._after:
             signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The budget of a join told slide by slide is a contract: the memory of the process is measured."""
+"""The budget of a join reported slide by slide is a contract: the memory of the process is measured."""
 
 from __future__ import annotations
 

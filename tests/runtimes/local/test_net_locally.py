@@ -21,8 +21,8 @@ COUNTS = "SELECT room, COUNT(*) AS n, MAX(celsius) AS most FROM heat [ROWS 7] GR
 
 
 def text(folder: Path, query: str = COUNTS) -> str:
-    place = f"connector = 'files', path = '{folder / 'out'}/', format = 'parquet', emit = 'net'"
-    return f"{declarations(folder, 'csv')} CREATE SINK out WITH ({place}); INSERT INTO out {query}"
+    index = f"connector = 'files', path = '{folder / 'out'}/', format = 'parquet', emit = 'net'"
+    return f"{declarations(folder, 'csv')} CREATE SINK out WITH ({index}); INSERT INTO out {query}"
 
 
 def table_of(folder: Path, key: tuple[int, ...] | None = (0,)) -> tuple[NetTable, int]:
@@ -80,7 +80,7 @@ def test_a_run_that_crashes_goes_on_to_the_same_table(
     assert sorted(table_of(tmp_path)[0].rows) == latest
 
 
-def test_what_expires_in_silence_is_told_in_silence() -> None:
+def test_what_expires_in_silence_is_reported_in_silence() -> None:
     counts = "SELECT host, COUNT(*) AS n FROM beats [RANGE 5 SECONDS] GROUP BY host"
     followed = Followed(BEATS, counts, every=1, emit="net")
     followed.send("beats", {"host": "a"}, {"host": "b"})
@@ -105,7 +105,7 @@ def test_what_expires_in_silence_is_told_in_silence() -> None:
         ),
     ],
 )
-def test_a_sink_is_told_the_key(
+def test_a_sink_is_reported_the_key(
     tmp_path: Path, query: str, key: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Opening] = []
@@ -127,6 +127,6 @@ def test_a_sink_is_told_the_key(
     assert [opening.key for opening in seen] == [key, None]
     with Session() as session:
         session.execute(declarations(tmp_path, "csv") + "CREATE SINK out WITH (connector = 'noting', emit = 'net')")
-        told = session.explain(f"INSERT INTO out {query}")
+        reported = session.explain(f"INSERT INTO out {query}")
     expected = "as a bag: the plan proves no key" if key is None else f"by ({key[0]})" if key else "of one row"
-    assert f"net changes {expected}" in told.splitlines()
+    assert f"net changes {expected}" in reported.splitlines()

@@ -1,4 +1,4 @@
-"""Progress is what is with the sink: whoever asks in the middle of a step is told of what was before it."""
+"""Progress is what is with the sink: whoever asks in the middle of a step is notified of what was before it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from transom import Session
-from transom.program.orders import handing
+from transom.program.query_specs import handing
 from transom.program.run import QueryInRun
 
 JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"

@@ -1,4 +1,4 @@
-"""Time that goes on while nothing comes, in this process: what expires is told, and nothing is done in between."""
+"""Time that goes on while nothing comes, in this process: what expires is reported, and nothing is done in between."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ORDERS = """
     SET batch_rows = 2;
     CREATE STREAM orders (ts TIMESTAMP, id INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
     CREATE STREAM refunds (ts TIMESTAMP, id INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-        WITH (connector = 'memory', {0}, late = 'side');
+        WITH (connector = 'memory', {0}, late = 'dead_letter');
 """
 KEPT = "ISTREAM(SELECT id FROM orders [NOW] EXCEPT SELECT id FROM refunds [RANGE 1 HOUR])"
 BY_THE_CLOCK = ["heartbeat = '1 SECOND'", "idle = '10 SECONDS'"]
 
 
 class Followed:
-    """A run that follows its inputs by a clock that the test holds; `restart` goes on from its checkpoint."""
+    """A run that follows its inputs by a clock that the test holds; `restart` resumes from its checkpoint."""
 
-    def __init__(self, declared: str, text: str, folder: Path | None = None, **terms: Any) -> None:
+    def __init__(self, declared: str, text: str, folder: Path | None = None, **run_options: Any) -> None:
         self.session, self.clock = Session(), HeldClock(from_datetime(at(0)))
         self.session.execute(declared)
         self._again: Callable[[], Any] = lambda: self.session.assemble(
@@ -40,7 +40,7 @@ class Followed:
             follow=True,
             clock=self.clock,
             checkpoint=None if folder is None else str(folder / "kept"),
-            **terms,
+            **run_options,
         )
         self.run: Any = self._again()
 
@@ -81,7 +81,7 @@ class Followed:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a_host_that_falls_silent_is_told_though_nothing_comes(partitions: int) -> None:
+def test_a_host_that_falls_silent_is_reported_though_nothing_comes(partitions: int) -> None:
     followed = Followed(f"SET partitions = {partitions}; {BEATS}", DEAD)
     followed.send("beats", {"host": "a"}, {"host": "b"})
     followed.sleep(4)
@@ -96,7 +96,7 @@ def test_nothing_is_done_while_nothing_is_due(emit: Any, partitions: int, tmp_pa
     declared = f"SET partitions = {partitions}; {BEATS}"
     followed = Followed(declared, "SELECT DISTINCT host FROM beats [RANGE 5 SECONDS]", tmp_path, emit=emit)
     followed.send("beats", {"host": "a"})
-    followed.run.settle()
+    followed.run.commit()
     (tmp_path / "kept" / STATE).unlink()
     before = followed.query.status()
     assert [followed.sleep(0.5) for _ in range(8)] == [0] * 8
@@ -133,7 +133,7 @@ def test_a_run_that_does_not_follow_its_input_stands_where_its_rows_ended(tmp_pa
     assert run.status()[0].progress == from_datetime(at(0)) + 1
 
 
-def test_queries_that_share_a_join_are_told_of_silence() -> None:
+def test_queries_that_share_a_join_are_reported_of_silence() -> None:
     declared = "".join(f"CREATE STREAM {n} (k INTEGER) WITH (connector = 'memory', time = 'arrival');" for n in "ab")
     text = "".join(
         f"DSTREAM(SELECT a.k FROM a [RANGE {n} SECONDS], b [RANGE {n} SECONDS] WHERE a.k = b.k);" for n in (5, 9)
@@ -158,21 +158,21 @@ def test_orders_go_on_though_no_refund_comes_for_an_hour(declared: str, restarte
     followed = Followed(ORDERS.format(declared), KEPT, tmp_path)
     followed.send("orders", {"ts": at(1), "id": 1})
     followed.send("refunds", {"ts": at(1), "id": 1})
-    told: list[int] = []
+    reported: list[int] = []
     for minute in range(1, 60):
         followed.clock.sleep(60 * SECOND)
         if restarted and minute % 20 == 0:
-            told += followed.answer()
+            reported += followed.answer()
             followed.restart()
         followed.send("orders", {"ts": at(60 * minute), "id": minute + 1})
-    told += followed.answer()
-    assert told == list(range(2, 60)), "the last one waits for what else may happen at its time"
+    reported += followed.answer()
+    assert reported == list(range(2, 60)), "the last one waits for what else may happen at its time"
     # What the clock said is not taken back, so a refund of then is late.
     followed.sleep(60)
     followed.send("refunds", {"ts": at(60), "id": 2})
     assert followed.late("refunds") == 1
     reason = "late" if "heartbeat" in declared else "idle"
-    (only,) = followed.session.side_table.to_pylist()
+    (only,) = followed.session.dead_letters.to_pylist()
     assert only["reason"].startswith(reason)
 
 
@@ -213,14 +213,14 @@ def test_streams_that_are_all_silent_are_left_behind_as_well() -> None:
 
 def test_time_does_not_go_back_when_a_run_is_stopped_in_silence(tmp_path: Path) -> None:
     declared = """CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
-        WITH (connector = 'memory', heartbeat = '1 SECOND', late = 'side')"""
+        WITH (connector = 'memory', heartbeat = '1 SECOND', late = 'dead_letter')"""
     followed = Followed(declared, "ISTREAM(SELECT k FROM s [RANGE 2 SECONDS])", tmp_path, every=1)
     followed.send("s", {"ts": at(0), "k": 1})
     followed.sleep(20)
     followed.sleep(20)  # of which nothing comes
-    told = followed.query.status().progress
+    reported = followed.query.status().progress
     followed.restart()
-    assert followed.query.status().progress >= told
+    assert followed.query.status().progress >= reported
     followed.send("s", {"ts": at(30), "k": 2})
     assert [(one.used, one.late) for one in followed.query.status().inputs] == [(1, 1)]
     followed.run.close()
@@ -246,10 +246,10 @@ CREATE STREAM b (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts) WITH (connecto
     for _ in range(30):
         followed.run.step()
     assert len(followed.answer()) > 10
-    followed.run.abandon()
+    followed.run.abort()
 
 
-def test_a_change_that_is_refused_in_silence_is_shown(tmp_path: Path) -> None:
+def test_a_change_that_is_rejected_in_silence_is_shown(tmp_path: Path) -> None:
     followed = Followed(
         """CREATE TABLE t (ts TIMESTAMP, c VARCHAR, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
             WITH (connector = 'memory', changes = 'c', heartbeat = '1 SECOND')""",
@@ -262,5 +262,5 @@ def test_a_change_that_is_refused_in_silence_is_shown(tmp_path: Path) -> None:
     followed.sleep(20)
     status = followed.query.status()
     assert status.inputs[0].rejected == 1 and status.steps > before
-    assert followed.session.side_table["reason"].to_pylist() == ["a '-' without its row"]
+    assert followed.session.dead_letters["reason"].to_pylist() == ["a '-' without its row"]
     followed.run.close()

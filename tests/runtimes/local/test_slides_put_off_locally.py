@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.told_slides import ToldSlides
+from tests.emitted_slides import EmittedSlides
 from transom.cli.summary import summary
 from transom.connectors.connector import Limits, OpenSink, Plan, Sink, Source, Split, SplitRows
 from transom.connectors.source import Growing, Position
@@ -19,7 +19,7 @@ from transom.plan.catalogue import Catalogue
 from transom.planner import slide_join
 from transom.program.inputs import Definition
 from transom.program.planned import Planned, read_program
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.query import LocalQuery
 
@@ -80,11 +80,11 @@ class Arriving(Source):
 class Heard(Sink):
     """A sink that keeps what it hears."""
 
-    def __init__(self, told: ToldSlides) -> None:
-        self.told = told
+    def __init__(self, reported: EmittedSlides) -> None:
+        self.reported = reported
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self.told.add(batch)
+        self.reported.add(batch)
 
     def commit(self, epoch: int, token: Any) -> None: ...
 
@@ -94,7 +94,7 @@ class World:
     """A burst of rows in seconds 1 to 6, then silence, then a last row in second 300."""
 
     clock: BusyClock = field(default_factory=BusyClock)
-    told: ToldSlides = field(default_factory=ToldSlides)
+    reported: EmittedSlides = field(default_factory=EmittedSlides)
 
     def planned(self) -> Planned:
         *_, planned = read_program(TEXT, Catalogue())
@@ -105,8 +105,8 @@ class World:
         return Arriving(self.clock, [*bursts, (300 * SECOND, 1)])
 
     def query(self) -> LocalQuery:
-        order = Order(self.planned(), "query", "changes", OpenSink(lambda opening: Heard(self.told)))
-        (query,) = LocalJob([order], self.source, ending="stopped", clock=self.clock).queries
+        spec = QuerySpec(self.planned(), "query", "changes", OpenSink(lambda opening: Heard(self.reported)))
+        (query,) = LocalJob([spec], self.source, ending="stopped", clock=self.clock).queries
         return query
 
 
@@ -117,9 +117,9 @@ def run(world: World, restart: bool) -> LocalQuery:
             break
         if not query.step():
             world.clock.sleep(SECOND // 10)
-        elif restart and world.told.unfinished:
+        elif restart and world.reported.unfinished:
             saved = query.snapshot()
-            query.abandon()
+            query.abort()
             query = world.query()
             query.restore(saved)
             restart = False
@@ -135,13 +135,13 @@ def test_what_is_put_off_is_made_when_nothing_comes(restart: bool, monkeypatch: 
     calm, busy = World(), World(BusyClock(takes=SECOND // 30))
     expected = run(calm, False)
     status = run(busy, restart).status().slides
-    assert status is not None and not calm.told.voided
+    assert status is not None and not calm.reported.voided
     report = status.report
-    assert report.put_off == report.completed_later == len(busy.told.voided) > 1
-    assert not status.waiting and not busy.told.unfinished
+    assert report.put_off == report.completed_later == len(busy.reported.voided) > 1
+    assert not status.waiting and not busy.reported.unfinished
     assert 0 < report.delay_most < 250 * SECOND, "they were made before the next row came"
     assert report.delay_total >= report.delay_most
-    assert len(busy.told.complete) == report.complete > 5
-    first, second, *_ = (at for at in busy.told.complete if at in busy.told.voided)
+    assert len(busy.reported.complete) == report.complete > 5
+    first, second, *_ = (at for at in busy.reported.complete if at in busy.reported.voided)
     assert first > second, "the newest first"
     assert "completed later" in summary([expected.status()])

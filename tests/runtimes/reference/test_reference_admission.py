@@ -8,10 +8,10 @@ from typing import Any
 from transom.core.schema import INTEGER, TIMESTAMP, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
-from transom.runtimes.reference.admission import AdmittedTable, Clock, admit, admit_table
+from transom.runtimes.reference.admission import AdmittedTable, TimeSettings, admit, admit_table
 
 EPOCH = datetime(1970, 1, 1)
-PLAIN = Clock()
+PLAIN = TimeSettings()
 
 
 def at(micros: int | None) -> datetime | None:
@@ -22,7 +22,9 @@ def stream(bound: int) -> StreamDefinition:
     return StreamDefinition("s", Schema.of(("a", VARCHAR), ("ts", TIMESTAMP)), TimeColumn("ts", bound))
 
 
-def admitted(bound: int, *rows: tuple[str, int | None], clock: Clock = PLAIN) -> tuple[list[tuple[str, int]], int, int]:
+def admitted(
+    bound: int, *rows: tuple[str, int | None], clock: TimeSettings = PLAIN
+) -> tuple[list[tuple[str, int]], int, int]:
     found = admit([(name, at(t)) for name, t in rows], stream(bound), clock)
     return [(row.values[0], row.t) for row in found.rows], found.late, found.rejected
 
@@ -38,17 +40,17 @@ def test_rows_of_one_instant_keep_their_arrival_order() -> None:
 
 def test_times_are_floored_to_the_tick_before_anything_else() -> None:
     # 12 and 19 are both 10 with a tick of 10, so the second is not late.
-    assert admitted(0, ("a", 19), ("b", 12), ("c", -1), clock=Clock(tick=10)) == ([("a", 10), ("b", 10)], 1, 0)
+    assert admitted(0, ("a", 19), ("b", 12), ("c", -1), clock=TimeSettings(tick=10)) == ([("a", 10), ("b", 10)], 1, 0)
 
 
 def test_null_and_forever_are_rejected_and_move_no_watermark() -> None:
     greatest = datetime.max
-    found = admit([("a", None), ("b", greatest), ("c", at(1))], stream(0), Clock())
+    found = admit([("a", None), ("b", greatest), ("c", at(1))], stream(0), TimeSettings())
     assert ([row.values[0] for row in found.rows], found.late, found.rejected) == (["c"], 0, 2)
 
 
 def test_rows_before_a_set_origin_are_rejected_though_they_are_late_too() -> None:
-    assert admitted(0, ("a", 10), ("b", 4), ("c", 7), clock=Clock(origin=5)) == ([("a", 10)], 1, 1)
+    assert admitted(0, ("a", 10), ("b", 4), ("c", 7), clock=TimeSettings(origin=5)) == ([("a", 10)], 1, 1)
 
 
 CHANGES = Schema.of(("ts", TIMESTAMP), ("sign", VARCHAR), ("a", INTEGER), ("b", INTEGER))
@@ -62,7 +64,7 @@ def _sorted(found: AdmittedTable) -> list[tuple[int, int, int | None]]:
 def by_changes(*rows: tuple[int, str | None, Any, Any]) -> tuple[list[tuple[int, int, int | None]], int]:
     """(a, ta, te) and the number of rejected changes."""
     definition = TableDefinition("r", CHANGES, TimeColumn("ts", 0), change_column="sign")
-    found = admit_table([(at(t), sign, a, b) for t, sign, a, b in rows], definition, Clock())
+    found = admit_table([(at(t), sign, a, b) for t, sign, a, b in rows], definition, TimeSettings())
     return _sorted(found), found.rejected
 
 
@@ -94,7 +96,7 @@ def by_key(*rows: tuple[int, int | None, int]) -> tuple[list[tuple[int, int, int
     """(value, ta, te), the number of rejected changes, and the instants that counted."""
     columns = Schema.of(("ts", TIMESTAMP), ("k", INTEGER), ("v", INTEGER))
     definition = TableDefinition("r", columns, TimeColumn("ts", 0), primary_key=("K",))
-    found = admit_table([(at(t), k, v) for t, k, v in rows], definition, Clock())
+    found = admit_table([(at(t), k, v) for t, k, v in rows], definition, TimeSettings())
     return _sorted(found), found.rejected, found.instants
 
 

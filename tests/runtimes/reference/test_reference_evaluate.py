@@ -207,16 +207,16 @@ def test_null_keys_join_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "last"),
+    ("dead_letters", "last"),
     [
         ("left", [("p", "r"), ("q", None)]),
         ("right", [("p", "r"), (None, "s")]),
         ("full", [("p", "r"), ("q", None), (None, "s")]),
     ],
 )
-def test_outer_joins(side: OneOf["left", "right", "full"], last: list[tuple[Any, ...]]) -> None:
+def test_outer_joins(dead_letters: OneOf["left", "right", "full"], last: list[tuple[Any, ...]]) -> None:
     condition = call("=", A, ColumnRef(4, INTEGER, "a"))
-    join = OuterJoin(window(UNBOUNDED), window(UNBOUNDED, "t"), side, condition)
+    join = OuterJoin(window(UNBOUNDED), window(UNBOUNDED, "t"), dead_letters, condition)
     query = Project(join, (ColumnRef(2, VARCHAR, "x"), ColumnRef(5, VARCHAR, "x")), ("x", "y"))
     found = answer(query, catalogue(), s=rows((0, 1, "p"), (0, None, "q")), t=rows((2, 1, "r"), (2, None, "s")))
     assert found[2] == sorted(last, key=repr)

@@ -15,7 +15,7 @@ from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, REAL, SMALLINT, TIMESTAMP, VARCHAR
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.functions import FUNCTIONS, Function, resolve
-from transom.runtimes.reference.expression import Scope, expression_sql, literal_sql, type_sql
+from transom.runtimes.reference.expression import SqlScope, expression_sql, literal_sql, type_sql
 
 SAMPLES = (
     Literal(3, INTEGER),
@@ -35,7 +35,7 @@ def sql(expression: Expression) -> str:
     def no_sub_query(*_: Any) -> str:
         raise AssertionError("there is no sub-query here")
 
-    return expression_sql(expression, Scope(()), no_sub_query)
+    return expression_sql(expression, SqlScope(()), no_sub_query)
 
 
 def calls(function: Function) -> list[Expression]:
@@ -56,7 +56,7 @@ def calls(function: Function) -> list[Expression]:
 
 
 def without_cast(expression: Expression) -> str:
-    """The text without the cast around a call, so that DuckDB tells the type by itself."""
+    """The text without the cast around a call, so that DuckDB reports the type by itself."""
     text, type_ = sql(expression), type_sql(expression.type)
     cast = isinstance(expression, Call) and expression.type != BOOLEAN
     return text.removeprefix("CAST").removesuffix(f" AS {type_})") + ")" if cast else text

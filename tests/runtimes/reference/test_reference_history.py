@@ -46,8 +46,8 @@ def test_snapshots_tell_the_zeros_apart_and_changes_do_not() -> None:
     minus = RelationHistory.of_lifetimes([((-0.0,), 0, 5)])
     plus = RelationHistory.of_lifetimes([((0.0,), 0, 5)])
     assert difference(minus, plus) is not None
-    told = RelationHistory.of_changes([(0, 1, (0.0,)), (5, -1, (0.0,))])
-    assert difference(minus, told) is None and difference(told, plus) is None
+    reported = RelationHistory.of_changes([(0, 1, (0.0,)), (5, -1, (0.0,))])
+    assert difference(minus, reported) is None and difference(reported, plus) is None
     with pytest.raises(ValueError, match=r"a change of \(-0\.0\)"):
         RelationHistory.of_changes([(0, 1, (-0.0,))])
 
@@ -75,11 +75,11 @@ def test_taking_away_what_is_not_there_is_an_error() -> None:
 def test_a_difference_names_the_instant_and_the_rows() -> None:
     one = RelationHistory.of_lifetimes([(("a",), 0, 5), (("b",), 1, 5), (("b",), 1, 5)])
     other = RelationHistory.of_lifetimes([(("a",), 0, 5), (("c",), 1, 5)])
-    told = difference(one, other)
-    assert told is not None
-    assert "1970-01-01 00:00:00.000001" in told
-    assert "only in the first: ('b') x 2" in told
-    assert "only in the second: ('c')" in told
+    reported = difference(one, other)
+    assert reported is not None
+    assert "1970-01-01 00:00:00.000001" in reported
+    assert "only in the first: ('b') x 2" in reported
+    assert "only in the second: ('c')" in reported
     assert difference(one, other, until=1) is None
 
 

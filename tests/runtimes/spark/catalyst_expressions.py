@@ -117,7 +117,7 @@ def every_call(name: str, most: int) -> Iterator[Expression]:
         pools: list[list[Any]] = [_pool(kind) for kind in kinds]
         if "same" in kinds:
             choices: Iterator[tuple[Any, ...]] = (
-                tuple(_same(kind, type_, place) for place, kind in enumerate(kinds)) for type_ in TYPES
+                tuple(_same(kind, type_, index) for index, kind in enumerate(kinds)) for type_ in TYPES
             )
         else:
             step = math.prod(len(pool) for pool in pools) // most + 1
@@ -135,12 +135,12 @@ def _pool(kind: str) -> list[Expression]:
     return [column(TYPES.index(type_) + shift) for shift in (0, len(TYPES)) for type_ in KINDS.get(kind, TYPES)]
 
 
-def _same(kind: str, type_: pa.DataType, place: int) -> Expression:
+def _same(kind: str, type_: pa.DataType, index: int) -> Expression:
     if kind == "bool":
         return column(0)
     if kind == "constant":
-        return Literal(written(NASTY[type_][place % len(NASTY[type_])]), type_)
-    return column(TYPES.index(type_) + len(TYPES) * (place % 2))
+        return Literal(written(NASTY[type_][index % len(NASTY[type_])]), type_)
+    return column(TYPES.index(type_) + len(TYPES) * (index % 2))
 
 
 def comparisons_with_constants(most: int) -> list[Expression]:

@@ -1,6 +1,6 @@
 """A driver in a process of its own, to be killed: `python -m tests.runtimes.spark.driven order.json`.
 
-It runs the queries of a text one after the other, each with a checkpoint, and waits where it is told to.
+It runs the queries of a text one after the other, each with a checkpoint, and waits where it is reported to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class Driven:
-    """What a driver is to do. `folder` gets checkpoints, refused rows, and what it tells of its batches."""
+    """What a driver is to do. `folder` gets checkpoints, rejected rows, and what it reports of its batches."""
 
     folder: str
     text: str
@@ -58,7 +58,7 @@ def standing(text: str) -> list[Planned]:
 
 
 def shown(folder: Path) -> dict[str, list[str]]:
-    """What a reader finds in the folders `out` and `side`, by file; the rows of a file are sorted."""
+    """What a reader finds in the folders `out` and `dead_letters`, by file; the rows of a file are sorted."""
     found: dict[str, list[str]] = {}
     for kind in ("out", "side"):
         for path in sorted((folder / kind).rglob("*")):
@@ -74,7 +74,7 @@ def shown(folder: Path) -> dict[str, list[str]]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Hidden files and folders among the answers and the refused rows, but for the marks of their folders."""
+    """Hidden files and folders among the answers and the rejected rows, but for the marks of their folders."""
     return [str(path) for kind in ("out", "side") for path in (folder / kind).rglob(".*") if path.name != MARK]
 
 
@@ -93,7 +93,7 @@ def main(order: str) -> None:
             spark,
             open_source,
             open_files(one.sink.properties),
-            open_side=open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
+            open_dead_letters=open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
             emit=one.sink.emit,
             checkpoint=f"{folder}/checkpoint/{name}",
             name=name,

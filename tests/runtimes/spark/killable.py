@@ -5,15 +5,15 @@ from __future__ import annotations
 STREAMS = """
 SET batch_rows = 100; SET tasks = {tasks};
 CREATE STREAM bids (ts TIMESTAMP, item INTEGER, price INTEGER, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND)
-    WITH (connector = 'generator', rows = 500, rate = 10, seed = 5, disorder = '5 seconds', late = 'side',
+    WITH (connector = 'generator', rows = 500, rate = 10, seed = 5, disorder = '5 seconds', late = 'dead_letter',
           column.item = 'uniform 1 20', column.price = 'uniform 1 9 null 0.1');
 CREATE STREAM asks (ts TIMESTAMP, item INTEGER, seller VARCHAR, WATERMARK FOR ts AS ts - INTERVAL '3' SECOND)
-    WITH (connector = 'generator', rows = 500, rate = 10, seed = 6, disorder = '5 seconds', late = 'side',
+    WITH (connector = 'generator', rows = 500, rate = 10, seed = 6, disorder = '5 seconds', late = 'dead_letter',
           column.item = 'uniform 1 20', column.seller = 'choice ann bob eve');
 """
 
 QUERIES = {
-    # The last bids of all come together in one bucket, the join is by item, and the counts are by seller.
+    # The last bids of all come together in one partition, the join is by item, and the counts are by seller.
     "sellers": """
         SELECT asks.seller, COUNT(*) AS n, SUM(bids.price) AS total
         FROM bids [ROWS 50], asks [RANGE 10 SECONDS] WHERE bids.item = asks.item GROUP BY asks.seller""",

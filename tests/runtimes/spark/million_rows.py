@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tests.runtimes.spark.driven import standing
 from transom.connectors.open import open_files, open_source
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
 
@@ -76,13 +76,13 @@ def run_locally(text: str) -> None:
     for one in standing(text):
         assert one.sink is not None
         sink = open_files(one.sink.properties)
-        LocalRun([LocalJob([Order(one, one.sink.name, one.sink.emit, sink)], open_source)], every=1).run()
+        LocalRun([LocalJob([QuerySpec(one, one.sink.name, one.sink.emit, sink)], open_source)], every=1).run()
 
 
 def check_equal(found: Path, expected: Path) -> None:
-    """The answers below two folders have the same rows, many of them, and both buckets have written."""
+    """The answers below two folders have the same rows, many of them, and both partitions have written."""
     for name, least in (("matches", 100_000), ("totals", 1_000)):
         rows = rows_of(found / "out" / name)
         assert rows.num_rows > least and rows.equals(rows_of(expected / "out" / name)), name
         parts = {path.stem.rpartition("-")[2] for path in (found / "out" / name).glob("*.parquet")}
-        assert parts == {"0000", "0001"}, "both buckets have written"
+        assert parts == {"0000", "0001"}, "both partitions have written"

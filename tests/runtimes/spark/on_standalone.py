@@ -1,6 +1,6 @@
 """A driver of a standalone cluster in a process of its own: `python -m tests.runtimes.spark.on_standalone order.json`.
 
-It has a session as a user builds it, and does one step after the other; the file `became` tells how each went.
+It has a session as a user builds it, and does one step after the other; the file `became` says how each went.
 """
 
 from __future__ import annotations

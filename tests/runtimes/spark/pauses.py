@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
-from transom.pipeline.cargo import FILES
+from transom.pipeline.frames import FILES
 from transom.pipeline.layout import SINK
 from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.hosted import Hosted
@@ -33,11 +33,11 @@ class Pause:
     mark: str
     moment: str
     batch: int
-    level: int = 1
+    stage_number: int = 1
 
-    def take(self, moment: str, batch: int, level: int = 1) -> None:
+    def take(self, moment: str, batch: int, stage_number: int = 1) -> None:
         """Waits for the end that is coming, the first time that anybody is there."""
-        if (moment, batch, level) != (self.moment, self.batch, self.level):
+        if (moment, batch, stage_number) != (self.moment, self.batch, self.stage_number):
             return
         own = f"{self.mark}.{os.getpid()}"
         Path(own).write_text(str(os.getpid()))
@@ -63,14 +63,14 @@ class PausingHost(Host):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
         batch = int(TaskContext.get().getLocalProperty("streaming.sql.batchId"))  # type: ignore[union-attr, arg-type]
         hosted: Hosted = cloudpickle.loads(self._sealed)
-        if Labels(hosted.layout).place(hosted.level, int(key[0]))[0] == SINK:
+        if Labels(hosted.layout).partition_id(hosted.stage_number, int(key[0]))[0] == SINK:
             yield from super().handleInputRows(key, rows, timerValues)
             return
-        self.pause.take("before", batch, hosted.level)
+        self.pause.take("before", batch, hosted.stage_number)
         frames = list(super().handleInputRows(key, rows, timerValues))
-        self.pause.take("after", batch, hosted.level)
+        self.pause.take("after", batch, hosted.stage_number)
         if any((frame["kind"] == FILES).any() for frame in frames):
-            self.pause.take("written", batch, hosted.level)
+            self.pause.take("written", batch, hosted.stage_number)
         yield from frames
 
 
@@ -81,21 +81,21 @@ class PausingQuery(SparkQuery):
         super().__init__(*arguments, **more)
         self._pause, self._batches = pause, batches
 
-    def cargo(self, *arguments: Any) -> Any:
+    def messages(self, *arguments: Any) -> Any:
         if self._pause is None:
-            return super().cargo(*arguments)
+            return super().messages(*arguments)
         pausing = type("PausingHost", (PausingHost,), {"pause": self._pause})
         in_files = partial(Hosted, least=1)  # however small state is
         with (
-            patch("transom.runtimes.spark.stages.Host", pausing),
-            patch("transom.runtimes.spark.stages.Hosted", in_files),
+            patch("transom.runtimes.spark.dataframe_stages.Host", pausing),
+            patch("transom.runtimes.spark.dataframe_stages.Hosted", in_files),
         ):
-            return super().cargo(*arguments)
+            return super().messages(*arguments)
 
-    def _take(self, cargo: pa.Table, number: int) -> None:
+    def _take(self, messages: pa.Table, number: int) -> None:
         if self._pause is not None:
             self._pause.take("gathered", number)
-        super()._take(cargo, number)
+        super()._take(messages, number)
         if self._batches is not None:
             Path(self._batches, f"{self.name}-{number}-{os.getpid()}").touch()
         if self._pause is not None:

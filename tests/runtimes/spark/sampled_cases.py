@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.cases import certified
 from tests.conformance import conformance
 from tests.profile import NIGHTLY
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.pipeline.layout import Layout
 from transom.plan.algebra import Node
@@ -37,7 +37,7 @@ class Sampled:
 
 
 def cases() -> list[Sampled]:
-    """Those that the engine does not refuse; all of them at night, otherwise the sample."""
+    """Those that the engine does not reject; all of them at night, otherwise the sample."""
     found = [case for case in (*_conformance(), *_certified()) if case.kinds]
     return found if NIGHTLY else sample(found)
 
@@ -45,7 +45,8 @@ def cases() -> list[Sampled]:
 def sample(known: list[Sampled]) -> list[Sampled]:
     """Some in which every kind occurs that occurs in any: the one first that shows most of what is missing.
 
-    Of operators over each other as many as there are: all of them run in buckets, where nothing is different for them.
+    Of operators over each other as many as there are: all of them run in partitions, where nothing is different for
+    them.
     """
     chosen: list[Sampled] = []
     missing = frozenset().union(*(case.kinds for case in known))
@@ -114,13 +115,13 @@ def _read(text: str) -> tuple[Catalogue, Node]:
 
 
 def _kinds(query: Node, catalogue: Catalogue) -> frozenset[str]:
-    """Operators with their tactics, and how they are laid out; nothing of a query that is refused."""
+    """Operators with their tactics, and how they are laid out; nothing of a query that is rejected."""
     try:
         root = plan(query, catalogue)
-    except RefusedError:
+    except UnsupportedError:
         return frozenset()
     layout = Layout(root, catalogue, "changes", 2)
     operators = list(root.walk())
-    shape = [f"{len(layout.fragments)} fragments", f"{layout.levels} levels", f"answer {type(query).__name__}"]
+    shape = [f"{len(layout.fragments)} fragments", f"{layout.stage_count} stages", f"answer {type(query).__name__}"]
     below = [f"{one.kind}{OVER}{child.kind}" for one in operators for child in one.inputs if one.kind != "Project"]
     return frozenset([f"{one.kind} {one.tactic.name}" for one in operators] + shape + below)

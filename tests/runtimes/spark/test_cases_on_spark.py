@@ -18,7 +18,7 @@ MANNERS = (("changes", 1), ("lifetimes", 1 << 20), ("changes", 2), ("lifetimes",
 
 def test_the_sample_is_one_of_every_kind() -> None:
     kinds = frozenset().union(*(case.kinds for case in CASES))
-    assert {"Aggregate sliding", "Join ring_hash", "2 levels", "answer ToStream"} <= kinds, sorted(kinds)
+    assert {"Aggregate sliding", "Join ring_hash", "2 stages", "answer ToStream"} <= kinds, sorted(kinds)
     assert NIGHTLY or len(CASES) <= 40
 
 
@@ -34,5 +34,5 @@ def test_case_on_spark(spark: SparkSession, number: int, lifetimes: str) -> None
     batch_rows = max(batch_rows, most // 4)  # every batch takes its time
     catalogue = replace(case.catalogue, options={**case.catalogue.options, "lifetimes": lifetimes})
     answer = run_on_spark(spark, case.query, catalogue, case.inputs, emit=emit, batch_rows=batch_rows)
-    told = case.disagreement(answer)
-    assert told is None, f"{case.id} (first: expected, second: Spark, {batch_rows} rows a batch)\n{told}"
+    reported = case.disagreement(answer)
+    assert reported is None, f"{case.id} (first: expected, second: Spark, {batch_rows} rows a batch)\n{reported}"

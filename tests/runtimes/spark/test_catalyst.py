@@ -32,7 +32,7 @@ from transom.plan.algebra import TableScan
 from transom.plan.expression import Call, Exists, Expression, Literal, OuterColumn, conjunction, conjuncts
 from transom.plan.functions import FUNCTIONS, cast, resolve
 from transom.runtimes.spark.catalyst import pushable_filter, to_column
-from transom.runtimes.spark.catalyst_calls import AS_CASE, CALLS, REFUSED
+from transom.runtimes.spark.catalyst_calls import AS_CASE, CALLS, UNSUPPORTED
 from transom.runtimes.spark.types import declared_columns, to_spark
 
 AT_ONCE = 120
@@ -99,14 +99,14 @@ def exact(values: pa.Array) -> list[Any]:
 # --- the closed list -------------------------------------------------------------------------------------------------
 
 
-def test_every_function_is_pushed_or_refused_on_purpose() -> None:
-    known = [*CALLS, *REFUSED, *AS_CASE]
+def test_every_function_is_pushed_or_rejected_on_purpose() -> None:
+    known = [*CALLS, *UNSUPPORTED, *AS_CASE]
     assert len(known) == len(set(known))
     assert set(known) == {function.name for function in FUNCTIONS}
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_is_refused_is_never_pushed(frame: DataFrame, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_what_is_rejected_is_never_pushed(frame: DataFrame, name: str) -> None:
     columns = declared_columns(frame, COLUMNS)
     calls = list(every_call(name, 20))
     assert calls
@@ -173,10 +173,10 @@ def test_long_and_deep_expressions(frame: DataFrame) -> None:
     chain = equal[0]
     for part in equal[1:]:
         chain = resolve("or", (chain, part))
-    members = tuple(Literal(n, INTEGER) for n in range(300))
-    assert check(frame, [chain, resolve("in", (number, *members)), resolve("not", (chain,))]) == 3
+    consumers = tuple(Literal(n, INTEGER) for n in range(300))
+    assert check(frame, [chain, resolve("in", (number, *consumers)), resolve("not", (chain,))]) == 3
     columns = declared_columns(frame, COLUMNS)
-    assert to_column(resolve("in", (number, *members * 4)), columns) is None
+    assert to_column(resolve("in", (number, *consumers * 4)), columns) is None
     deep: Expression = column(0)
     for _ in range(60):
         deep = resolve("not", (deep,))

@@ -25,7 +25,7 @@ exit $(cat "$(dirname "$0")/status")
 
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Java:
-    """Makes an archive of one line, and then fails if it is told to."""
+    """Makes an archive of one line, and then fails if it is reported to."""
     monkeypatch.setattr(class_archive, "cache_folder", lambda name: tmp_path)
     monkeypatch.setattr(os, "nice", lambda increment: increment)
     executable = tmp_path / "java"
@@ -51,7 +51,9 @@ def test_a_list_becomes_the_archive_that_is_used_next(java: Java) -> None:
     assert name == "-XX:SharedArchiveFile" and archive.read_text() == "made\n" and not written.exists()
 
 
-def test_a_program_that_was_told_to_end_leaves_no_process_for_it(java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_was_reported_to_end_leaves_no_process_for_it(
+    java: Java, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, written = options(java)
     written.write_text(f"org/x/{STATEFUL_STAGE}\n")
     started: list[object] = []

@@ -98,8 +98,8 @@ class Trial:
         alone = Session(sharing="off", **options)
         for stream, step in (("a", 1), ("b", 2)):
             alone.stream(stream, rows(0, self.reached + 1, step), time="t")
-        told, expected = query.result.to_arrow(), alone.run(self.texts[name]).to_arrow()
-        mine, reference = (in_order(t.filter(pc.less(pc.cast(t["at"], "int64"), until))) for t in (told, expected))
+        reported, expected = query.result.to_arrow(), alone.run(self.texts[name]).to_arrow()
+        mine, reference = (in_order(t.filter(pc.less(pc.cast(t["at"], "int64"), until))) for t in (reported, expected))
         assert mine == reference, name
         return len(mine)
 
@@ -122,8 +122,8 @@ def in_order(table: Any) -> list[str]:
 def test_answers_are_those_of_the_queries_alone(
     spark: SparkSession, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With all state in files, in one task and over several levels."""
-    monkeypatch.setattr("transom.runtimes.spark.stages.Hosted", partial(Hosted, least=1))
+    """With all state in files, in one task and over several stages."""
+    monkeypatch.setattr("transom.runtimes.spark.dataframe_stages.Hosted", partial(Hosted, least=1))
     trial = Trial(spark, QUERIES, batch_rows=7, tasks=tasks)
     trial.come("pairs")
     trial.grow(8)
@@ -159,7 +159,7 @@ def test_they_are_one_streaming_query_with_one_state_and_a_sink_each(spark: Spar
     trial.grow(6)
     trial.come("counts")
     (group,) = trial.groups
-    assert [member.name for member in group.members] == ["filed", "counts"]
+    assert [consumer.name for consumer in group.consumers] == ["filed", "counts"]
     (tmp_path / "no folder").write_text("")
     trial.session.execute(f"CREATE SINK bad WITH (connector = 'files', path = '{tmp_path}/no folder/o.csv')")
     with pytest.raises(SinkError):
@@ -176,7 +176,7 @@ def test_they_are_one_streaming_query_with_one_state_and_a_sink_each(spark: Spar
     joins = [[one for one in status.operators if one.operator == "SharedJoin"] for status in (late, early)]
     assert joins[0] == joins[1] and len(joins[0]) == 1 and joins[0][0].state_rows > 0
     trial.go("filed")
-    told = path.read_text().splitlines()
-    assert len(told) > 3 and trial.until["filed"][0].status.rows_out == len(told) - 1
+    reported = path.read_text().splitlines()
+    assert len(reported) > 3 and trial.until["filed"][0].status.rows_out == len(reported) - 1
     trial.session.close()
     assert trial.here["counts"].exception() is None

@@ -18,7 +18,7 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.sink_folder import MARK
 from transom.core.errors import OptionError, SinkError
 from transom.core.location import Within
-from transom.pipeline.cargo import FILES, OUT, STATUS, CargoPart, Parcel, pack
+from transom.pipeline.frames import FILES, OUT, STATUS, Frame, Message, pack
 from transom.runtimes.spark.answer_parts import written
 
 SCHEMA = pa.schema([("n", pa.int32())])
@@ -33,11 +33,11 @@ def sink(path: Path, done: int = 0, planned: int = 0, snapshots: bool = False, r
     return BatchFiles(properties, SCHEMA, done=done, planned=planned, snapshots=snapshots, run=run)
 
 
-def write(out: BatchFiles, batch: int, *buckets: tuple[int, ...]) -> None:
+def write(out: BatchFiles, batch: int, *partitions: tuple[int, ...]) -> None:
     """As the tasks of a batch and the driver do it together."""
     tasks = out.tasks
     assert tasks is not None
-    out.add_parts((bucket, tasks.write([rows(*numbers)])) for bucket, numbers in enumerate(buckets))
+    out.add_parts((partition, tasks.write([rows(*numbers)])) for partition, numbers in enumerate(partitions))
     token = json.loads(json.dumps(out.prepare(batch)))
     for _ in range(2):  # the second time nothing happens
         out.commit(batch, token)
@@ -55,20 +55,20 @@ def hidden(folder: Path) -> list[str]:
 def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
     out = sink(tmp_path / "out")
     travelled: PartFiles = pickle.loads(pickle.dumps(out.tasks))
-    status = Parcel(0, 1, STATUS, pack([CargoPart({"kind": "status"})]))
+    status = Message(0, 1, STATUS, pack([Frame({"kind": "status"})]))
     mine, nothing, other = (
-        Parcel(0, 1, OUT, pack([CargoPart({"kind": "out", "query": query}, rows(*each))]))
+        Message(0, 1, OUT, pack([Frame({"kind": "out", "query": query}, rows(*each))]))
         for query, each in (("q", (1, 2, 3)), ("q", ()), ("r", (4,)))
     )
     first, *rest = written({"q": travelled}, [mine, nothing, other, status])
-    assert (first.kind, first.bucket, rest) == (FILES, 1, [other, status]), "whose query has no files is left alone"
+    assert (first.kind, first.partition, rest) == (FILES, 1, [other, status]), "whose query has no files is left alone"
     (about,) = [part.about for part in first.opened()]
     assert (
         (about["query"], about["rows"]) == ("q", 3)
         and hidden(tmp_path / "out") == about["part"]
         and numbers(tmp_path / "out") == []
     )
-    out.add_parts([(about["bucket"], about["part"])])
+    out.add_parts([(about["partition"], about["part"])])
     out.commit(7, out.prepare(7))
     assert sorted(os.listdir(tmp_path / "out")) == [MARK, "part-000007-0000.csv"]
     assert numbers(tmp_path / "out") == [1, 2, 3]
@@ -104,7 +104,7 @@ def test_many_rows_are_several_files_in_their_order(
     batches = [rows(*(next(several) for _ in range(size))) for size in sizes]
     out.add_parts([(1, tasks.write([rows(200, 201)])), (0, tasks.write(batches))])
     out.commit(2, json.loads(json.dumps(out.prepare(2))))
-    assert numbers(tmp_path / "out") == [*range(sum(sizes)), 200, 201], "those of the first bucket come first"
+    assert numbers(tmp_path / "out") == [*range(sum(sizes)), 200, 201], "those of the first partition come first"
     assert len(list((tmp_path / "out").glob("part-000002-*"))) == 4 and hidden(tmp_path / "out") == []
 
 

@@ -17,7 +17,7 @@ from tests.runtimes.spark.killable import program
 from transom.connectors.connector import OpenSink
 from transom.connectors.open import open_files, open_source
 from transom.core.errors import CheckpointError, SparkError
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 from transom.runtimes.local.job import LocalJob
 from transom.runtimes.local.run import LocalRun
 from transom.runtimes.spark.query import SparkQuery
@@ -32,14 +32,16 @@ class Broken(Exception):
 def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenSink, OpenSink]:
     (one,) = standing(program(folder, {name: path}, emit))
     assert one.sink is not None
-    side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
-    return one, open_files(one.sink.properties), side
+    dead_letters = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    return one, open_files(one.sink.properties), dead_letters
 
 
 def query_of(spark: SparkSession, folder: Path, name: str, path: str = "", emit: str = "changes", **more: Any) -> Any:
-    one, sink, side = sinks_of(folder, name, path or f"{name}-csv/", emit)
+    one, sink, dead_letters = sinks_of(folder, name, path or f"{name}-csv/", emit)
     kept = str(folder / "checkpoint")
-    return SparkQuery(one, spark, open_source, sink, open_side=side, checkpoint=kept, emit=emit, name=name, **more)
+    return SparkQuery(
+        one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=kept, emit=emit, name=name, **more
+    )
 
 
 def together(files: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -60,20 +62,22 @@ def test_a_batch_that_was_shown_and_not_settled_is_there_once(
     """Equal to the local runtime, although a run was broken off between the showing and the settling of a batch."""
 
     class BrokenOff(SparkQuery):
-        def _take(self, cargo: pa.Table, number: int) -> None:
-            super()._take(cargo, number)
+        def _take(self, messages: pa.Table, number: int) -> None:
+            super()._take(messages, number)
             if number == 2:
                 raise Broken
 
-    one, sink, side = sinks_of(tmp_path / "spark", name, path, emit)
+    one, sink, dead_letters = sinks_of(tmp_path / "spark", name, path, emit)
     kept = str(tmp_path / "spark" / "checkpoint")
-    broken = BrokenOff(one, spark, open_source, sink, open_side=side, checkpoint=kept, emit=emit, name=name)
+    broken = BrokenOff(
+        one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=kept, emit=emit, name=name
+    )
     with pytest.raises(Broken):
         broken.run()
     query_of(spark, tmp_path / "spark", name, path, emit).run()
     query_of(spark, tmp_path / "spark", name, path, emit).run()  # and once more, with nothing left to do
-    one, sink, side = sinks_of(tmp_path / "local", name, path, emit)
-    LocalRun([LocalJob([Order(one, name, emit, sink, side)], open_source)]).run()
+    one, sink, dead_letters = sinks_of(tmp_path / "local", name, path, emit)
+    LocalRun([LocalJob([QuerySpec(one, name, emit, sink, dead_letters)], open_source)]).run()
     expected = together(shown(tmp_path / "local"))
     assert all(expected.values()) and len(expected) == 2
     assert together(shown(tmp_path / "spark")) == expected
@@ -97,7 +101,7 @@ def test_a_batch_that_is_run_again_has_the_same_number_and_rows(spark: SparkSess
     assert not (tmp_path / "out").exists(), "the answer goes to the function alone"
 
 
-def test_the_number_of_buckets_is_that_of_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_number_of_partitions_is_that_of_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     def fail(table: pa.Table, batch: int) -> None:
         if batch == 1:
             raise Broken
@@ -109,7 +113,7 @@ def test_the_number_of_buckets_is_that_of_the_checkpoint(spark: SparkSession, tm
     try:
         batches: list[int] = []
         query = query_of(spark, tmp_path, "items", on_batch=lambda table, batch: batches.append(batch))
-        assert query.layout.buckets == int(before or "") != 3
+        assert query.layout.partitions == int(before or "") != 3
         query.run()
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before or "")
@@ -167,7 +171,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_checkpoint_is_refused(spark: SparkSession, tmp_path: Path, broken_off: Path, damage: str) -> None:
+def test_a_damaged_checkpoint_is_rejected(spark: SparkSession, tmp_path: Path, broken_off: Path, damage: str) -> None:
     folder = shutil.copytree(broken_off, tmp_path / "copy")
     DAMAGE[damage](folder / "checkpoint" / "spark")
     with pytest.raises(CheckpointError) as raised:
@@ -189,7 +193,7 @@ def test_a_failure_whose_text_tells_the_plan_is_no_damage(spark: SparkSession, t
     assert "empty checkpoint" not in str(raised.value)
 
 
-def test_the_checkpoint_of_another_query_is_refused_before_anything_is_touched(
+def test_the_checkpoint_of_another_query_is_rejected_before_anything_is_touched(
     spark: SparkSession, tmp_path: Path, broken_off: Path
 ) -> None:
     folder = shutil.copytree(broken_off, tmp_path / "copy")

@@ -39,12 +39,12 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A module of the name that Spark asks for, which tells of the process that it is run in."""
+    """A module of the name that Spark requests, which reports of the process that it is run in."""
     package = tmp_path / "path" / "pyspark" / "sql" / "streaming"
     package.mkdir(parents=True)
     for above in (package, package.parent, package.parent.parent):
         (above / "__init__.py").touch()
-    told = """
+    reported = """
         import json, os, sys
         if __name__ == "__main__":
             here = {"pid": os.getpid(), "argv": sys.argv[1:], "cwd": os.getcwd(), "x": os.environ.get("X")}
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
                 time.sleep(600)
             sys.exit(int(os.environ.get("STATUS", 0)))
     """
-    (package / "python_streaming_source_runner.py").write_text(textwrap.dedent(told))
+    (package / "python_streaming_source_runner.py").write_text(textwrap.dedent(reported))
     return tmp_path
 
 
@@ -95,15 +95,15 @@ def first_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("status", "told_status"), [(0, 0), (3, 3), (-1, 255)])
+@pytest.mark.parametrize(("status", "reported_status"), [(0, 0), (3, 3), (-1, 255)])
 def test_a_process_is_forked_with_what_the_launcher_has(
-    folder: Path, server: subprocess.Popen[bytes], status: int, told_status: int
+    folder: Path, server: subprocess.Popen[bytes], status: int, reported_status: int
 ) -> None:
     with started(folder, X="mine", STATUS=str(status)) as process:
-        told = first_line(process)
-        assert told["imported"] and told["pid"] != process.pid
-        assert (told["cwd"], told["x"], told["input"]) == (f"{folder}/path", "mine", "")
-        assert process.wait(30) == told_status
+        reported = first_line(process)
+        assert reported["imported"] and reported["pid"] != process.pid
+        assert (reported["cwd"], reported["x"], reported["input"]) == (f"{folder}/path", "mine", "")
+        assert process.wait(30) == reported_status
 
 
 def test_it_ends_with_the_launcher(folder: Path, server: subprocess.Popen[bytes]) -> None:
@@ -143,8 +143,8 @@ def test_where_nobody_forks_python_is_started(folder: Path, left: bool) -> None:
     with started(folder, STATUS="4") as process:
         assert process.stdin is not None
         process.stdin.close()
-        told = first_line(process)
-        assert told["pid"] == process.pid and not told["imported"]
+        reported = first_line(process)
+        assert reported["pid"] == process.pid and not reported["imported"]
         assert process.wait(30) == 4
 
 

@@ -58,11 +58,11 @@ def no_rows(definition: StreamDefinition | TableDefinition) -> MemorySource:
 
 
 def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[dict[str, Any]], SparkQuery, MemorySink]:
-    side: list[MemorySink] = []
+    dead_letters: list[MemorySink] = []
 
-    def open_side(opening: Opening) -> MemorySink:
-        side.append(MemorySink(opening.schema))
-        return side[-1]
+    def open_dead_letters(opening: Opening) -> MemorySink:
+        dead_letters.append(MemorySink(opening.schema))
+        return dead_letters[-1]
 
     query = SparkQuery(
         one,
@@ -70,11 +70,11 @@ def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[di
         no_rows,
         OpenSink(lambda opening: MemorySink(opening.schema)),
         frames=frames,
-        open_side=OpenSink(open_side),
+        open_dead_letters=OpenSink(open_dead_letters),
         emit="changes",
     )
     query.run()
-    return query.table().to_pylist(), query, side[-1]
+    return query.table().to_pylist(), query, dead_letters[-1]
 
 
 def test_a_frame_is_a_stream_and_its_rows_are_late_by_the_batches_before(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_frame_is_a_stream_and_its_rows_are_late_by_the_batches_before(spark: 
         [(7, 1, "late"), (8, 1, "just in time"), (12, None, "x"), (None, 1, "no time")],
     ]
     one = planned(S, "ISTREAM(SELECT k, a FROM s [NOW])")
-    rows, query, side = run(spark, one, s=frame(spark, tmp_path / "s", batches))
+    rows, query, dead_letters = run(spark, one, s=frame(spark, tmp_path / "s", batches))
     assert [(row["at"], row["k"], row["a"]) for row in rows] == [
         (at(3), 1, "y"),
         (at(8), 1, "just in time"),
@@ -93,7 +93,7 @@ def test_a_frame_is_a_stream_and_its_rows_are_late_by_the_batches_before(spark: 
     ]
     (status,) = query.status().inputs
     assert (status.rows_in, status.used, status.late, status.rejected, status.waiting) == (7, 5, 1, 1, 0)
-    assert [row["row"] for row in side.table().to_pylist()] == ['{"ts": null, "k": "1", "a": "no time"}']
+    assert [row["row"] for row in dead_letters.table().to_pylist()] == ['{"ts": null, "k": "1", "a": "no time"}']
 
 
 def test_what_a_filter_drops_in_spark_still_moves_time_and_is_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: Spa
     assert caught.value.query is not None and "SUM(CAST(a AS INTEGER))" in caught.value.query
 
 
-def test_an_error_within_a_query_of_the_users_own_is_told_in_words(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_within_a_query_of_the_users_own_is_reported_in_words(spark: SparkSession, tmp_path: Path) -> None:
     one = planned(S, "ISTREAM(SELECT CAST(a AS INTEGER) AS n FROM s)")
     frames = {"s": frame(spark, tmp_path / "s", [[(1, 1, "seven")]])}
     answer = SparkQuery(
@@ -165,11 +165,11 @@ def test_an_error_within_a_query_of_the_users_own_is_told_in_words(spark: SparkS
     writer = answer.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "cp"))
     with pytest.raises(StreamingQueryException) as caught:
         writer.trigger(availableNow=True).start().awaitTermination()
-    told = str(caught.value)
-    assert "'seven'" in told and told.index("'seven'") < told.index("<<transom ")
+    reported = str(caught.value)
+    assert "'seven'" in reported and reported.index("'seven'") < reported.index("<<transom ")
 
 
-def test_a_frame_that_does_not_stream_is_refused(spark: SparkSession) -> None:
+def test_a_frame_that_does_not_stream_is_rejected(spark: SparkSession) -> None:
     still = spark.createDataFrame([(NOON, 1, "a")], "ts timestamp_ntz, k int, a string")
     with pytest.raises(SourceError, match="not a streaming DataFrame"):
         run(spark, planned(S, "SELECT k FROM s"), s=still)

@@ -79,14 +79,14 @@ def test_without_java_there_is_the_one_from_pypi(tmp_path: Path, environ: dict[s
     assert (
         found.executable.is_relative_to(tmp_path / "cache" / "transom") and found.executable.stat().st_mode & 0o077 == 0
     )
-    asked = [
+    requested = [
         str(found.executable),
         "--add-modules=jdk.incubator.vector",
         "-Dx=a b",
         "-XshowSettings:properties",
         "-version",
     ]
-    answer = subprocess.run(asked, capture_output=True, text=True, check=True)
+    answer = subprocess.run(requested, capture_output=True, text=True, check=True)
     assert 'version "21' in answer.stderr and "x = a b" in answer.stderr
     assert find_java(environ) == found
 

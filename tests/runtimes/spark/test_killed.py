@@ -21,7 +21,7 @@ SINKS = {"sellers": "sellers-parquet/", "pairs": "pairs.csv", "items": "items-js
 
 
 class Unbroken:
-    """What runs show that were left in peace, by file: answers and refused rows."""
+    """What runs show that were left in peace, by file: answers and rejected rows."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark, self._folder = spark, folder
@@ -49,10 +49,12 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     """A query to its end; if it pauses, the worker that waits is killed."""
     (one,) = standing(program(folder, {name: SINKS[name]}, tasks=tasks))
     assert one.sink is not None
-    side = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
+    dead_letters = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
     sink = open_files(one.sink.properties)
     checkpoint = str(folder / "checkpoint" / name)
-    query = PausingQuery(one, spark, open_source, sink, open_side=side, checkpoint=checkpoint, name=name, pause=pause)
+    query = PausingQuery(
+        one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=checkpoint, name=name, pause=pause
+    )
     query.start()
     try:
         if pause is not None:
@@ -64,13 +66,13 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
             wait_for_end([pause.pid])
         assert query.wait(PATIENCE)
     except BaseException:
-        query.abandon()
+        query.abort()
         raise
     return query
 
 
 @pytest.mark.parametrize(
-    ("name", "moment", "level", "tasks"),
+    ("name", "moment", "stage_number", "tasks"),
     [
         ("sellers", "written", 3, 2),
         pytest.param("sellers", "after", 1, 2, marks=pytest.mark.nightly),
@@ -80,10 +82,12 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     ],
 )
 def test_a_worker_that_is_killed_in_a_batch_goes_unnoticed(
-    spark: SparkSession, tmp_path: Path, unbroken: Unbroken, name: str, moment: str, level: int, tasks: int
+    spark: SparkSession, tmp_path: Path, unbroken: Unbroken, name: str, moment: str, stage_number: int, tasks: int
 ) -> None:
-    query = run(spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, level=level), tasks)
-    assert query.layout.levels == (1 if tasks == 1 or name == "items" else 3)
+    query = run(
+        spark, tmp_path, name, Pause(str(tmp_path / "paused"), moment, batch=2, stage_number=stage_number), tasks
+    )
+    assert query.layout.stage_count == (1 if tasks == 1 or name == "items" else 3)
     assert bool(leftovers(tmp_path)) == (moment == "written"), "the file of the attempt that was killed"
     query.close()
     assert shown(tmp_path) == unbroken.shown(name, tasks=tasks)
@@ -97,7 +101,7 @@ def test_two_executors_equal_the_local_runtime_and_one_that_is_killed_goes_unnot
     """First a million rows in peace; one cluster does for both, since each takes half a minute to start."""
     million, spark = tmp_path / "million", tmp_path / "spark"
     million_rows.write_inputs(million)
-    pause = Pause(str(tmp_path / "paused"), "written", batch=2, level=3)
+    pause = Pause(str(tmp_path / "paused"), "written", batch=2, stage_number=3)
     text, before = program(spark, {"sellers": SINKS["sellers"]}), million_rows.program(million, million / "spark")
     driven = Driven(str(spark), text, master="local-cluster[2,1,1024]", pause=pause, paused="sellers", before=before)
     driver = driven.start()
@@ -136,8 +140,8 @@ def test_a_driver_that_is_killed_again_and_again_goes_on_from_its_checkpoint(
     for number, (name, moment, batch) in enumerate(
         [("sellers", "written", 1), ("pairs", "gathered", 2), ("items", "shown", 3)]
     ):
-        level = 3 if (name, tasks) == ("sellers", 2) else 1
-        pause = Pause(str(tmp_path / f"paused-{number}"), moment, batch, level)
+        stage_number = 3 if (name, tasks) == ("sellers", 2) else 1
+        pause = Pause(str(tmp_path / f"paused-{number}"), moment, batch, stage_number)
         driven = Driven(str(tmp_path), text, pause=pause, paused=name)
         driver = driven.start()
         try:

@@ -90,11 +90,11 @@ def in_a_worker(spark: SparkSession, expression: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("requested", "answer"),
     [("frozen", "True"), ("loaded", "True"), ("python", sys.executable), ("writes", "True"), ("zips", "[]")],
 )
-def test_workers_are_ready_before_they_are_needed(spark: SparkSession, asked: str, answer: str) -> None:
-    assert in_a_worker(spark, asked) == [answer]
+def test_workers_are_ready_before_they_are_needed(spark: SparkSession, requested: str, answer: str) -> None:
+    assert in_a_worker(spark, requested) == [answer]
 
 
 def test_workers_share_compiled_kernels(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Net changes on Spark: one batch tells of each key once, and tells the same when it is run again."""
+"""Net changes on Spark: one batch reports of each key once, and reports the same when it is run again."""
 
 from __future__ import annotations
 
@@ -39,19 +39,21 @@ def test_a_batch_that_is_run_again_tells_the_same(spark: SparkSession, tmp_path:
         again[batch] = table
 
     session = session_of(spark, batch_rows=5)
-    terms: dict[str, Any] = {"checkpoint": str(tmp_path / "kept"), "end": True, "emit": "net"}
+    run_options: dict[str, Any] = {"checkpoint": str(tmp_path / "kept"), "end": True, "emit": "net"}
     with pytest.raises(Broken):
-        session.assemble(session.prepare(ALONE), on_batch=fails_at_two, **terms).run()
-    session.assemble(session.prepare(ALONE), on_batch=notes, **terms).run()
+        session.assemble(session.prepare(ALONE), on_batch=fails_at_two, **run_options).run()
+    session.assemble(session.prepare(ALONE), on_batch=notes, **run_options).run()
     assert sorted(again[2].to_pylist(), key=str) == sorted(seen[2].to_pylist(), key=str) and len(seen[2])
-    told = seen | again
+    reported = seen | again
     expected = session_of(None).run(ALONE, emit="latest").to_pylist()
-    assert applied([told[number] for number in sorted(told)], (0,)) == sorted(tuple(row.values()) for row in expected)
-    assert sum(map(len, told.values())) < len(session_of(None).run(ALONE)) // 2
+    assert applied([reported[number] for number in sorted(reported)], (0,)) == sorted(
+        tuple(row.values()) for row in expected
+    )
+    assert sum(map(len, reported.values())) < len(session_of(None).run(ALONE)) // 2
 
 
 def test_queries_on_one_join_have_net_changes_of_their_own(spark: SparkSession) -> None:
-    """At the end of all input their windows are empty: all that was told is told to be gone."""
+    """At the end of all input their windows are empty: all that was reported is reported to be gone."""
     session = session_of(spark, batch_rows=20)
     joined = "FROM a [RANGE 9 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
     run = session.assemble(

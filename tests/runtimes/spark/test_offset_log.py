@@ -14,17 +14,17 @@ from transom.connectors.open import source_opener
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
 from transom.program.planned import read_program
-from transom.runtimes.spark.cargo_source import CargoReader
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
-from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.local_shuffle import LocalShuffle
+from transom.runtimes.spark.message_source import MessageReader
 from transom.runtimes.spark.offset_log import IN_LOG, LEAST, OffsetLog
-from transom.runtimes.spark.stretch import Reading
-from transom.runtimes.spark.worker_errors import ToldToTheDriver
+from transom.runtimes.spark.task_split import TaskReading
+from transom.runtimes.spark.worker_errors import ReportedToDriver
 
 Offset = dict[str, Any]
 
 
-def reader(folder: Path) -> CargoReader:
+def reader(folder: Path) -> MessageReader:
     """As in a process that Spark has just started."""
     text = f"""
         CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts)
@@ -36,7 +36,9 @@ def reader(folder: Path) -> CargoReader:
     layout = Layout(one.root, one.catalogue, "changes", 2)
     openers = {"s": source_opener(layout.sources["s"])}
     kept = str(folder / "kept")
-    return CargoReader(Reading(layout, ("s",), openers, 2, 50, None, Depot(), frozenset({"s"}), feedback=kept))
+    return MessageReader(
+        TaskReading(layout, ("s",), openers, 2, 50, None, LocalShuffle(), frozenset({"s"}), feedback=kept)
+    )
 
 
 def write(folder: Path, *names: str) -> None:
@@ -46,7 +48,7 @@ def write(folder: Path, *names: str) -> None:
         os.utime(folder / "in" / f"{name}.csv", (1_000, 1_000))  # nothing goes by their times
 
 
-def next_offset(source: CargoReader, start: Offset) -> Offset:
+def next_offset(source: MessageReader, start: Offset) -> Offset:
     return source.latestOffset(start, source.getDefaultReadLimit())
 
 
@@ -88,7 +90,7 @@ def test_a_batch_that_was_not_logged_is_planned_again(tmp_path: Path) -> None:
         assert read_in(next_offset(again, offset)) == ["0000-between.csv", *read_in(lost)[:-1]]
 
 
-def test_a_log_that_the_offset_does_not_belong_to_is_refused(tmp_path: Path) -> None:
+def test_a_log_that_the_offset_does_not_belong_to_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     write(tmp_path, *(f"{i:04}" for i in range(2 * LEAST)))
     source = reader(tmp_path)
@@ -99,10 +101,10 @@ def test_a_log_that_the_offset_does_not_belong_to_is_refused(tmp_path: Path) -> 
     data = path.read_bytes()
     for spoilt in (data[:-1], data.replace(b"0001", b"0002"), b"[" * len(data), b"\xff" * len(data)):
         path.write_bytes(spoilt)
-        with pytest.raises(ToldToTheDriver, match="what has been read of 's'"):
+        with pytest.raises(ReportedToDriver, match="what has been read of 's'"):
             next_offset(reader(tmp_path), offset)
     path.unlink()
-    with pytest.raises(ToldToTheDriver, match="what has been read of 's'"):
+    with pytest.raises(ReportedToDriver, match="what has been read of 's'"):
         next_offset(reader(tmp_path), offset)
 
 
@@ -124,6 +126,6 @@ def test_a_checkpoint_tells_the_whole_position(tmp_path: Path) -> None:
     files = {str(i): [i] for i in range(LEAST)}
     at = OffsetLog(str(tmp_path)).brief("s", {}, {"files": files})
     (tmp_path / "spark" / "offsets").mkdir(parents=True)
-    told = {"batch": 1, "at": {"s": at}, "ended": []}
-    (tmp_path / "spark" / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(told)}")
+    reported = {"batch": 1, "at": {"s": at}, "ended": []}
+    (tmp_path / "spark" / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(reported)}")
     assert QueryCheckpoint(str(tmp_path)).offset(0)["at"] == {"s": {"files": files}}

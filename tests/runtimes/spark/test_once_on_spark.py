@@ -52,12 +52,12 @@ def test_run_after_run_is_one_run(spark: SparkSession, tmp_path: Path) -> None:
     write(parts, 3, "b")
     with pytest.raises(CheckpointError, match="stream 'b' has ended, and there are rows of it now"):
         run(spark, parts)
-    for old, new, told in (
+    for old, new, reported in (
         ("'2' SECOND", "'5' SECOND", "with WATERMARK bound 2 SECOND for stream 'a', and it is 5 SECOND now"),
         ("/{out}'", "/elsewhere'", "for sink 'out', and it is"),
         ("idle = '10 MINUTES'", "late = 'fail'", "with late 'drop' for stream 'b', and it is 'fail' now"),
     ):
-        with pytest.raises(CheckpointError, match=told):
+        with pytest.raises(CheckpointError, match=reported):
             run(spark, parts, TEXT.replace(old, new))
     assert not (parts / "elsewhere").exists()
 

@@ -1,4 +1,4 @@
-"""How far a batch goes on Spark: by what the batches before it told."""
+"""How far a batch goes on Spark: by what the batches before it reported."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from transom.connectors.spool import Spool, open_spool
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
-from transom.program.alignment import Pace, read_by_need
+from transom.program.alignment import InputPace, read_by_need
 from transom.program.batch_size import FIRST_ROWS, MOST_ROWS
 from transom.program.planned import read_program
-from transom.runtimes.spark import cargo_source
-from transom.runtimes.spark.cargo_source import MOST_WAITING, CargoReader
-from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark import message_source
 from transom.runtimes.spark.feedback import Feedback
+from transom.runtimes.spark.local_shuffle import LocalShuffle
+from transom.runtimes.spark.message_source import MOST_WAITING, MessageReader
 from transom.runtimes.spark.query import SparkQuery
-from transom.runtimes.spark.stretch import Reading
+from transom.runtimes.spark.task_split import TaskReading
 
 FAST_AND_SLOW = """
 SET batch_rows = 200;
@@ -62,7 +62,7 @@ SELECT o.id FROM orders [NOW] AS o, refunds [NOW] AS r WHERE o.id = r.id
 """
 
 
-def reader(folder: Path, refunds: int = 0, max_rows: int | None = 5) -> CargoReader:
+def reader(folder: Path, refunds: int = 0, max_rows: int | None = 5) -> MessageReader:
     """The source of a query that follows its inputs, as Spark has it in a process of its own."""
     text = ORDERS_AND_REFUNDS.format(refunds=refunds)
     (one,) = [one for one in read_program(text, Catalogue()) if one.standing]
@@ -70,24 +70,24 @@ def reader(folder: Path, refunds: int = 0, max_rows: int | None = 5) -> CargoRea
     layout = Layout(one.root, one.catalogue, "changes", 2)
     names = ("orders", "refunds")
     openers = {name: source_opener(layout.sources[name]) for name in names}
-    reading = Reading(
-        layout, names, openers, 2, max_rows, None, Depot(), frozenset(names), follow=True, feedback=str(folder)
+    reading = TaskReading(
+        layout, names, openers, 2, max_rows, None, LocalShuffle(), frozenset(names), follow=True, feedback=str(folder)
     )
-    return CargoReader(reading)
+    return MessageReader(reading)
 
 
-def plan(source: CargoReader, start: dict[str, Any]) -> dict[str, Any]:
+def plan(source: MessageReader, start: dict[str, Any]) -> dict[str, Any]:
     return source.latestOffset(start, source.getDefaultReadLimit())
 
 
 def test_a_batch_is_made_when_something_is_due_and_says_who_had_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
+    monkeypatch.setattr(message_source, "_PATIENCE", 0.0)
     source = reader(tmp_path, refunds=100)
     first = plan(source, source.initialOffset())
     assert first["at_end"] == [] and first["follows"] and first["now"] > 0
-    paces = {"orders": Pace(10, 5, 0, 0.5), "refunds": Pace(20, 5, 5, 0.5)}
+    paces = {"orders": InputPace(10, 5, 0, 0.5), "refunds": InputPace(20, 5, 5, 0.5)}
     Feedback(paces).write(str(tmp_path))
     second = plan(source, first)
     assert second["at_end"] == second["ended"] == ["orders"], "which holds time back, and now it has ended"
@@ -97,7 +97,7 @@ def test_a_batch_is_made_when_something_is_due_and_says_who_had_nothing_more(
 def test_a_batch_of_wide_rows_has_fewer_unless_a_number_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cargo_source, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(message_source, "MOST_BYTES", 10_000)
     lines = [f'{{"ts": "2024-05-01 00:00:00", "a": "{"x" * 1_000}"}}\n'] * 100
     (tmp_path / "wide.jsonl").write_text("".join(lines))
     text = f"""CREATE STREAM s (ts TIMESTAMP, a VARCHAR, WATERMARK FOR ts AS ts)
@@ -108,7 +108,7 @@ def test_a_batch_of_wide_rows_has_fewer_unless_a_number_is_asked_for(
 
     def rows(max_rows: int | None) -> int:
         opener = source_opener(layout.sources["s"])
-        source = CargoReader(Reading(layout, ("s",), {"s": opener}, 2, max_rows, None, Depot()))
+        source = MessageReader(TaskReading(layout, ("s",), {"s": opener}, 2, max_rows, None, LocalShuffle()))
         splits = plan(source, source.initialOffset())["splits"]["s"]
         return sum(Split.unpacked(split).rows for split in splits)
 
@@ -118,23 +118,25 @@ def test_a_batch_of_wide_rows_has_fewer_unless_a_number_is_asked_for(
 def test_what_waits_for_a_silent_input_does_not_grow_with_the_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[int, int | None]] = []
-    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
-    monkeypatch.setattr(cargo_source, "read_by_need", lambda paces, most, read, waiting: asked.append((most, waiting)))
+    requested: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(message_source, "_PATIENCE", 0.0)
+    monkeypatch.setattr(
+        message_source, "read_by_need", lambda paces, most, read, waiting: requested.append((most, waiting))
+    )
     Feedback(rows=MOST_ROWS).write(str(tmp_path))
     for max_rows in (None, 5):
         source = reader(tmp_path, max_rows=max_rows)
         plan(source, source.initialOffset())
-    assert asked == [(MOST_ROWS, MOST_WAITING * FIRST_ROWS), (5, MOST_WAITING * 5)]
+    assert requested == [(MOST_ROWS, MOST_WAITING * FIRST_ROWS), (5, MOST_WAITING * 5)]
 
 
 def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cargo_source, "_PATIENCE", 0.0)
+    monkeypatch.setattr(message_source, "_PATIENCE", 0.0)
     source = reader(tmp_path)
     monkeypatch.setattr(source, "_read", lambda name, rows, batch: batch.at_end.append(name) or 0)  # both are silent
-    paces = {name: Pace(10, 5, 0, 0.5) for name in ("orders", "refunds")}
+    paces = {name: InputPace(10, 5, 0, 0.5) for name in ("orders", "refunds")}
     begun = {"batch": 3, "at": {}, "ended": [], "now": 1_000}
-    assert plan(source, begun)["batch"] == 4, "nobody tells when something is due"
+    assert plan(source, begun)["batch"] == 4, "nobody says when something is due"
     Feedback(paces).write(str(tmp_path))
     assert plan(source, begun) is begun
     Feedback(paces, wake=(time.time_ns() // 1000) + 3_600_000_000).write(str(tmp_path))
@@ -143,15 +145,15 @@ def test_no_batch_is_made_for_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     due = plan(source, begun)
     assert due["batch"] == 4 and due["at_end"] == ["orders", "refunds"] and not due["splits"]
     assert plan(source, due) is due, "it has not helped"
-    monkeypatch.setattr(cargo_source, "_PATIENCE", 60.0)
+    monkeypatch.setattr(message_source, "_PATIENCE", 60.0)
     Feedback(paces, stopping=True).write(str(tmp_path))
     assert plan(source, due) is due, "who is to stop does not wait"
 
 
-def test_what_the_source_is_told_is_read_back(tmp_path: Path) -> None:
-    told = Feedback({"a": Pace(5, 3, 1, 0.25), "b": Pace()}, 17, True, 1 << 20, 3)
-    told.write(str(tmp_path))
-    assert Feedback.read(str(tmp_path)) == told
+def test_what_the_source_is_reported_is_read_back(tmp_path: Path) -> None:
+    reported = Feedback({"a": InputPace(5, 3, 1, 0.25), "b": InputPace()}, 17, True, 1 << 20, 3)
+    reported.write(str(tmp_path))
+    assert Feedback.read(str(tmp_path)) == reported
 
 
 class Pauses:
@@ -168,7 +170,9 @@ class Pauses:
 def nothing() -> None: ...
 
 
-def to_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]) -> tuple[CargoReader, Spool]:
+def to_the_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]
+) -> tuple[MessageReader, Spool]:
     """The source of a run to the end of rows that a program makes, and where those are laid out."""
     declared = "CREATE STREAM s (id INTEGER, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'memory');"
     (one,) = [one for one in read_program(declared + "SELECT id FROM s", Catalogue()) if one.standing]
@@ -176,7 +180,7 @@ def to_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch, *happen: Callable[
     layout = Layout(one.root, one.catalogue, "changes", 2)
     definition, rows = layout.sources["s"], str(folder / "rows")
     openers: dict[str, Callable[[], Source]] = {"s": lambda: open_spool(declaration_of(definition), rows)}
-    source = CargoReader(Reading(layout, ("s",), openers, 2, 5, None, Depot(), feedback=str(folder)))
+    source = MessageReader(TaskReading(layout, ("s",), openers, 2, 5, None, LocalShuffle(), feedback=str(folder)))
     source.prepareForTriggerAvailableNow()
     monkeypatch.setattr(time, "sleep", Pauses(*happen).sleep)
     return source, Spool(rows, definition.columns)
@@ -240,7 +244,7 @@ WRONG = {
 }
 for field, values in WRONG.items():
     for value in values:
-        pace = ", ".join(f'"{name}": {told}' for name, told in {**PACE, field: value}.items())
+        pace = ", ".join(f'"{name}": {reported}' for name, reported in {**PACE, field: value}.items())
         SPOILT.append(f'{{"paces": {{"a": {{{pace}}}}}, "wake": null, "stopping": false, "rows": null, "begun": null}}')
 
 
@@ -250,14 +254,14 @@ def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     assert Feedback.read(str(tmp_path)) == Feedback()
 
 
-def test_the_utmost_that_is_told_can_be_planned_by(tmp_path: Path) -> None:
-    density = Pace(BEGINNING + 1).after(FOREVER - 1, 1, 0).density
+def test_the_utmost_that_is_reported_can_be_planned_by(tmp_path: Path) -> None:
+    density = InputPace(BEGINNING + 1).after(FOREVER - 1, 1, 0).density
     paces = {
-        "a": Pace(BEGINNING, 2**63 - 1, 0, density),
-        "b": Pace(FOREVER, 0, 2**63 - 1, 2.0**62),
-        "c": Pace(0, 1, -1, density),
+        "a": InputPace(BEGINNING, 2**63 - 1, 0, density),
+        "b": InputPace(FOREVER, 0, 2**63 - 1, 2.0**62),
+        "c": InputPace(0, 1, -1, density),
     }
-    told = Feedback(paces, FOREVER + 1)
-    told.write(str(tmp_path))
-    assert Feedback.read(str(tmp_path)) == told
-    read_by_need(told.paces, 2**62, lambda name, rows: rows)
+    reported = Feedback(paces, FOREVER + 1)
+    reported.write(str(tmp_path))
+    assert Feedback.read(str(tmp_path)) == reported
+    read_by_need(reported.paces, 2**62, lambda name, rows: rows)

@@ -1,4 +1,4 @@
-"""On Spark no work is put off: EXPLAIN says so, and a run that asks for it is refused before Spark is started."""
+"""On Spark no work is put off: EXPLAIN says so, and a run that requests it is rejected before Spark is started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transom import OptionError, Session
 
 JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k"
 QUERIES = f"{JOIN.format(2)}; {JOIN.format(5)}; SELECT a.k FROM a"
-REASON = "not scheduled: on Spark each batch does all its work, and a run with SET schedule = 'mqt' is refused; run it"
+REASON = "not scheduled: on Spark each batch does all its work, and a run with SET schedule = 'mqt' is rejected; run it"
 
 
 def session_of(runtime: Any = "spark", **options: Any) -> Session:
@@ -40,7 +40,7 @@ def test_explain_says_that_nothing_is_scheduled_and_what_to_do() -> None:
     ("option", "value", "instead"),
     [("schedule", "mqt", "off"), ("overload", "shed", "block"), ("overload", "fail", "block")],
 )
-def test_a_run_that_would_put_work_off_is_refused(option: str, value: str, instead: str) -> None:
+def test_a_run_that_would_put_work_off_is_rejected(option: str, value: str, instead: str) -> None:
     session = session_of(**{option: value})
     for start in (session.execute, session.run, session.start):
         with pytest.raises(OptionError, match=f"SET {option} = '{value}' has no use on Spark") as raised:

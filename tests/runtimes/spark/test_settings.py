@@ -13,7 +13,7 @@ from transom.runtimes.spark import settings
 from transom.runtimes.spark.settings import NEEDED, WANTED, check, missing, partitions, settings_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-BUCKETS = "spark.sql.shuffle.partitions"
+PARTITIONS = "spark.sql.shuffle.partitions"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -52,15 +52,15 @@ def test_nobody_sees_the_partitions_of_a_query_that_starts(
 ) -> None:
     """Whether the session says a number or has Spark's own; and it has it again whatever happens."""
     session = spark if said else other
-    before = session.conf.get(BUCKETS)
-    looked: list[str | None] = []
-    another = Thread(target=lambda: looked.append(partitions(session)))
+    before = session.conf.get(PARTITIONS)
+    polled_at: list[str | None] = []
+    another = Thread(target=lambda: polled_at.append(partitions(session)))
     with pytest.raises(ZeroDivisionError), settings_of(session, 17):
         another.start()
-        assert session.conf.get(BUCKETS) == "17"
+        assert session.conf.get(PARTITIONS) == "17"
         raise ZeroDivisionError
     another.join()
-    assert looked == [before] and session.conf.get(BUCKETS) == before
+    assert polled_at == [before] and session.conf.get(PARTITIONS) == before
 
 
 class Conf:
@@ -68,7 +68,7 @@ class Conf:
 
     def __init__(self, **values: str) -> None:
         self.values = {setting.name: setting.value for setting in (*NEEDED, *WANTED)}
-        self.values |= {"spark.master": "local[2,4]", BUCKETS: "2"} | values
+        self.values |= {"spark.master": "local[2,4]", PARTITIONS: "2"} | values
         self.conf = self.sparkContext = self
         self.defaultParallelism = 2
 
@@ -76,10 +76,10 @@ class Conf:
         return self.values.get(name, default)
 
 
-def test_far_more_buckets_than_cores_are_reported() -> None:
-    (found,) = missing(Conf(**{BUCKETS: "200"}))  # type: ignore[arg-type]
-    assert (found.name, found.wanted, found.found, found.needed) == (BUCKETS, "2", "200", False)
-    assert missing(Conf(**{BUCKETS: "8"})) == []  # type: ignore[arg-type]
+def test_far_more_partitions_than_cores_are_reported() -> None:
+    (found,) = missing(Conf(**{PARTITIONS: "200"}))  # type: ignore[arg-type]
+    assert (found.name, found.wanted, found.found, found.needed) == (PARTITIONS, "2", "200", False)
+    assert missing(Conf(**{PARTITIONS: "8"})) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,11 @@ class Session:
 class Launch:
     def __init__(self) -> None:
         self.started: list[tuple[object, bool, Session]] = []
-        self.go_on = threading.Event()
-        self.go_on.set()
+        self.resume = threading.Event()
+        self.resume.set()
 
     def start(self, cores: object, *, lasting: bool) -> Session:
-        self.go_on.wait(60)
+        self.resume.wait(60)
         if cores == 13:
             raise SparkError("there is no Java")
         session = Session()
@@ -44,7 +44,7 @@ class Launch:
 def launch(monkeypatch: pytest.MonkeyPatch) -> Launch:
     fake = Launch()
     monkeypatch.setattr(shared, "launch", fake)
-    monkeypatch.setattr(shared, "_SHARED", shared._Shared())
+    monkeypatch.setattr(shared, "_SHARED", shared._SharedSession())
     return fake
 
 
@@ -73,11 +73,11 @@ def test_one_that_somebody_stopped_is_started_anew(launch: Launch) -> None:
 
 def test_a_start_that_nobody_waits_for_is_undone_when_it_is_there(launch: Launch) -> None:
     lease = Lease(None)
-    launch.go_on.clear()
+    launch.resume.clear()
     lease.begin(brief=True)
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "transom-spark"]
     lease.release()
-    launch.go_on.set()
+    launch.resume.set()
     thread.join(60)
     ((_, lasting, session),) = launch.started
     assert not lasting and session._jsc is None

@@ -36,7 +36,7 @@ def session_of(spark: SparkSession | None, sharing: str = "on", **options: Any) 
 
 
 def shape(operator: OperatorStatus) -> tuple[Any, ...]:
-    """What is told of an operator; pairs are those of the one join, wherever it runs."""
+    """What is notified of an operator; pairs are those of the one join, wherever it runs."""
     pairs = operator.rows_out if operator.operator in ("SharedJoin", "Narrow") else None
     return operator.number, operator.operator, operator.tactic, pairs
 
@@ -88,8 +88,8 @@ def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession
     session.assemble(session.prepare(text), checkpoint=kept, end=True).run()
     alone = session_of(None, sharing="off")
     for number, query in enumerate(QUERIES[:2]):
-        told = (tmp_path / f"o{number}.csv").read_text().splitlines()[1:]
-        assert len(told) == len(alone.run(query))
+        reported = (tmp_path / f"o{number}.csv").read_text().splitlines()[1:]
+        assert len(reported) == len(alone.run(query))
     other = session_of(spark)
     with pytest.raises(CheckpointError, match="other queries"):
         other.assemble(other.prepare(text + QUERIES[2]), checkpoint=kept)

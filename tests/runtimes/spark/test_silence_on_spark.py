@@ -129,5 +129,5 @@ def test_silence_and_the_clock_of_dataframes(spark: SparkSession, tmp_path: Path
         while not seen and time.monotonic() < end:
             time.sleep(0.05)
         assert [row["id"] for table in seen for row in table.to_pylist()] == [2]
-        _, told = query.status.inputs
-    assert told.reasons == {"the timestamp is further ahead of the clock than is allowed": 1}
+        _, reported = query.status.inputs
+    assert reported.reasons == {"the timestamp is further ahead of the clock than is allowed": 1}

@@ -1,4 +1,5 @@
-"""A join told slide by slide on Spark: spread by key, its budget divided, stopped between batches and gone on with."""
+"""A join reported slide by slide on Spark: spread by key, its budget divided, stopped between batches and gone on
+with."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from transom import RefusedError, Session
+from transom import Session, UnsupportedError
 from transom.planner import slide_join
 from transom.program.run import Run
 
@@ -16,9 +17,9 @@ CREATE STREAM a (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
     WITH (connector = 'files', path = '{folder}/a.csv');
 CREATE STREAM b (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
     WITH (connector = 'files', path = '{folder}/b.csv');
-CREATE SINK told WITH (connector = 'files', path = '{folder}/told.csv');
+CREATE SINK reported WITH (connector = 'files', path = '{folder}/told.csv');
 SET memory = '12 KB'; SET slide_join = 'incremental';
-INSERT INTO told RSTREAM(SELECT a.k, a.x, b.x AS y FROM a [RANGE 12 SECONDS SLIDE 3 SECONDS],
+INSERT INTO reported RSTREAM(SELECT a.k, a.x, b.x AS y FROM a [RANGE 12 SECONDS SLIDE 3 SECONDS],
     b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k);
 """
 
@@ -60,16 +61,16 @@ def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
     assert status.slides is not None and status.slides.report.bytes_written > 0
     (there,) = again.status()
     assert there.slides is not None and there.slides.report.bytes_written > 0
-    told, expected = ((folder / "told.csv").read_text().splitlines() for folder in (broken, whole))
-    assert sorted(told) == sorted(expected)
-    complete = [line for line in told if ",complete," in line]
+    reported, expected = ((folder / "told.csv").read_text().splitlines() for folder in (broken, whole))
+    assert sorted(reported) == sorted(expected)
+    complete = [line for line in reported if ",complete," in line]
     assert len(complete) == len(set(complete)) == status.slides.report.complete > 15
 
 
-def test_a_budget_too_small_for_all_buckets_is_refused(spark: SparkSession) -> None:
+def test_a_budget_too_small_for_all_partitions_is_rejected(spark: SparkSession) -> None:
     session = Session(spark=spark, memory="4 MB", tasks=2)
     for name in "ab":
         session.stream(name, [{"ts": "2024-05-01", "k": 1}], time="ts")
     window = "[RANGE 4 SECONDS SLIDE 2 SECONDS]"
-    with pytest.raises(RefusedError, match="buckets"):
+    with pytest.raises(UnsupportedError, match="partitions"):
         session.run(f"RSTREAM(SELECT a.k FROM a {window}, b {window} WHERE a.k = b.k)")

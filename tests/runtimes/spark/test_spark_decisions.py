@@ -1,4 +1,4 @@
-"""On Spark, too, a query that goes on from a checkpoint is planned as it was."""
+"""On Spark, too, a query that resumes from a checkpoint is planned as it was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from transom.core.errors import CheckpointError
-from transom.planner.multiway_choice import Decision
+from transom.planner.multiway_choice import MultiwayDecision
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.session import Session
@@ -44,7 +44,7 @@ def assembled(
     return run
 
 
-def decisions(run: SparkRun) -> tuple[Decision, ...]:
+def decisions(run: SparkRun) -> tuple[MultiwayDecision, ...]:
     (query,) = run.queries
     assert isinstance(query, SparkQuery)
     return query._planned.decisions

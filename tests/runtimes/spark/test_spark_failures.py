@@ -1,4 +1,4 @@
-"""What Spark says when a query fails: the cause is found in it, and damage is told as damage only where it is."""
+"""What Spark says when a query fails: the cause is found in it, and damage is reported as damage only where it is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SPOILT = f"Checksum error: file:{FOLDER}/spark/state/0/1/2_821dd210.changelog at
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (STORE, STORE),
         (ANALYSIS, "pyspark.errors.exceptions.captured.AnalysisException: [UNRESOLVED_COLUMN] `x` cannot be resolved."),
@@ -76,13 +76,13 @@ SPOILT = f"Checksum error: file:{FOLDER}/spark/state/0/1/2_821dd210.changelog at
         ),
     ],
 )
-def test_a_failure_that_is_no_damage_is_told_by_its_cause(text: str, told: str) -> None:
+def test_a_failure_that_is_no_damage_is_reported_by_its_cause(text: str, reported: str) -> None:
     assert damage(text + PLAN, FOLDER) is None
-    assert cause(text + PLAN) == told
+    assert cause(text + PLAN) == reported
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (SPOILT, SPOILT),
         (f"{JAVA}{UNCATEGORIZED}Caused by: org.apache.hadoop.fs.ChecksumException: {SPOILT}", SPOILT),
@@ -94,9 +94,9 @@ def test_a_failure_that_is_no_damage_is_told_by_its_cause(text: str, told: str) 
         ),
     ],
 )
-def test_what_is_lost_or_spoilt_is_damage(text: str, told: str) -> None:
+def test_what_is_lost_or_spoilt_is_damage(text: str, reported: str) -> None:
     found = damage(text + PLAN, FOLDER)
-    assert found is not None and found.what == f"the checkpoint cannot be gone on with: {told}"
+    assert found is not None and found.what == f"the checkpoint cannot be gone on with: {reported}"
     assert found.remedy is not None and "empty checkpoint folder" in found.remedy
 
 

@@ -134,7 +134,7 @@ def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSe
     def rows() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"ts": [datetime(2024, 5, 1)]})
         read.wait(PATIENCE)
-        time.sleep(1.0)  # by then Spark has asked for more
+        time.sleep(1.0)  # by then Spark has requested more
         yield pa.record_batch({"ts": [datetime(2024, 5, 2)]})
         if not stopped.wait(PATIENCE):
             in_vain.set()

@@ -43,7 +43,7 @@ def test_other_types_that_one_of_ours_holds(spark: SparkSession) -> None:
 
 
 def test_texts_of_a_declared_length(spark: SparkSession) -> None:
-    """Spark tells of them only where it is asked to; their padding is not ours, so no expression reads them there."""
+    """Spark reports of them only where it is asked to; their padding is not ours, so no expression reads them there."""
     setting = "spark.sql.preserveCharVarcharTypeInfo"
     spark.conf.set(setting, "true")
     try:

@@ -1,4 +1,5 @@
-"""On a real cluster whose file system is HDFS: what driver and workers share works, and all else is refused by name."""
+"""On a real cluster whose file system is HDFS: what driver and workers share works, and all else is rejected by
+name."""
 
 from __future__ import annotations
 
@@ -78,23 +79,23 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
         became |= OnStandalone(cluster.master, hdfs, watched, (went_on,)).run(3 * PATIENCE)
     assert (became.pop("stopped"), became.pop("went on")) == ("", "")
     assert became.pop("hdfs") == "", "nothing is in HDFS"
-    check_refused(became, cluster, driver)
+    check_rejected(became, cluster, driver)
     run_locally(program(shared / "in", tmp_path / "local"))
     assert rows(tmp_path / "local") == rows(shared / "out")
     assert 0 < len(shown) < len(parts(shared / "out")), "it was stopped on its way"
     assert shown.items() <= parts(shared / "out").items(), "what was shown is there"
 
 
-def check_refused(became: dict[str, str], cluster: Standalone, driver: Path) -> None:
-    assert not any("and left" in told for told in became.values()), became
+def check_rejected(became: dict[str, str], cluster: Standalone, driver: Path) -> None:
+    assert not any("and left" in reported for reported in became.values()), became
     for what in ("checkpoint", "source", "sink"):
-        told = became.pop(f"hdfs {what}")
-        assert "hdfs:" in told and "there is no file system 'hdfs' here" in told, told
+        reported = became.pop(f"hdfs {what}")
+        assert "hdfs:" in reported and "there is no file system 'hdfs' here" in reported, reported
     if not cluster.hides:
         return
     for what, path in (("checkpoint", "checkpoint"), ("source", "in/asks/0.csv"), ("sink", "out")):
-        told = became.pop(f"unseen {what}")
-        assert told.startswith("SparkError") and f"{driver}/{path}'" in told and "share" in told, told
-    told = became.pop("unseen temporary files")
-    assert told.startswith("SparkError") and "without a checkpoint" in told, told
+        reported = became.pop(f"unseen {what}")
+        assert reported.startswith("SparkError") and f"{driver}/{path}'" in reported and "share" in reported, reported
+    reported = became.pop("unseen temporary files")
+    assert reported.startswith("SparkError") and "without a checkpoint" in reported, reported
     assert became == {}

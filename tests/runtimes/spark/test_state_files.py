@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.memory_log import MemoryLog, MemoryWarm
-from tests.pipeline.test_keeper import LAYOUT, cargo, told
+from tests.memory_log import MemoryCache, MemoryLog
+from tests.pipeline.test_state_backend import LAYOUT, messages, reported
 from transom.core.errors import CheckpointError, SparkError
-from transom.pipeline import keeper
-from transom.pipeline.bucket import Bucket
+from transom.pipeline import state_backend
+from transom.pipeline.fragment_partition import FragmentPartition
 from transom.runtimes.spark import spark_log, state_files
 from transom.runtimes.spark.log_names import HEADER
 from transom.runtimes.spark.spark_log import SparkLog
@@ -66,7 +66,7 @@ def test_a_file_that_is_not_what_was_written_is_damage(tmp_path: Path, how: str)
         files.value(kept)
 
 
-def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_disk_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SparkError, match="state cannot be written"):
         StateFiles(str(tmp_path / "file" / "1-0"), least=1).kept([b"state"], 0)
@@ -78,24 +78,24 @@ def test_a_batch_may_be_run_again_from_the_state_before(
 ) -> None:
     """Tasks are given up, and workers change; in the end there are no files but those that the state names."""
     random = Random(seed)
-    monkeypatch.setattr(keeper, "LEAST_BYTES", random.choice([1, 2_000, 1 << 16]))
+    monkeypatch.setattr(state_backend, "LEAST_BYTES", random.choice([1, 2_000, 1 << 16]))
     files = StateFiles(str(tmp_path), least=random.choice([1, 500]))
-    sure, sure_log, sure_warm = Bucket(LAYOUT, 1, 0), MemoryLog(), MemoryWarm()
-    bucket, warm = Bucket(LAYOUT, 1, 0), MemoryWarm()
+    sure, sure_log, sure_cached = FragmentPartition(LAYOUT, 1, 0), MemoryLog(), MemoryCache()
+    partition, warm = FragmentPartition(LAYOUT, 1, 0), MemoryCache()
     committed: dict[Any, tuple[bytes]] = {}
     for batch in range(12):
         monkeypatch.setattr(spark_log, "batch_number", lambda batch=batch: batch)
-        came = cargo(batch, random.choice([1, 50]))
-        expected = told(keeper.step(sure, sure_log, sure_warm, came).parcels)
+        came = messages(batch, random.choice([1, 50]))
+        expected = reported(state_backend.step(sure, sure_log, sure_cached, came).messages)
         while True:
             entries = Entries(committed)
             log = SparkLog(entries, files)
             if random.random() < 0.4:  # another worker, which knows nothing
-                bucket, warm = Bucket(LAYOUT, 1, 0), MemoryWarm()
+                partition, warm = FragmentPartition(LAYOUT, 1, 0), MemoryCache()
                 known = log.header()
                 if known is not None:
-                    log.tidy(keeper.Header.of(known).entries())
-            found = told(keeper.step(bucket, log, warm, came).parcels)
+                    log.tidy(state_backend.Header.of(known).entries())
+            found = reported(state_backend.step(partition, log, warm, came).messages)
             assert found == expected
             if random.random() < 0.7:
                 break
@@ -106,6 +106,6 @@ def test_a_batch_may_be_run_again_from_the_state_before(
     log = SparkLog(Entries(committed), files)
     header = log.header()
     assert header is not None
-    log.tidy(keeper.Header.of(header).entries())
+    log.tidy(state_backend.Header.of(header).entries())
     named = {state_files.name_of(kept) for key, (kept,) in committed.items() if key != HEADER}
     assert set(os.listdir(tmp_path)) == named - {None} | {"of-somebody-else"}

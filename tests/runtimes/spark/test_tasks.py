@@ -58,9 +58,9 @@ def test_a_plan_is_shared_where_it_is_worth_it(
         run = session.assemble(session.prepare(declared + text), follow=follow)
         assert isinstance(run, SparkRun)
         (unit,) = run.units
-        assert unit.layout.buckets == tasks
+        assert unit.layout.partitions == tasks
         unit.dataframe()
         by_itself = "SET tasks" not in text
-        assert unit.layout.buckets == (1 if by_itself else tasks), (
+        assert unit.layout.partitions == (1 if by_itself else tasks), (
             "what lies there now does not decide over a checkpoint"
         )

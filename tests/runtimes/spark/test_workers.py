@@ -1,4 +1,4 @@
-"""Workers that lack the package are told before a query begins, and so are folders that they do not see."""
+"""Workers that lack the package are reported before a query begins, and so are folders that they do not see."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_folders_and_files_that_workers_see(cluster: SparkSession, tmp_path: Pat
     check_workers(cluster, lambda: Needs({}, {f"{tmp_path}/gone": 8}))
 
 
-def test_what_workers_do_not_see_is_refused_before_anything_is_written(
+def test_what_workers_do_not_see_is_rejected_before_anything_is_written(
     cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unshared = namespaces()

@@ -17,7 +17,7 @@ from transom.kernels.kernel import OPEN_END
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
 """Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive."""
 
-KIND, ARGUMENT, DISTINCT, PLACE, TEXT, TOTAL, LAST = range(7)  # columns of `calls`: see AggregateKernel.table
+KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, TOTAL, LAST = range(7)  # columns of `calls`: see AggregateKernel.table
 
 TOTAL_WORDS = (0, 1, 4, 1, 3, 3, 1, 1)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
@@ -75,7 +75,7 @@ def accumulate(  # type: ignore[no-untyped-def]
     out_ta = np.empty(most, dtype=np.int64)
     out_te = np.full(most, OPEN_END, dtype=np.int64)
     out = np.empty((most, words), dtype=np.int64)
-    closed_holder = np.empty(most, dtype=np.int64)
+    closed_id = np.empty(most, dtype=np.int64)
     closed_te = np.empty(most, dtype=np.int64)
     touched = np.empty(most, dtype=np.int64)
     now_shown = np.zeros(words, dtype=np.int64)
@@ -120,7 +120,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                         if over != 0:
                             totals[g, at + 3] += over
                     elif kind == SUM_FLOAT:
-                        exact_sum.add(floats[g * width + calls[c, PLACE]], np.uint64(lo[a, s]).view(np.float64), way)
+                        exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
                         a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:
@@ -131,7 +131,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                             totals[g, at + 1] = a_hi
                             totals[g, at + 2] = np.int64(a_lo)
                     elif kind >= LEAST:
-                        h = calls[c, PLACE]
+                        h = calls[c, OFFSET]
                         turn = 1 if kind == LEAST else -1
                         values = (hi[a], lo[a])
                         text = (start, length, arena, text_width, calls[c, TEXT])
@@ -145,7 +145,7 @@ def accumulate(  # type: ignore[no-untyped-def]
             mark[g] = 0
             if not everything and rows[g] == 0:
                 if shown[g] >= 0:
-                    closed_holder[closed] = shown[g]
+                    closed_id[closed] = shown[g]
                     closed_te[closed] = now
                     closed += 1
                 elif shown[g] <= -2:
@@ -162,14 +162,14 @@ def accumulate(  # type: ignore[no-untyped-def]
                     for j in range(1, 4):
                         now_shown[to + j] = totals[g, at + j]
                 elif kind == SUM_FLOAT:
-                    total = exact_sum.rounded(floats[g * width + calls[c, PLACE]])
+                    total = exact_sum.rounded(floats[g * width + calls[c, OFFSET]])
                     now_shown[to + 1] = np.float64(total).view(np.int64)
                 elif LEAST_EVER <= kind <= GREATEST_EVER:
                     now_shown[to] = 1 if totals[g, at] > 0 else 0
                     now_shown[to + 1] = totals[g, at + 1]
                     now_shown[to + 2] = totals[g, at + 2]
                 elif kind >= LEAST:
-                    now_shown[to + 1] = roots[calls[c, PLACE], g]
+                    now_shown[to + 1] = roots[calls[c, OFFSET], g]
                     now_shown[to] = 1 if now_shown[to + 1] >= 0 else 0
                 if not same:
                     continue
@@ -187,7 +187,7 @@ def accumulate(  # type: ignore[no-untyped-def]
             if same:
                 continue
             if shown[g] >= 0:
-                closed_holder[closed] = shown[g]
+                closed_id[closed] = shown[g]
                 closed_te[closed] = now
                 closed += 1
             elif shown[g] <= -2:
@@ -198,4 +198,4 @@ def accumulate(  # type: ignore[no-untyped-def]
             for j in range(len(now_shown)):
                 out[made, j] = now_shown[j]
             made += 1
-    return (out_group[:made], out_ta[:made], out_te[:made], out[:made]), (closed_holder[:closed], closed_te[:closed])
+    return (out_group[:made], out_ta[:made], out_te[:made], out[:made]), (closed_id[:closed], closed_te[:closed])

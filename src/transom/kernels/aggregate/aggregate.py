@@ -10,11 +10,11 @@ Needs: nothing.
 Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
     the step.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"x": [3, 4]}), np.array([1, 2]), np.array([5, 9]), np.full(2, NO_HOLDER), upto=9)
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"x": [3, 4]}), np.array([1, 2]), np.array([5, 9]), np.full(2, NO_OPEN_ID), frontier=9)
 >>> kernel = AggregateKernel((), (AggregateSpec("max", 0, False),), pa.schema([("m", pa.int64())]), (pa.int64(),))
->>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.ta.tolist()
 ([None, 3, 4], [0, 1, 2])
 """
@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum
@@ -133,7 +133,7 @@ class AggregateKernel:
     """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls.
 
     `running`: no row that comes ever leaves, and no MIN or MAX is of a text. `final`: only what a group shows when the
-    step is over is asked for, so it is looked at once a step; at the end of all input also as of the last row.
+    step is over is requested, so it is looked at once a step; at the end of all input also as of the last row.
     """
 
     keys: tuple[int, ...]
@@ -198,16 +198,16 @@ class AggregateKernel:
         for at in self.table[self.table[:, loop.KIND] >= loop.LEAST, loop.LAST]:
             within(state.last[state.last[:, at] > 0, at + 1], max(1, len(state.row_group)))
 
-    def due(self, state: AggregateState) -> int:
+    def next_timer(self, state: AggregateState) -> int:
         """An aggregate over everything has a row from the origin on, whether or not something comes."""
-        return state.lifetimes.due if self.keys or state.started else BEGINNING
+        return state.lifetimes.next_timer if self.keys or state.started else BEGINNING
 
     def step(self, state: AggregateState, inputs: tuple[Delta], step: Step) -> Delta:
         (delta,) = inputs
         if self.running:
             return self._run(state, delta, step)
         parts: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
-        ended, te = state.lifetimes.leave(delta.ends, step.upto)
+        ended, te = state.lifetimes.leave(delta.ends, step.frontier)
         if len(ended):
             parts.append((te, ended, -1))
         if not self.keys and not state.started:
@@ -215,13 +215,13 @@ class AggregateKernel:
         if len(delta):
             slots = self._admit(state, delta)
             parts.append((delta.ta, slots, 1))
-            gone = (delta.te < step.upto) & (delta.holder == NO_HOLDER)
+            gone = (delta.te < step.frontier) & (delta.open_id == NO_OPEN_ID)
             if gone.any():
                 parts.append((delta.te[gone], slots[gone], -1))
                 ended = np.concatenate([ended, slots[gone]])
-            state.lifetimes.add(slots[~gone], delta.te[~gone], delta.holder[~gone])
+            state.lifetimes.add(slots[~gone], delta.te[~gone], delta.open_id[~gone])
         if not parts:
-            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
         return self._advance(state, parts, ended, step)
 
     def _begin(self, state: AggregateState, step: Step) -> Int64s:
@@ -240,7 +240,7 @@ class AggregateKernel:
             t = np.concatenate([self._begin(state, step), t])
             slot, group = np.concatenate([[-1], slot]), np.zeros(len(t), dtype=np.int64)
         if not len(t):
-            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
         if (t[1:] < t[:-1]).any():
             order = np.argsort(t, kind="stable")
             t, slot, group = t[order], slot[order], group[order]
@@ -273,11 +273,11 @@ class AggregateKernel:
         if self.final:
             events = events._replace(t=_folded(events.t, step))
         (out_group, ta, te, words), closed = self.accumulate(state, events, self.table, rows, row_pair)
-        ends = step.holders.close(*closed)
+        ends = step.open_ids.close(*closed)
         values = pa.RecordBatch.from_arrays(self.results(state, out_group, words), schema=self.schema)
-        out, holder = open_rows(values, ta, te, step, ends)
+        out, open_id = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
-        state.shown[out_group[still]] = holder[still]
+        state.shown[out_group[still]] = open_id[still]
         return out
 
     def accumulate(
@@ -383,8 +383,8 @@ class AggregateKernel:
         state.totals[groups] = 0
         state.roots[:, groups] = -1
         state.shown[groups] = -1
-        for place in range(self.float_width):
-            state.floats[groups * self.float_width + place] = 0
+        for index in range(self.float_width):
+            state.floats[groups * self.float_width + index] = 0
 
     def _release(self, state: AggregateState, ended: Int64s) -> None:
         """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
@@ -475,20 +475,20 @@ class AggregateKernel:
             whole = not pa.types.is_floating(self.input_types[call.argument])
             ordered = call.function in ("min", "max")
             if call.function == "count":
-                kind, place = loop.COUNT, -1
+                kind, index = loop.COUNT, -1
             elif ordered and self.running:
-                kind, place = (loop.LEAST_EVER if call.function == "min" else loop.GREATEST_EVER), -1
+                kind, index = (loop.LEAST_EVER if call.function == "min" else loop.GREATEST_EVER), -1
             elif ordered:
-                kind, place = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
+                kind, index = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
                 heaps += 1
             elif whole:
-                kind, place = loop.SUM_WHOLE, -1
+                kind, index = loop.SUM_WHOLE, -1
             else:
-                kind, place = loop.SUM_FLOAT, floats
+                kind, index = loop.SUM_FLOAT, floats
                 floats += 1
             text = texts.index(call.argument) if call.argument in texts else -1
             different = call.distinct and not ordered
-            rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, place, text))
+            rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, index, text))
             distinct += different
         table = np.array(rows, dtype=np.int64).reshape(-1, 5)
         widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
@@ -527,7 +527,7 @@ def each_once(group, mark):  # type: ignore[no-untyped-def]
 def _folded(t: Int64s, step: Step) -> Int64s:
     """All events, ascending, at the instant of the last one; at the end of all input those up to its last row apart."""
     found = np.full_like(t, t[-1])
-    if step.upto == FOREVER:
+    if step.frontier == FOREVER:
         until = int(np.searchsorted(t, step.last_row, side="right"))
         found[:until] = t[until - 1]
     return found

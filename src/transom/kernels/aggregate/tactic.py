@@ -44,10 +44,10 @@ class SlidingTactic(AggregateTactic):
     states = (AggregateState, NegativeAggregateState)
 
     @classmethod
-    def chosen(cls, node: Aggregate, refused: tuple[tuple[str, str], ...], over_join: bool) -> SlidingTactic:
+    def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...], over_join: bool) -> SlidingTactic:
         heaps = any(call.function in ("min", "max") for call in node.calls)
         kept = f"16 bytes per argument and {'row of the join' if over_join else 'row'} alive, totals per group"
-        return cls(kept, "O(log rows alive) a row" if heaps else "O(1) a row", refused)
+        return cls(kept, "O(log rows alive) a row" if heaps else "O(1) a row", not_taken)
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         if operator.negative:
@@ -71,9 +71,9 @@ class RunningTactic(AggregateTactic):
         return lasting and not any(e is not None and pa.types.is_string(e.type) for e in compared)
 
     @classmethod
-    def chosen(cls, node: Aggregate, refused: tuple[tuple[str, str], ...]) -> RunningTactic:
+    def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...]) -> RunningTactic:
         once = ", and each value that is counted once" if _counts_once(node) else ""
-        return cls(f"totals per group{once}", refused=refused)
+        return cls(f"totals per group{once}", not_taken=not_taken)
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         return _after_projection(operator, partial(AggregateKernel, running=True, final=site.final))

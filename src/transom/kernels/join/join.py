@@ -10,12 +10,12 @@ Costs: a look-up per row and its matches, and what the tactic says. New rows are
 
 >>> import pyarrow as pa
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_OPEN_ID), frontier=5)
 >>> schema = pa.schema([("k", pa.int64()), ("j", pa.int64())])
 >>> key = ColumnRef(0, pa.int64(), "k")
 >>> join = JoinKernel("ring_hash", (key,), (key,), None, schema, 1)
->>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, OpenIdPool()))
 >>> out.values.to_pylist(), out.te.tolist()
 ([{'k': 1, 'j': 1}], [9])
 """
@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.kernels import scalar
 from transom.kernels.formula import NO_MEMBERS, Formula, formula, passing
 from transom.kernels.join.lazy_hash import LazySide
@@ -39,7 +39,7 @@ from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.ring_sweep import ring_pairs
 from transom.kernels.join.side import LEFT, RIGHT, arrivals
 from transom.kernels.kernel import Step, open_rows
-from transom.kernels.mould import FEW, Moulds, Places
+from transom.kernels.mould import FEW, ColumnAddresses, Moulds
 from transom.plan.expression import Expression
 from transom.state.codec import saved_bytes
 
@@ -58,7 +58,7 @@ class JoinState:
         self.open_pairs.check_members(self.left, self.right)
 
     def __post_init__(self) -> None:
-        self.places = Places([self.left.rows, self.right.rows], [self.left.mask, self.right.mask])
+        self.addresses = ColumnAddresses([self.left.rows, self.right.rows], [self.left.mask, self.right.mask])
 
     def compacted(self) -> JoinState:
         """Without the room for more, where nothing open knows rows by their positions."""
@@ -96,20 +96,20 @@ class JoinKernel(JoinPredicate):
         """The residual, if it can be asked of the rows where they are kept."""
         return None if self.residual is None else formula(self.residual, range(len(self.schema)))
 
-    def due(self, state: JoinState) -> int:
-        return min(state.left.due, state.right.due)
+    def next_timer(self, state: JoinState) -> int:
+        return min(state.left.next_timer, state.right.next_timer)
 
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right
         mine = self._take(left, inputs[0], self.left_keys)
         others = self._take(right, inputs[1], self.right_keys)
         if len(mine):
-            state.places.look(0, left.mask)
+            state.addresses.refresh(0, left.mask)
         if len(others):
-            state.places.look(1, right.mask)
-        parts = self._pairs(state, mine, others, step.upto)
+            state.addresses.refresh(1, right.mask)
+        parts = self._pairs(state, mine, others, step.frontier)
         if not parts:
-            out = Delta(self.no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+            out = Delta(self.no_values, no_int64s(), no_int64s(), no_int64s(), step.frontier)
         else:
             out = self._emit(state, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), step)
         return self._expire(state, out, step)
@@ -126,10 +126,10 @@ class JoinKernel(JoinPredicate):
         side.reserve(len(rows))
         return side.insert(rows)
 
-    def _pairs(self, state: JoinState, of_left: Int64s, of_right: Int64s, upto: int) -> list[Int64s]:
+    def _pairs(self, state: JoinState, of_left: Int64s, of_right: Int64s, frontier: int) -> list[Int64s]:
         """Link the new rows; the pairs (left, right, ta, te) that they make and that satisfy the whole predicate."""
         parts: list[Int64s] = []
-        for found in _swept(state.left, state.right, of_left, of_right, upto):
+        for found in _swept(state.left, state.right, of_left, of_right, frontier):
             if not found.shape[1]:
                 continue
             if self.residual is not None:
@@ -141,12 +141,12 @@ class JoinKernel(JoinPredicate):
     def _kept(self, state: JoinState, pairs: Int64s) -> Int64s | None:
         """Which pairs satisfy the residual, None if all do."""
         known = self._formula
-        if known is None or known.columns & ~state.places.plain:
+        if known is None or known.columns & ~state.addresses.plain:
             return self.satisfying(state.left, state.right, pairs[LEFT], pairs[RIGHT])
         members = np.ascontiguousarray(pairs[:2].T)
-        places = state.places.places
+        addresses = state.addresses.addresses
         kept: Int64s = passing(
-            known.program, known.constants, known.depth, places, members, no_int64s(), NO_MEMBERS, -1
+            known.program, known.constants, known.depth, addresses, members, no_int64s(), NO_MEMBERS, -1
         )
         return kept if len(kept) < len(members) else None
 
@@ -154,17 +154,17 @@ class JoinKernel(JoinPredicate):
         left, right, ta, te = pairs
         values = None
         if len(left) <= FEW:
-            values = self._moulds.batch(state.places, np.ascontiguousarray(pairs[:2].T))
+            values = self._moulds.batch(state.addresses, np.ascontiguousarray(pairs[:2].T))
         if values is None:
             values = self.values(state.left, state.right, left, right)
         if not state.left.lifetimes.undetermined and not state.right.lifetimes.undetermined:
-            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
-        delta, holder = open_rows(values, ta, te, step, Ends())
-        is_open = holder != NO_HOLDER
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
+        delta, open_id = open_rows(values, ta, te, step, Ends())
+        is_open = open_id != NO_OPEN_ID
         if not is_open.all():
-            left, right, holder = left[is_open], right[is_open], holder[is_open]
+            left, right, open_id = left[is_open], right[is_open], open_id[is_open]
         state.open_pairs.add(
-            left, right, holder,
+            left, right, open_id,
             state.left.first_pair, state.left.mask, state.right.first_pair, state.right.mask,
         )  # fmt: skip
         return delta
@@ -172,24 +172,24 @@ class JoinKernel(JoinPredicate):
     def _expire(self, state: JoinState, out: Delta, step: Step) -> Delta:
         """Drop the rows that ended, and end the open pairs that they were in."""
         left, right = state.left, state.right
-        dead = (left.expire(step.upto), right.expire(step.upto))
+        dead = (left.expire(step.frontier), right.expire(step.frontier))
         if not len(dead[0]) and not len(dead[1]):
             return out
         ends = Ends()
         for side in (0, 1):
             left_part = (left.te, left.first_pair, left.mask)
             right_part = (right.te, right.first_pair, right.mask)
-            ends += step.holders.close(*state.open_pairs.close(dead[side], side, left_part, right_part))
+            ends += step.open_ids.close(*state.open_pairs.close(dead[side], side, left_part, right_part))
         left.free(dead[0])
         right.free(dead[1])
         return replace(out, ends=ends) if ends.chunks else out
 
 
 def _swept(
-    left: RingSide | LazySide, right: RingSide | LazySide, of_left: Int64s, of_right: Int64s, upto: int
+    left: RingSide | LazySide, right: RingSide | LazySide, of_left: Int64s, of_right: Int64s, frontier: int
 ) -> Iterator[Int64s]:
     """Link the new rows at these positions; the pairs (left, right, ta, te) of equal keys that they make."""
     if isinstance(left, RingSide) and isinstance(right, RingSide):
-        return ring_pairs(np.array([left.table(), right.table()]), of_left, of_right, BLOCK, upto)
+        return ring_pairs(np.array([left.table(), right.table()]), of_left, of_right, BLOCK, frontier)
     assert isinstance(left, LazySide) and isinstance(right, LazySide)
-    return lazy_pairs(left.arrays(), right.arrays(), of_left, of_right, BLOCK, upto)
+    return lazy_pairs(left.arrays(), right.arrays(), of_left, of_right, BLOCK, frontier)

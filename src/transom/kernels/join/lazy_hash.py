@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.join.lazy_sweep import TAKEN_OUT, take_out
-from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, JoinSide, key_store
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import belong, listed_in_use
 from transom.state.checks import need
@@ -32,7 +32,7 @@ from transom.state.slots import SlotPool, grown
 
 
 @dataclass
-class LazySide(Side):
+class LazySide(JoinSide):
     """`before` leads back along the chains, so that any row can be unlinked; -1 at the head of a chain."""
 
     rows: RowStore
@@ -93,8 +93,8 @@ class LazySide(Side):
         """Positions of the rows in the order of time; nobody finds them before they are linked."""
         slots = self.pool.take(len(rows))
         self.write(slots, rows)
-        determined = rows.holder == NO_HOLDER
-        self.lifetimes.add(slots[determined], rows.te[determined], rows.holder[determined])
+        determined = rows.open_id == NO_OPEN_ID
+        self.lifetimes.add(slots[determined], rows.te[determined], rows.open_id[determined])
         if (rows.ta[1:] >= rows.ta[:-1]).all():
             return slots
         return slots[np.argsort(rows.ta, kind="stable")]
@@ -105,15 +105,15 @@ class LazySide(Side):
         self.ended.append(slots)
 
     @property
-    def due(self) -> int:
+    def next_timer(self) -> int:
         """When the next row ends."""
-        return self.lifetimes.due
+        return self.lifetimes.next_timer
 
-    def expire(self, upto: int) -> Int64s:
-        """Positions of the rows that ended before `upto`, to be given to `free`."""
-        if not self.ended and self.lifetimes.due >= upto:
+    def expire(self, frontier: int) -> Int64s:
+        """Positions of the rows that ended before `frontier`, to be given to `free`."""
+        if not self.ended and self.lifetimes.next_timer >= frontier:
             return no_int64s()
-        slots, _ = self.lifetimes.leave(Ends(), upto)
+        slots, _ = self.lifetimes.leave(Ends(), frontier)
         gone = np.concatenate([*self.ended, slots])
         self.ended = []
         return gone

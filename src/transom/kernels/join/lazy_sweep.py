@@ -18,17 +18,17 @@ TAKEN_OUT = -2  # what leads back from a row that is in no chain
 
 
 def lazy_pairs(
-    left: tuple[Any, ...], right: tuple[Any, ...], of_left: Int64s, of_right: Int64s, limit: int, upto: int
+    left: tuple[Any, ...], right: tuple[Any, ...], of_left: Int64s, of_right: Int64s, limit: int, frontier: int
 ) -> Iterator[Int64s]:
     """Link new rows in these slots of either side; the pairs that they make."""
-    place = np.array([0, 0, NOT_BEGUN, 0])
-    while place[0] < len(of_left) or place[1] < len(of_right):
-        yield sweep(left, right, of_left, of_right, place, limit, upto)[0]
+    index = np.array([0, 0, NOT_BEGUN, 0])
+    while index[0] < len(of_left) or index[1] < len(of_right):
+        yield sweep(left, right, of_left, of_right, index, limit, frontier)[0]
 
 
 @inlined
 def take_out(slot, entries, head, before):  # type: ignore[no-untyped-def]
-    """Unlink a row from its chain; which one that is tells its hash."""
+    """Unlink a row from its chain; which one that is reports its hash."""
     previous = before[slot]
     following = entries[slot, CHAIN]
     if previous >= 0:
@@ -61,17 +61,17 @@ def read_ahead(slots, first, my_head, my_entries, head, entries, heads):  # type
 
 
 @jit
-def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[no-untyped-def]
+def sweep(left, right, of_left, of_right, index, limit, frontier):  # type: ignore[no-untyped-def]
     """Link the new rows of both sides one by one, in the order of time, each after it met those that are alive then.
 
     Pairs are (left, right, ta, te) of equal keys whose lifetimes meet; te is OPEN_END where the first member to end is
-    not known yet: an open member ends at `upto` or later, so a known end up to there is the pair's end.
+    not known yet: an open member ends at `frontier` or later, so a known end up to there is the pair's end.
 
     All rows in a chain have begun, so those that have not ended are alive with the row that comes. Those that have are
     alive with nobody who comes later, and are unlinked.
 
-    Stops at `limit` pairs; `place` is where to go on: the next new row of either side, and where it is in the chain
-    that it follows, or NOT_BEGUN. `place[VISITS]` counts the rows that were looked at. All is written out for
+    Stops at `limit` pairs; `index` is where to go on: the next new row of either side, and where it is in the chain
+    that it follows, or NOT_BEGUN. `index[VISITS]` counts the rows that were looked at. All is written out for
     either side: to choose between arrays, or to hand them to somebody, costs more than what is done with them.
     """
     l_head, l_entries, l_before, keyed, l_start, l_length, l_arena = left
@@ -82,7 +82,7 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
     found = np.empty((4, room), dtype=np.int64)
     heads = np.empty(AHEAD, dtype=np.int64)
     count = 0
-    i, j, at, visits = place
+    i, j, at, visits = index
     l_ready = i
     r_ready = j
     l_ta = l_entries[of_left[i], TA] if i < len(of_left) else OPEN_END
@@ -111,7 +111,7 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
                     found[LEFT, count] = at
                     found[PAIR_TA, count] = r_ta
                     end = min(te, other_te)
-                    found[PAIR_TE, count] = OPEN_END if end > upto and max(te, other_te) == OPEN_END else end
+                    found[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                     count += 1
                 at = following
             if at < 0:
@@ -147,7 +147,7 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
                     found[RIGHT, count] = at
                     found[PAIR_TA, count] = l_ta
                     end = min(te, other_te)
-                    found[PAIR_TE, count] = OPEN_END if end > upto and max(te, other_te) == OPEN_END else end
+                    found[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                     count += 1
                 at = following
             if at < 0:
@@ -168,8 +168,8 @@ def sweep(left, right, of_left, of_right, place, limit, upto):  # type: ignore[n
             bigger = np.empty((4, room), dtype=np.int64)
             bigger[:, :count] = found
             found = bigger
-    place[0] = i
-    place[1] = j
-    place[2] = at
-    place[VISITS] = visits
+    index[0] = i
+    index[1] = j
+    index[2] = at
+    index[VISITS] = visits
     return found[:, :count], seen

@@ -18,12 +18,13 @@ from transom.kernels.sound import owned
 from transom.state.checks import rooms
 from transom.state.slots import SlotPool, grown
 
-LEFT, RIGHT, HOLDER, NEXT_LEFT, BACK_LEFT, NEXT_RIGHT, BACK_RIGHT = range(7)
+LEFT, RIGHT, OPEN_ID, NEXT_LEFT, BACK_LEFT, NEXT_RIGHT, BACK_RIGHT = range(7)
 
 
 @dataclass
 class OpenPairs:
-    """`pairs[:, p]`: positions of the two rows, the pair's holder, and next and back in the lists of either row."""
+    """`pairs[:, p]`: positions of the two rows, the pair's open row id, and next and back in the lists of either
+    row."""
 
     slots: SlotPool = field(default_factory=SlotPool)
     pairs: Int64s = field(default_factory=lambda: np.zeros((7, 0), dtype=np.int64))
@@ -39,33 +40,33 @@ class OpenPairs:
             owned(side.first_pair[slots], slots, self.pairs[following], of, self.slots, self.pairs[back])
 
     def owned(self) -> list[Int64s]:
-        return [self.pairs[HOLDER, self.slots.used()]]
+        return [self.pairs[OPEN_ID, self.slots.used()]]
 
-    def add(self, left: Int64s, right: Int64s, holder: Int64s, first_left, left_mask, first_right, right_mask) -> None:  # type: ignore[no-untyped-def]
-        places = self.slots.take(len(left))
+    def add(self, left: Int64s, right: Int64s, open_id: Int64s, first_left, left_mask, first_right, right_mask) -> None:  # type: ignore[no-untyped-def]
+        indexes = self.slots.take(len(left))
         if self.slots.high > self.pairs.shape[1]:
             self.pairs = grown(self.pairs, self.slots.high)
-        link_pairs(places, left, right, holder, self.pairs, first_left, left_mask, first_right, right_mask)
+        link_pairs(indexes, left, right, open_id, self.pairs, first_left, left_mask, first_right, right_mask)
 
     def close(self, dead, side, left, right) -> tuple[Int64s, Int64s]:  # type: ignore[no-untyped-def]
-        """Holders and ends of the pairs of rows that are dead on one side (0 left, 1 right).
+        """Open row ids and ends of the pairs of rows that are dead on one side (0 left, 1 right).
 
         `left` and `right` are (te, first_pair, mask) of the two sides.
         """
         if not len(dead) or not self.slots.in_use:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        holder, te, freed = close_pairs(dead, side, self.pairs, *left, *right, self.slots.in_use)
+        open_id, te, freed = close_pairs(dead, side, self.pairs, *left, *right, self.slots.in_use)
         self.slots.give_back(freed)
-        return holder, te
+        return open_id, te
 
 
 @jit
-def link_pairs(places, left, right, holder, pairs, first_left, left_mask, first_right, right_mask):  # type: ignore[no-untyped-def]
-    for i in range(len(places)):
-        p = places[i]
+def link_pairs(indexes, left, right, open_id, pairs, first_left, left_mask, first_right, right_mask):  # type: ignore[no-untyped-def]
+    for i in range(len(indexes)):
+        p = indexes[i]
         pairs[LEFT, p] = left[i]
         pairs[RIGHT, p] = right[i]
-        pairs[HOLDER, p] = holder[i]
+        pairs[OPEN_ID, p] = open_id[i]
         l = left[i] & left_mask  # noqa: E741
         r = right[i] & right_mask
         following = first_left[l]
@@ -86,7 +87,7 @@ def link_pairs(places, left, right, holder, pairs, first_left, left_mask, first_
 def close_pairs(  # type: ignore[no-untyped-def]
     dead, side, pairs, left_te, first_left, left_mask, right_te, first_right, right_mask, at_most
 ):
-    holders = np.empty(at_most, dtype=np.int64)
+    open_ids = np.empty(at_most, dtype=np.int64)
     ends = np.empty(at_most, dtype=np.int64)
     freed = np.empty(at_most, dtype=np.int64)
     count = 0
@@ -99,7 +100,7 @@ def close_pairs(  # type: ignore[no-untyped-def]
         while p >= 0:
             l = pairs[LEFT, p] & left_mask  # noqa: E741
             r = pairs[RIGHT, p] & right_mask
-            holders[count] = pairs[HOLDER, p]
+            open_ids[count] = pairs[OPEN_ID, p]
             ends[count] = min(left_te[l], right_te[r])
             freed[count] = p
             count += 1
@@ -118,4 +119,4 @@ def close_pairs(  # type: ignore[no-untyped-def]
             first_left[slot] = -1
         else:
             first_right[slot] = -1
-    return holders[:count], ends[:count], freed[:count]
+    return open_ids[:count], ends[:count], freed[:count]

@@ -1,4 +1,4 @@
-"""What a join of two inputs asks of a pair, however lifetimes are told."""
+"""What a join of two inputs asks of a pair, however lifetimes are emitted."""
 
 from __future__ import annotations
 

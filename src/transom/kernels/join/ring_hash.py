@@ -24,14 +24,14 @@ from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels.chain_table import table_row
 from transom.kernels.jit import jit
-from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, Side, key_store
+from transom.kernels.join.side import CHAIN, HASH, TE, Arrivals, JoinSide, key_store
 from transom.kernels.record_ring import RecordRing
 from transom.kernels.sound import ring, ring_chains
 from transom.state.allocator import aligned_zeros
 
 
 @dataclass
-class RingSide(Side):
+class RingSide(JoinSide):
     """Positions oldest .. newest - 1 are in the ring."""
 
     rows: RecordRing
@@ -123,13 +123,13 @@ class RingSide(Side):
         return [(first, first + count)] if over <= 0 else [(first, self.capacity), (0, over)]
 
     @property
-    def due(self) -> int:
+    def next_timer(self) -> int:
         """When the next row ends."""
         return int(self.entries[self.oldest & self.mask, TE]) if self.alive else FOREVER
 
-    def expire(self, upto: int) -> Int64s:
-        """Positions of the rows that ended before `upto`, to be given to `free`."""
-        return np.arange(self.oldest, first_alive(self.entries, self.mask, self.oldest, self.newest, upto))
+    def expire(self, frontier: int) -> Int64s:
+        """Positions of the rows that ended before `frontier`, to be given to `free`."""
+        return np.arange(self.oldest, first_alive(self.entries, self.mask, self.oldest, self.newest, frontier))
 
     def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known."""
@@ -154,7 +154,7 @@ def append_to_chains(positions, mask, entries, head):  # type: ignore[no-untyped
 
 
 @jit
-def first_alive(entries, mask, oldest, newest, upto):  # type: ignore[no-untyped-def]
-    while oldest < newest and entries[oldest & mask, TE] < upto:
+def first_alive(entries, mask, oldest, newest, frontier):  # type: ignore[no-untyped-def]
+    while oldest < newest and entries[oldest & mask, TE] < frontier:
         oldest += 1
     return oldest

@@ -27,12 +27,12 @@ LEVELS = 8  # pairs to each of them at most; beyond that one row after the other
 FEW = 32  # rows that are not worth a block
 
 
-def ring_pairs(tables: Int64s, of_left: Int64s, of_right: Int64s, limit: int, upto: int) -> Iterator[Int64s]:
+def ring_pairs(tables: Int64s, of_left: Int64s, of_right: Int64s, limit: int, frontier: int) -> Iterator[Int64s]:
     """Link new rows at these positions of either ring; the pairs that they make, as `sweep` gives them."""
     sequence = link(tables, of_left, of_right)
-    place = np.array([0, NOT_BEGUN, 0])
-    while place[ROW] < len(sequence):
-        yield meet(tables, sequence, place, limit, upto)
+    index = np.array([0, NOT_BEGUN, 0])
+    while index[ROW] < len(sequence):
+        yield meet(tables, sequence, index, limit, frontier)
 
 
 @inlined
@@ -77,10 +77,10 @@ def link(tables, of_left, of_right):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def pair_end(te, other_te, upto):  # type: ignore[no-untyped-def]
-    """The end of a pair, OPEN_END where it is not known: an open member ends at `upto` or later."""
+def pair_end(te, other_te, frontier):  # type: ignore[no-untyped-def]
+    """The end of a pair, OPEN_END where it is not known: an open member ends at `frontier` or later."""
     end = min(te, other_te)
-    return OPEN_END if (end > upto) & (max(te, other_te) == OPEN_END) else end
+    return OPEN_END if (end > frontier) & (max(te, other_te) == OPEN_END) else end
 
 
 @jit
@@ -91,8 +91,8 @@ def enlarged(found, count, room):  # type: ignore[no-untyped-def]
 
 
 @jit
-def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
-    """The pairs of rows that are alive together, in the order of the sequence, at most `limit`; `place`: from where on.
+def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-def]
+    """The pairs of rows that are alive together, in the order of the sequence, at most `limit`; `index`: from where on.
 
     Rows of a chain that have ended are alive with nobody who comes later, and those before them have ended as well.
     """
@@ -102,7 +102,7 @@ def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
     room = min(limit, rows + most)
     found = np.empty((4, room), dtype=np.int64)
     count = 0
-    n, at, visits = place
+    n, at, visits = index
     one_by_one = n if at == NOT_BEGUN else n + 1  # rows before this one are not taken in a block
     hashes = np.empty(min(BLOCK, rows), dtype=np.int64)
     ta = np.empty_like(hashes)
@@ -141,9 +141,9 @@ def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
                         goes_on += (sequence[n + r, SIDE] == side) & (sequence[n + r, AT] >= oldest)
                     while goes_on > 0 and pairs + goes_on <= most:
                         visits += goes_on
-                        looked = goes_on
+                        polled_at = goes_on
                         goes_on = 0
-                        for k in range(looked):
+                        for k in range(polled_at):
                             r = active[k]
                             here = active_at[k]
                             address = entries + ((here & mask) << 5)
@@ -177,7 +177,7 @@ def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
                     found[side, to[r]] = sequence[n + r, POSITION]
                     found[LEFT + RIGHT - side, to[r]] = met[k, 1]
                     found[PAIR_TA, to[r]] = ta[r]
-                    found[PAIR_TE, to[r]] = pair_end(te[r], met[k, 2], upto)
+                    found[PAIR_TE, to[r]] = pair_end(te[r], met[k, 2], frontier)
                     to[r] += 1
                 n += block
                 continue
@@ -201,7 +201,7 @@ def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
                 found[side, count] = position
                 found[other, count] = at
                 found[PAIR_TA, count] = word_at(address, TA)
-                found[PAIR_TE, count] = pair_end(word_at(address, TE), word_at(there, TE), upto)
+                found[PAIR_TE, count] = pair_end(word_at(address, TE), word_at(there, TE), frontier)
                 count += 1
             at = word_at(there, CHAIN)
         if at < oldest:
@@ -211,7 +211,7 @@ def meet(tables, sequence, place, limit, upto):  # type: ignore[no-untyped-def]
             break
         else:
             found, room = enlarged(found, count, min(limit, 2 * room))
-    place[ROW] = n
-    place[CHAIN_AT] = at
-    place[LOOKED_AT] = visits
+    index[ROW] = n
+    index[CHAIN_AT] = at
+    index[LOOKED_AT] = visits
     return found[:, :count]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
@@ -29,14 +29,14 @@ AHEAD = 256  # chains whose heads are read before they are walked
 
 @dataclass(frozen=True)
 class Arrivals:
-    """New rows of a side, those with a NULL in the key left out; `key` is empty where the hash tells it."""
+    """New rows of a side, those with a NULL in the key left out; `key` is empty where the hash reports it."""
 
     columns: list[pa.Array]
     hashes: Hashes
     key: list[pa.Array]
     ta: Int64s
     te: Int64s
-    holder: Int64s
+    open_id: Int64s
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -54,10 +54,10 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
         key = [pa.Array.from_buffers(pa.binary(), len(delta), buffers)]
     else:
         return Arrivals(
-            delta.values.columns, np.zeros(len(delta), dtype=np.uint64), [], delta.ta, delta.te, delta.holder
+            delta.values.columns, np.zeros(len(delta), dtype=np.uint64), [], delta.ta, delta.te, delta.open_id
         )
     if not null.any():
-        return Arrivals(delta.values.columns, hashes, key, delta.ta, delta.te, delta.holder)
+        return Arrivals(delta.values.columns, hashes, key, delta.ta, delta.te, delta.open_id)
     rows = np.flatnonzero(~null)
     take = pa.array(rows)
     return Arrivals(
@@ -66,7 +66,7 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
         [each.take(take) for each in key],
         delta.ta[rows],
         delta.te[rows],
-        delta.holder[rows],
+        delta.open_id[rows],
     )
 
 
@@ -76,7 +76,7 @@ def key_store(keyed: bool) -> RowStore:
 
 
 @dataclass
-class Side:
+class JoinSide:
     """`head[hash & ..]` starts a chain of positions; `first_pair` lists the row's open pairs.
 
     `entries[slot]` holds together what a sweep reads: hash, ta, te (OPEN_END, later than forever, while a row is open)
@@ -100,10 +100,10 @@ class Side:
     def write(self, slots: Int64s, rows: Arrivals) -> None:
         """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
         self.lay(slots, rows)
-        waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.holder, self.entries, self.first_pair)
+        waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.open_id, self.entries, self.first_pair)
         if waiting:
-            is_open = rows.holder != NO_HOLDER
-            self.lifetimes.observe(rows.holder[is_open], slots[is_open])
+            is_open = rows.open_id != NO_OPEN_ID
+            self.lifetimes.observe(rows.open_id[is_open], slots[is_open])
 
     def lay(self, slots: Int64s, rows: Arrivals) -> None:
         """Put the values of new rows into their slots."""
@@ -122,14 +122,14 @@ class Side:
 
 
 @jit
-def write_entries(slots, hashes, ta, te, holder, entries, first_pair):  # type: ignore[no-untyped-def]
+def write_entries(slots, hashes, ta, te, open_id, entries, first_pair):  # type: ignore[no-untyped-def]
     """One pass over what belongs together; how many of the rows are open."""
     waiting = 0
     for i in range(len(slots)):
         slot = slots[i]
         entries[slot, HASH] = np.int64(hashes[i])
         entries[slot, TA] = ta[i]
-        if holder[i] == NO_HOLDER:
+        if open_id[i] == NO_OPEN_ID:
             entries[slot, TE] = te[i]
         else:
             entries[slot, TE] = OPEN_END

@@ -39,10 +39,10 @@ class JoinTactic(Tactic):
         """Why it cannot run a join; None where it can."""
 
     @classmethod
-    def chosen(cls, left: Operator, right: Operator, refused: tuple[tuple[str, str], ...]) -> JoinTactic:
+    def chosen(cls, left: Operator, right: Operator, not_taken: tuple[tuple[str, str], ...]) -> JoinTactic:
         """For the join of these inputs."""
         pairs = ", and a list node per open pair" if left.open_ends or right.open_ends else ""
-        return cls(f"the rows alive of both sides{pairs}", cls.work, refused)
+        return cls(f"the rows alive of both sides{pairs}", cls.work, not_taken)
 
     def needs(self, keys: JoinKeys) -> tuple[Partitioning, Partitioning]:
         """How the rows of both sides may be spread."""

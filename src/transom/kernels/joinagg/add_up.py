@@ -1,4 +1,4 @@
-"""The loop of the merge: partial rows come and go in the order of time, and each group that changed is told once."""
+"""The loop of the merge: partial rows come and go in the order of time, and each group that changed is emitted once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from transom.kernels.aggregate.accumulate import add_wide
 from transom.kernels.jit import jit
 from transom.kernels.joinagg import exact_times, wide
-from transom.kernels.joinagg.spec import COUNT_ROWS, KIND, LEAST, PLACE, SUM_FLOAT, SUM_WHOLE
-from transom.kernels.joinagg.totals import COUNT_LEFT, TOUCHED, set_entry, tell
+from transom.kernels.joinagg.spec import COUNT_ROWS, KIND, LEAST, OFFSET, SUM_FLOAT, SUM_WHOLE
+from transom.kernels.joinagg.totals import COUNT_LEFT, TOUCHED, emit_rows, set_entry
 
 
 @jit
@@ -47,13 +47,13 @@ def add_up(  # type: ignore[no-untyped-def]
                 if kind == COUNT_ROWS:
                     continue
                 if kind >= LEAST:
-                    set_entry(c, g, s, p_at[table[c, PLACE], s] if way > 0 else np.int64(-1), table, cells, groups)
+                    set_entry(c, g, s, p_at[table[c, OFFSET], s] if way > 0 else np.int64(-1), table, cells, groups)
                     continue
                 counts[c, g] += way * p_n[c, s]  # never more than there are join rows
                 if kind == SUM_WHOLE:
                     sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], p_hi[c, s], p_lo[c, s], way)
                     sum_top[c, g] += over + way * p_top[c, s]
                 elif kind == SUM_FLOAT:
-                    place = table[c, PLACE]
-                    exact_times.add_total(floats[g * width + place], p_floats[s * width + place], way)
-        tell(now, everything, False, table, width, cells, groups, out)
+                    index = table[c, OFFSET]
+                    exact_times.add_total(floats[g * width + index], p_floats[s * width + index], way)
+        emit_rows(now, everything, False, table, width, cells, groups, out)

@@ -75,10 +75,10 @@ class Bundles:
         need(pool.high <= size and all(a.shape[-1] == size for a in (self.n, self.top, self.hi, self.lo, self.roots)))
         need(len(self.held) == len(self.next) == len(self.before) == size)
         need(len(self.floats) >= size * widths(spec)[0] and len(self.first) == len(self.length))
-        place = self.index.words[0]
-        numbered(place[pool.used()] // inputs, self.keys.slots)
-        within(place[pool.used()], len(self.first) // inputs * inputs)
-        owned(self.first, np.arange(len(self.first)), self.next, np.ascontiguousarray(place), pool, self.before)
+        index = self.index.words[0]
+        numbered(index[pool.used()] // inputs, self.keys.slots)
+        within(index[pool.used()], len(self.first) // inputs * inputs)
+        owned(self.first, np.arange(len(self.first)), self.next, np.ascontiguousarray(index), pool, self.before)
         need(np.array_equal(lengths(self.first, self.next), self.length))
         numbered(of_rows, pool)
         held = np.bincount(of_rows, minlength=size)
@@ -146,10 +146,10 @@ class Bundles:
 
 
 @jit
-def hold(bundle, brought, held, place, lists):  # type: ignore[no-untyped-def]
+def hold(bundle, brought, held, index, lists):  # type: ignore[no-untyped-def]
     first, length, following, before = lists
     for b in brought:
-        at = place[b]
+        at = index[b]
         following[b] = first[at]
         before[b] = -1
         if first[at] >= 0:
@@ -161,7 +161,7 @@ def hold(bundle, brought, held, place, lists):  # type: ignore[no-untyped-def]
 
 
 @jit
-def let_go(bundle, inputs, held, place, lists):  # type: ignore[no-untyped-def]
+def let_go(bundle, inputs, held, index, lists):  # type: ignore[no-untyped-def]
     first, length, following, before = lists
     empty = np.empty(len(bundle), dtype=np.int64)
     keys = np.empty(len(bundle), dtype=np.int64)
@@ -173,7 +173,7 @@ def let_go(bundle, inputs, held, place, lists):  # type: ignore[no-untyped-def]
             continue
         empty[bundles] = b
         bundles += 1
-        at = place[b]
+        at = index[b]
         if before[b] >= 0:
             following[before[b]] = following[b]
         else:

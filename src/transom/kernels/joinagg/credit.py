@@ -8,15 +8,15 @@ Needs: ends that are known when a row begins. Any predicate over two inputs; mor
 Costs: a walk over the matches of a row when it begins; its end costs its own credits and touches no other row. MIN and
     MAX, O(log n) more where the best value of a credit changes.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
 >>> def rows(ta, te):
-...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_HOLDER), upto=9)
+...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_OPEN_ID), frontier=9)
 >>> types = (pa.int64(),)
 >>> calls = (JoinCall("count"), JoinCall("max", 1, 0))
 >>> schema = pa.schema([("n", pa.int64()), ("m", pa.int64())])
 >>> kernel = CreditKernel(JoinAggregateSpec((types, types), ((0,), (0,)), None, (), calls, schema))
->>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(1).to_pylist(), out.ta.tolist()
 ([None, 7, None], [0, 2, 5])
 """
@@ -28,14 +28,22 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa  # noqa: F401 -- for the example above
 
-from transom.core.delta import NO_HOLDER, Delta
+from transom.core.delta import NO_OPEN_ID, Delta
 from transom.kernels.jit import jit
-from transom.kernels.joinagg.credits import GROUP, CreditRoom, Credits, credit_run, find_credits, room_for, take_away
+from transom.kernels.joinagg.credit_entries import (
+    GROUP,
+    CreditRoom,
+    Credits,
+    credit_run,
+    find_credits,
+    room_for,
+    take_away,
+)
 from transom.kernels.joinagg.live_rows import (
     CHAIN,
     CREDIT,
     NEXT,
-    Events,
+    LifetimeEvents,
     LiveRows,
     candidates,
     first_tuple,
@@ -44,8 +52,8 @@ from transom.kernels.joinagg.live_rows import (
     unlink,
 )
 from transom.kernels.joinagg.matches import LEAST_RUN, RUN, GroupRoom, add_run, enter_run, groups_for, turn_to
-from transom.kernels.joinagg.results import show
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall  # noqa: F401 -- JoinCall for the example above
+from transom.kernels.joinagg.step_delta import show
 from transom.kernels.joinagg.totals import Totals
 from transom.kernels.kernel import Step
 
@@ -74,9 +82,9 @@ class CreditKernel:
         state.totals.check_spec(self.spec, len(live.rows.input), credits.index.words[GROUP])
 
     def step(self, state: CreditState, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        assert all((delta.holder == NO_HOLDER).all() for delta in inputs), "credits need ends that are known"
+        assert all((delta.open_id == NO_OPEN_ID).all() for delta in inputs), "credits need ends that are known"
         live, totals = state.live, state.totals
-        events = live.events(self.spec, inputs, step.upto)
+        events = live.events(self.spec, inputs, step.frontier)
         room = GroupRoom.of(self.spec, totals, step.origin, len(events.t))
         book = CreditRoom(state.credits)
         book.more(totals)
@@ -91,14 +99,14 @@ class CreditKernel:
         live.release(self.spec, events.ended)
         return out
 
-    def _walk(self, live: LiveRows, events: Events, room: GroupRoom, book: CreditRoom) -> None:
+    def _walk(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom, book: CreditRoom) -> None:
         """All matches of all rows, in one loop; it comes back only for more room."""
         event, going = 0, False
-        place = np.zeros(len(self.spec.input_types), dtype=np.int64)
+        index = np.zeros(len(self.spec.input_types), dtype=np.int64)
         rows = (live.entries, live.head, live.rows.part)
         while True:
             event, going = walk(
-                event, going, place, events, rows, room.rules(), live.rows.cells(self.spec),
+                event, going, index, events, rows, room.rules(), live.rows.cells(self.spec),
                 book.arrays(), room.arrays(),
             )  # fmt: skip
             if event == len(events.t):
@@ -106,14 +114,14 @@ class CreditKernel:
             room.more()
             book.more(room.totals)
 
-    def _filter(self, live: LiveRows, events: Events, room: GroupRoom, book: CreditRoom) -> None:
+    def _filter(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom, book: CreditRoom) -> None:
         """With a residual: candidate tuples in blocks, of which those that satisfy it count."""
         event, last, going = 0, 0, False
-        place = np.zeros(len(self.spec.input_types), dtype=np.int64)
+        index = np.zeros(len(self.spec.input_types), dtype=np.int64)
         rows = (live.entries, live.rows.part)
         while last < len(events.t):
             of_event, members, last, going = candidates(
-                last, going, place, events, False, live.entries, live.head, BLOCK
+                last, going, index, events, False, live.entries, live.head, BLOCK
             )
             kept = live.satisfying(self.spec, members)
             of_event, members = of_event[kept], members[:, kept]
@@ -129,8 +137,8 @@ class CreditKernel:
 
 
 @jit
-def walk(event, going, place, events, rows, rules, cells, book, room):  # type: ignore[no-untyped-def]
-    """Go through the events; stops where more room is needed and says where. `going`: `place` is the next match."""
+def walk(event, going, index, events, rows, rules, cells, book, room):  # type: ignore[no-untyped-def]
+    """Go through the events; stops where more room is needed and says where. `going`: `index` is the next match."""
     t, slot, sign, _ = events
     entries, head, part = rows
     _, _, table, width, grouping = rules
@@ -139,7 +147,7 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
     pair_key = np.empty(2, dtype=np.int64)
     owners = np.empty(RUN, dtype=np.int64)
     credits = np.empty(RUN, dtype=np.int64)
-    inputs = len(place)
+    inputs = len(index)
     members = np.empty((inputs, RUN), dtype=np.int64)
     while event < len(t):
         s = slot[event]
@@ -152,7 +160,7 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
                 unlink(s, entries, head)
                 event += 1
                 continue
-            going = first_tuple(s, place, entries, head)
+            going = first_tuple(s, index, entries, head)
             if going:
                 turn_to(t[event], rules, cells, room)
         while going:
@@ -162,11 +170,11 @@ def walk(event, going, place, events, rows, rules, cells, book, room):  # type: 
             count = 0
             while going and count < min(RUN, most):
                 for i in range(inputs):
-                    members[i, count] = place[i]
+                    members[i, count] = index[i]
                 count += 1
-                place[fastest] = entries[place[fastest], NEXT]
-                if place[fastest] < 0:
-                    going = next_round(s, fastest, place, entries, head)
+                index[fastest] = entries[index[fastest], NEXT]
+                if index[fastest] < 0:
+                    going = next_round(s, fastest, index, entries, head)
             enter_run(members, 0, count, of, key, grouping, part, room)
             add_run(s, mine, 1, members, 0, count, of, table, width, cells, room)
             find_credits(s, members, 0, count, of, owners, credits, pair_key, entries, book)

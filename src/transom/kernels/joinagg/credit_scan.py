@@ -8,16 +8,16 @@ Needs: ends that are known when a row begins; one key or none, no other predicat
 Costs: at each arrival a walk over its matches and one over all rows alive; at an instant at which rows only end, one
     over all rows alive.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
 >>> def rows(ta, te):
-...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_HOLDER), upto=9)
+...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_OPEN_ID), frontier=9)
 >>> types = (pa.int64(),)
 >>> spec = JoinAggregateSpec(
 ...     (types, types), ((0,), (0,)), None, (), (JoinCall("count"),), pa.schema([("n", pa.int64())])
 ... )
 >>> kernel = CreditScanKernel(spec)
->>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.ta.tolist()
 ([0, 1, 0], [0, 2, 5])
 """
@@ -29,12 +29,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa  # noqa: F401 -- for the example above
 
-from transom.core.delta import NO_HOLDER, Delta
+from transom.core.delta import NO_OPEN_ID, Delta
 from transom.kernels.aggregate.accumulate import add_wide
 from transom.kernels.jit import jit
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.credit import CreditState
-from transom.kernels.joinagg.credits import (
+from transom.kernels.joinagg.credit_entries import (
     CALLS,
     MATCHES,
     OWNER,
@@ -48,18 +48,18 @@ from transom.kernels.joinagg.credits import (
 )
 from transom.kernels.joinagg.live_rows import CHAIN, CREDIT, LiveRows, first_tuple, link, next_tuple, unlink
 from transom.kernels.joinagg.matches import NOW, RUN, GroupRoom, turn_to
-from transom.kernels.joinagg.results import show
 from transom.kernels.joinagg.spec import (
     ARGUMENT,
     INPUT,
     KIND,
     LEAST,
-    PLACE,
+    OFFSET,
     SUM_FLOAT,
     SUM_WHOLE,
     JoinAggregateSpec,
     JoinCall,  # noqa: F401 -- for the example above
 )
+from transom.kernels.joinagg.step_delta import show
 from transom.kernels.joinagg.totals import COUNT_LEFT, Totals, touch
 from transom.kernels.kernel import Step
 
@@ -73,17 +73,17 @@ class CreditScanKernel:
         return CreditState(LiveRows.of(self.spec, credited=True), Totals.of(self.spec), Credits.of(self.spec))
 
     def step(self, state: CreditState, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        assert all((delta.holder == NO_HOLDER).all() for delta in inputs), "credits need ends that are known"
+        assert all((delta.open_id == NO_OPEN_ID).all() for delta in inputs), "credits need ends that are known"
         live, totals = state.live, state.totals
-        events = live.events(self.spec, inputs, step.upto)
+        events = live.events(self.spec, inputs, step.frontier)
         room = GroupRoom.of(self.spec, totals, step.origin, len(events.t))
         book = CreditRoom(state.credits)
         event, going = 0, False
-        place = np.zeros(len(inputs), dtype=np.int64)
+        index = np.zeros(len(inputs), dtype=np.int64)
         while event < len(events.t):
             book.more(totals)
             event, going = scan(
-                event, going, place, book.credits.index.slots.high, events, (live.entries, live.head), room.rules(),
+                event, going, index, book.credits.index.slots.high, events, (live.entries, live.head), room.rules(),
                 live.rows.cells(self.spec), book.arrays(), room.arrays(),
             )  # fmt: skip
         book.close()
@@ -124,7 +124,7 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
         if i < 0:
             continue
         a = table[c, ARGUMENT]
-        place = table[c, PLACE]
+        index = table[c, OFFSET]
         cell = CALLS + PER_CALL * c
         count = np.int64(0)
         hi = np.int64(0)
@@ -136,7 +136,7 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
             if n == 0:
                 continue
             if kind >= LEAST:
-                if best < 0 or better(c, at[place, e], at[place, best], table, cells):
+                if best < 0 or better(c, at[index, e], at[index, best], table, cells):
                     best = e
                 continue
             count += n  # no more than the matches
@@ -150,25 +150,25 @@ def add_up(inputs, high, rows, rules, cells, book, room):  # type: ignore[no-unt
                 hi, lo, over = add_wide(hi, lo, more_hi, more_lo, 1)
                 top += over + more_top
             elif kind == SUM_FLOAT and own:
-                exact_times.add_value(floats[place], np.uint64(cell_lo[a, owner]).view(np.float64), n)
+                exact_times.add_value(floats[index], np.uint64(cell_lo[a, owner]).view(np.float64), n)
             elif kind == SUM_FLOAT:
-                exact_times.add_total(floats[place], own_floats[float_at[place, e]], 1)
+                exact_times.add_total(floats[index], own_floats[float_at[index, e]], 1)
         counts[c, 0] = count
         sum_top[c, 0] = top
         sum_hi[c, 0] = hi
         sum_lo[c, 0] = lo
         if kind >= LEAST:
-            roots[place, 0] = best
+            roots[index, 0] = best
 
 
 @jit
-def scan(event, going, place, high, events, rows, rules, cells, book, room):  # type: ignore[no-untyped-def]
-    """Go through the events; stops where more room is needed and says where. `going`: `place` is the next match."""
+def scan(event, going, index, high, events, rows, rules, cells, book, room):  # type: ignore[no-untyped-def]
+    """Go through the events; stops where more room is needed and says where. `going`: `index` is the next match."""
     t, slot, sign, _ = events
     entries, head = rows
     _, _, table, _, _ = rules
     cursor, groups, out, credit_cells = room.cursor, room.groups, room.out, book.cells
-    members = np.empty((len(place), RUN), dtype=np.int64)
+    members = np.empty((len(index), RUN), dtype=np.int64)
     of = np.zeros(RUN, dtype=np.int64)  # there is one group
     pair = np.empty(2, dtype=np.int64)
     owners = np.empty(RUN, dtype=np.int64)
@@ -178,7 +178,7 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
         s = slot[event]
         if not going:
             if changed and t[event] != cursor[NOW]:
-                add_up(len(place), high, rows, rules, cells, book, room)
+                add_up(len(index), high, rows, rules, cells, book, room)
                 changed = False
             turn_to(t[event], rules, cells, room)
             touch(0, groups, out)
@@ -189,22 +189,22 @@ def scan(event, going, place, high, events, rows, rules, cells, book, room):  # 
                     credit_cells[entries[s, CREDIT], MATCHES:] = 0
                 event += 1
                 continue
-            going = first_tuple(s, place, entries, head)
+            going = first_tuple(s, index, entries, head)
         while going:
             most = min(RUN, room_for(book))
             if most == 0:
                 return event, True
             count = 0
             while going and count < most:
-                members[:, count] = place
+                members[:, count] = index
                 count += 1
-                going = next_tuple(s, place, entries, head)
+                going = next_tuple(s, index, entries, head)
             find_credits(s, members, 0, count, of, owners, credits, pair, entries, book)
             credit_run(members, 0, count, of, owners, credits, False, table, cells, book, groups)
         link(s, entries, head)
-        add_up(len(place), high, rows, rules, cells, book, room)
+        add_up(len(index), high, rows, rules, cells, book, room)
         changed = False
         event += 1
     if changed:
-        add_up(len(place), high, rows, rules, cells, book, room)
+        add_up(len(index), high, rows, rules, cells, book, room)
     return event, False

@@ -24,15 +24,15 @@ _LAST = exact_sum.CHUNKS - 1
 
 
 @jit
-def _add_digit(total, place, digit, low, high, sign):  # type: ignore[no-untyped-def]
+def _add_digit(total, index, digit, low, high, sign):  # type: ignore[no-untyped-def]
     """total += sign * digit * (high, low) * 2^(32 place), with a digit and words below 2^32."""
     product = np.uint64(digit) * np.uint64(low)
-    total[place] += sign * np.int64(product & np.uint64(_LOW))
-    total[place + 1] += sign * np.int64(product >> np.uint64(32))
+    total[index] += sign * np.int64(product & np.uint64(_LOW))
+    total[index + 1] += sign * np.int64(product >> np.uint64(32))
     if high:
         product = np.uint64(digit) * np.uint64(high)
-        total[place + 1] += sign * np.int64(product & np.uint64(_LOW))
-        total[place + 2] += sign * np.int64(product >> np.uint64(32))
+        total[index + 1] += sign * np.int64(product & np.uint64(_LOW))
+        total[index + 2] += sign * np.int64(product >> np.uint64(32))
 
 
 @jit
@@ -59,14 +59,14 @@ def add_value(total, value, count):  # type: ignore[no-untyped-def]
     if power < 0:  # a subnormal: its low bits are zero
         whole >>= np.int64(-power)
         power = 0
-    place = power >> 5
+    index = power >> 5
     shift = np.int64(power & 31)
     low, high = many & _LOW, many >> _HALF
     above = whole >> (_HALF - shift)
-    _add_digit(total, place, (whole << shift) & _LOW, low, high, sign)
-    _add_digit(total, place + 1, above & _LOW, low, high, sign)
+    _add_digit(total, index, (whole << shift) & _LOW, low, high, sign)
+    _add_digit(total, index + 1, above & _LOW, low, high, sign)
     if above >> _HALF:
-        _add_digit(total, place + 2, above >> _HALF, low, high, sign)
+        _add_digit(total, index + 2, above >> _HALF, low, high, sign)
     _put_off(total)
 
 

@@ -11,12 +11,12 @@ Costs: O(1) a row that comes or goes whatever its matches, O(log n) for MIN and 
 
 >>> import pyarrow as pa
 >>> from transom.kernels.joinagg.spec import JoinCall
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"k": [1, 1]}), np.array([1, 2]), np.array([5, 9]), np.full(2, NO_HOLDER), upto=9)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"k": [1, 1]}), np.array([1, 2]), np.array([5, 9]), np.full(2, NO_OPEN_ID), frontier=9)
 >>> schema = pa.schema([("k", pa.int64()), ("n", pa.int64())])
 >>> spec = JoinAggregateSpec(((pa.int64(),),) * 2, ((0,), (0,)), None, ((0, 0),), (JoinCall("count"),), schema)
 >>> kernel = FactorisedKernel(spec)
->>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(1).to_pylist(), out.ta.tolist(), out.te.tolist()[:2]
 ([1, 4, 1], [1, 2, 5], [2, 5])
 """
@@ -27,26 +27,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING
 from transom.kernels.aggregate.ordered import heap_members
 from transom.kernels.columns import empty_batch
 from transom.kernels.joinagg.bundles import Bundles, widths
-from transom.kernels.joinagg.factorise import (
+from transom.kernels.joinagg.factorised_loop import (
     CLOCK,
     ENTRIES,
     GROUPS,
     LEFT,
+    BundleLayout,
     Entries,
-    Fresh,
+    FreshNumbers,
     Happening,
-    Layout,
     factorise,
 )
-from transom.kernels.joinagg.results import show
-from transom.kernels.joinagg.rows import Rows
+from transom.kernels.joinagg.rows import GroupedRows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
-from transom.kernels.joinagg.totals import Results, Totals
+from transom.kernels.joinagg.step_delta import show
+from transom.kernels.joinagg.totals import StepResults, Totals
 from transom.kernels.joinagg.tuple_index import FEW, TupleIndex
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.keys import encode_keys
@@ -62,7 +62,7 @@ AT_ONCE = 1 << 16  # results that there is room for at first
 class FactorisedState:
     """`entries` are (key, group), numbered as in the totals; `links` those of the rows in the heaps of their bundle."""
 
-    rows: Rows
+    rows: GroupedRows
     totals: Totals
     bundles: Bundles
     links: Int64s
@@ -86,7 +86,7 @@ class FactorisedKernel:
     def start(self) -> FactorisedState:
         assert self.spec.residual is None and all(self.spec.key_columns) and not self.spec.everything
         return FactorisedState(
-            rows=Rows.of(self.spec),
+            rows=GroupedRows.of(self.spec),
             totals=Totals.of(self.spec),
             bundles=Bundles.of(self.spec),
             links=np.zeros((widths(self.spec)[1], 3, 0), dtype=np.int64),
@@ -113,18 +113,18 @@ class FactorisedKernel:
         left: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
         came: list[tuple[Int64s, Int64s, int]] = []
         for i, delta in enumerate(inputs):
-            ended, te = state.lifetimes[i].leave(delta.ends, step.upto)
+            ended, te = state.lifetimes[i].leave(delta.ends, step.frontier)
             left.append((te, ended, -1))
             if not len(delta):
                 continue
             slots, admitted = self._admit(state, i, delta)
             came.append((admitted.ta, slots, 1))
-            gone = (admitted.te < step.upto) & (admitted.holder == NO_HOLDER)
+            gone = (admitted.te < step.frontier) & (admitted.open_id == NO_OPEN_ID)
             came.append((admitted.te[gone], slots[gone], -1))
-            state.lifetimes[i].add(slots[~gone], admitted.te[~gone], admitted.holder[~gone])
+            state.lifetimes[i].add(slots[~gone], admitted.te[~gone], admitted.open_id[~gone])
         parts = [part for part in (*left, *came) if len(part[0])]  # of one instant what ends is taken first
         if not parts:
-            return Delta(empty_batch(self.spec.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+            return Delta(empty_batch(self.spec.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
         t = np.concatenate([part[0] for part in parts])
         slot = np.concatenate([part[1] for part in parts])
         sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
@@ -150,23 +150,23 @@ class FactorisedKernel:
         state.row_bundle[slots] = state.bundles.number(self.spec, i, keys, state.rows.part[slots])
         return slots, delta
 
-    def _advance(self, state: FactorisedState, t: Int64s, slot: Int64s, sign: Int64s) -> Results:
+    def _advance(self, state: FactorisedState, t: Int64s, slot: Int64s, sign: Int64s) -> StepResults:
         """Apply the events, ascending in t."""
         spec, totals = self.spec, state.totals
-        out = Results.of(spec, min(len(t), AT_ONCE) + 1)
+        out = StepResults.of(spec, min(len(t), AT_ONCE) + 1)
         clock, done, met, room = BEGINNING, 0, 0, FEW
         group_inputs = np.array(spec.group_inputs, dtype=np.int64)
         bundle_width, _ = widths(spec)
         while done < len(t):
             room = max(2 * room, met)
             out.room(met)
-            fresh = Fresh(totals.group_room(spec, room), state.entries.room(room if spec.heap_width else 0))
+            fresh = FreshNumbers(totals.group_room(spec, room), state.entries.room(room if spec.heap_width else 0))
             totals.reserve_entries(state.entries.slots.high)
             if state.entries.slots.high > len(state.alive):
                 state.alive = grown(state.alive, state.entries.slots.high)
             used = np.array([clock, 0, 0, 0], dtype=np.int64)
             empty = np.empty(max(room, 1) if spec.heap_width else 0, dtype=np.int64)
-            layout = Layout(
+            layout = BundleLayout(
                 len(spec.input_types), group_inputs, spec.partial, spec.table, spec.float_width, bundle_width,
                 state.row_bundle, state.links,
             )  # fmt: skip

@@ -7,15 +7,15 @@ Keeps: the rows alive of both inputs (key, group columns, arguments, columns of 
 Needs: two inputs; COUNT, SUM and AVG only, because a MIN cannot be taken away. Ends may be open.
 Costs: a walk over the matches of a row when it begins and another when it ends.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
 >>> def rows(ta, te):
-...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_HOLDER), upto=9)
+...     return Delta(pa.record_batch({"k": [7]}), np.array([ta]), np.array([te]), np.full(1, NO_OPEN_ID), frontier=9)
 >>> types = (pa.int64(),)
 >>> calls = (JoinCall("count"), JoinCall("sum", 1, 0))
 >>> schema = pa.schema([("n", pa.int64()), ("s", pa.decimal128(38, 0))])
 >>> kernel = IncrementalKernel(JoinAggregateSpec((types, types), ((0,), (0,)), None, (), calls, schema))
->>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows(1, 5), rows(2, 8)), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.ta.tolist()
 ([0, 1, 0], [0, 2, 5])
 """
@@ -29,10 +29,10 @@ import pyarrow as pa  # noqa: F401 -- for the example above
 
 from transom.core.delta import Delta, no_int64s
 from transom.kernels.jit import jit
-from transom.kernels.joinagg.live_rows import CHAIN, NEXT, Events, LiveRows, candidates, link, unlink
+from transom.kernels.joinagg.live_rows import CHAIN, NEXT, LifetimeEvents, LiveRows, candidates, link, unlink
 from transom.kernels.joinagg.matches import LEAST_RUN, RUN, GroupRoom, add_run, enter_run, groups_for, turn_to
-from transom.kernels.joinagg.results import show
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall  # noqa: F401 -- JoinCall for the example above
+from transom.kernels.joinagg.step_delta import show
 from transom.kernels.joinagg.totals import Totals
 from transom.kernels.kernel import Step
 
@@ -59,7 +59,7 @@ class IncrementalKernel:
 
     def step(self, state: IncrementalState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         live, totals = state.live, state.totals
-        events = live.events(self.spec, inputs, step.upto)
+        events = live.events(self.spec, inputs, step.frontier)
         room = GroupRoom.of(self.spec, totals, step.origin, len(events.t))
         if self.spec.residual is None:
             self._walk(live, events, room)
@@ -70,7 +70,7 @@ class IncrementalKernel:
         live.release(self.spec, events.ended)
         return out
 
-    def _walk(self, live: LiveRows, events: Events, room: GroupRoom) -> None:
+    def _walk(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom) -> None:
         """All matches of all events, in one loop; it comes back only for more room."""
         event, at = 0, _HEAD
         rows = (live.entries, live.head, live.rows.part)
@@ -80,13 +80,13 @@ class IncrementalKernel:
                 return
             room.more()
 
-    def _filter(self, live: LiveRows, events: Events, room: GroupRoom) -> None:
+    def _filter(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom) -> None:
         """With a residual: candidate pairs in blocks, of which those that satisfy it count."""
         event, going = 0, False
-        place = np.zeros(2, dtype=np.int64)
+        index = np.zeros(2, dtype=np.int64)
         while event < len(events.t):
             of_event, members, event, going = candidates(
-                event, going, place, events, True, live.entries, live.head, BLOCK
+                event, going, index, events, True, live.entries, live.head, BLOCK
             )
             kept = live.satisfying(self.spec, members)
             of_event, members = of_event[kept], members[:, kept]

@@ -2,7 +2,7 @@
 
 A row keeps what its matches need and nothing else: see rows.py, its end, and the columns that the residual reads.
 `head[key * inputs + input]` starts the chain of the rows of an input with a key, youngest first; keys are numbers, so a
-chain holds nothing but matches. Rows with a NULL in the key match nothing and are left out at the door.
+chain holds nothing but matches. Rows with a NULL in the key match nothing and are left out at the input gate.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s
 from transom.kernels import scalar
 from transom.kernels.jit import jit
-from transom.kernels.joinagg.rows import Rows
+from transom.kernels.joinagg.rows import GroupedRows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.kernel import select_rows
 from transom.kernels.key_index import KeyIndex
@@ -31,7 +31,7 @@ from transom.state.slots import grown
 NEXT, BACK, CHAIN, TE, CREDIT = range(5)  # columns of `entries`: what a walk along a chain reads lies together
 
 
-class Events(NamedTuple):
+class LifetimeEvents(NamedTuple):
     """What begins and ends in a step, in time order; at one instant what ends comes first: lifetimes are half open."""
 
     t: Int64s
@@ -42,9 +42,9 @@ class Events(NamedTuple):
 
 @dataclass
 class LiveRows:
-    """`entries[slot, CREDIT]` starts the list of a row's credits, where there are any (see credits.py)."""
+    """`entries[slot, CREDIT]` starts the list of a row's credits, where there are any (see credit_entries.py)."""
 
-    rows: Rows
+    rows: GroupedRows
     entries: Int64s
     read: list[RowStore]  # per input the columns that the residual reads
     keys: KeyIndex = field(default_factory=KeyIndex)
@@ -78,30 +78,30 @@ class LiveRows:
     @staticmethod
     def of(spec: JoinAggregateSpec, credited: bool = False) -> LiveRows:
         read = [RowStore.of([types[c] for c in residual_columns(spec, i)]) for i, types in enumerate(spec.input_types)]
-        return LiveRows(Rows.of(spec), np.zeros((0, 5 if credited else 4), dtype=np.int64), read)
+        return LiveRows(GroupedRows.of(spec), np.zeros((0, 5 if credited else 4), dtype=np.int64), read)
 
-    def events(self, spec: JoinAggregateSpec, inputs: tuple[Delta, ...], upto: int) -> Events:
-        """Take in the rows of a step, and tell what happens in it."""
+    def events(self, spec: JoinAggregateSpec, inputs: tuple[Delta, ...], frontier: int) -> LifetimeEvents:
+        """Take in the rows of a step, and say what happens in it."""
         ends = Ends()
         for delta in inputs:
             ends += delta.ends
-        slots, te = self.lifetimes.leave(ends, upto)
+        slots, te = self.lifetimes.leave(ends, frontier)
         end_slots, end_times = [slots], [te]
         new_slots, new_times = [], []
         for i, given in enumerate(inputs):
             delta, slots = self._admit(spec, i, given)
             new_slots.append(slots)
             new_times.append(delta.ta)
-            gone = (delta.te < upto) & (delta.holder == NO_HOLDER)
+            gone = (delta.te < frontier) & (delta.open_id == NO_OPEN_ID)
             end_slots.append(slots[gone])
             end_times.append(delta.te[gone])
-            self.lifetimes.add(slots[~gone], delta.te[~gone], delta.holder[~gone])
+            self.lifetimes.add(slots[~gone], delta.te[~gone], delta.open_id[~gone])
         ended = np.concatenate(end_slots)
         slot = np.concatenate([ended, *new_slots])
         t = np.concatenate([*end_times, *new_times])
         sign = np.where(np.arange(len(t)) < len(ended), -1, 1)
         order = np.argsort(t, kind="stable")
-        return Events(t[order], slot[order], sign[order], ended)
+        return LifetimeEvents(t[order], slot[order], sign[order], ended)
 
     def release(self, spec: JoinAggregateSpec, ended: Int64s) -> None:
         """Forget rows, and the keys that they were the last of."""
@@ -172,7 +172,7 @@ def join_keys(numbers, counts):  # type: ignore[no-untyped-def]
 
 @jit
 def leave_keys(numbers, counts):  # type: ignore[no-untyped-def]
-    """Count down, and tell which keys nobody has any more."""
+    """Count down, and say which keys nobody has any more."""
     out = np.empty(len(numbers), dtype=np.int64)
     found = 0
     for number in numbers:
@@ -208,60 +208,60 @@ def unlink(slot, entries, head):  # type: ignore[no-untyped-def]
 
 
 @jit
-def first_tuple(slot, place, entries, head):  # type: ignore[no-untyped-def]
+def first_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
     """The first tuple of rows alive that a row is in, into place[input]; False where there is none."""
-    inputs = len(place)
+    inputs = len(index)
     chain = entries[slot, CHAIN]
     mine = chain % inputs
     for i in range(inputs):
-        place[i] = slot if i == mine else head[chain - mine + i]
-        if place[i] < 0:
+        index[i] = slot if i == mine else head[chain - mine + i]
+        if index[i] < 0:
             return False
     return True
 
 
 @jit
-def next_tuple(slot, place, entries, head):  # type: ignore[no-untyped-def]
+def next_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
     """The tuple after that one: the product of the chains of the other inputs, the last of them fastest."""
-    mine = entries[slot, CHAIN] % len(place)
-    fastest = len(place) - 1 if mine < len(place) - 1 else len(place) - 2
-    place[fastest] = entries[place[fastest], NEXT]
-    return place[fastest] >= 0 or next_round(slot, fastest, place, entries, head)
+    mine = entries[slot, CHAIN] % len(index)
+    fastest = len(index) - 1 if mine < len(index) - 1 else len(index) - 2
+    index[fastest] = entries[index[fastest], NEXT]
+    return index[fastest] >= 0 or next_round(slot, fastest, index, entries, head)
 
 
 @jit
-def next_round(slot, i, place, entries, head):  # type: ignore[no-untyped-def]
+def next_round(slot, i, index, entries, head):  # type: ignore[no-untyped-def]
     """The chain of input i is at its end: it begins again, with the next row of the input before it."""
     chain = entries[slot, CHAIN]
-    mine = chain % len(place)
+    mine = chain % len(index)
     while True:
-        place[i] = head[chain - mine + i]
+        index[i] = head[chain - mine + i]
         i -= 2 if i - 1 == mine else 1
         if i < 0:
             return False
-        place[i] = entries[place[i], NEXT]
-        if place[i] >= 0:
+        index[i] = entries[index[i], NEXT]
+        if index[i] >= 0:
             return True
 
 
 @jit
-def candidates(at, going, place, events, ends_too, entries, head, limit):  # type: ignore[no-untyped-def]
+def candidates(at, going, index, events, ends_too, entries, head, limit):  # type: ignore[no-untyped-def]
     """Tuples of matching rows, up to `limit`, for the events from number `at` on; chains change as events pass.
 
-    `going`: event `at` was begun before, and `place` is its next tuple. Gives, for each tuple, its event and its rows,
+    `going`: event `at` was begun before, and `index` is its next tuple. Gives, for each tuple, its event and its rows,
     where to go on, and whether in the middle of an event. Where rows only end, there are tuples if `ends_too`.
     """
     t, slot, sign, _ = events
     size = 1024
     found_event = np.empty(size, dtype=np.int64)
-    found = np.empty((len(place), size), dtype=np.int64)
+    found = np.empty((len(index), size), dtype=np.int64)
     count = 0
     while at < len(t):
         s = slot[at]
         if not going:
             if sign[at] < 0:
                 unlink(s, entries, head)
-            going = (sign[at] > 0 or ends_too) and first_tuple(s, place, entries, head)
+            going = (sign[at] > 0 or ends_too) and first_tuple(s, index, entries, head)
         while going:
             if count == limit:
                 return found_event[:count], found[:, :count], at, True
@@ -270,13 +270,13 @@ def candidates(at, going, place, events, ends_too, entries, head, limit):  # typ
                 more_event = np.empty(size, dtype=np.int64)
                 more_event[:count] = found_event
                 found_event = more_event
-                more = np.empty((len(place), size), dtype=np.int64)
+                more = np.empty((len(index), size), dtype=np.int64)
                 more[:, :count] = found
                 found = more
             found_event[count] = at
-            found[:, count] = place
+            found[:, count] = index
             count += 1
-            going = next_tuple(s, place, entries, head)
+            going = next_tuple(s, index, entries, head)
         if sign[at] > 0:
             link(s, entries, head)
         at += 1

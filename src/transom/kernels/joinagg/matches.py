@@ -24,7 +24,7 @@ from transom.kernels.joinagg.spec import (
     INPUT,
     KIND,
     LEAST,
-    PLACE,
+    OFFSET,
     SUM_FLOAT,
     SUM_WHOLE,
     JoinAggregateSpec,
@@ -37,7 +37,7 @@ from transom.kernels.joinagg.totals import (
     TOUCHED,
     GroupArrays,
     ResultArrays,
-    Results,
+    StepResults,
     Totals,
     settle,
     touch,
@@ -80,7 +80,7 @@ class GroupRoom:
 
     spec: JoinAggregateSpec
     totals: Totals
-    results: Results
+    results: StepResults
     fresh: Int64s = field(default_factory=no_int64s)
     cursor: Int64s = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
     size: int = ROOM
@@ -89,7 +89,7 @@ class GroupRoom:
     def of(spec: JoinAggregateSpec, totals: Totals, origin: int, events: int) -> GroupRoom:
         """Room to begin with; an aggregate over everything is looked at at the origin."""
         begun = totals.begin(spec)
-        room = GroupRoom(spec, totals, Results.of(spec, events + ROOM))
+        room = GroupRoom(spec, totals, StepResults.of(spec, events + ROOM))
         room.cursor[NOW] = origin
         room.more()
         if begun:
@@ -225,7 +225,7 @@ def add_run(slot, mine, sign, members, first, last, of, table, width, cells, roo
                     high, low, top = wide.times(hi[a, slot], lo[a, slot], n)
                 elif kind == SUM_FLOAT:
                     value = np.uint64(lo[a, slot]).view(np.float64)
-                    exact_times.add_value(floats[g * width + table[c, PLACE]], value, sign * n)
+                    exact_times.add_value(floats[g * width + table[c, OFFSET]], value, sign * n)
             else:
                 while k < count and of[k] == g:
                     s = members[i, first + k]
@@ -238,7 +238,7 @@ def add_run(slot, mine, sign, members, first, last, of, table, width, cells, roo
                         top += carry
                     elif kind == SUM_FLOAT:
                         value = np.uint64(lo[a, s]).view(np.float64)
-                        exact_sum.add(floats[g * width + table[c, PLACE]], value, sign)
+                        exact_sum.add(floats[g * width + table[c, OFFSET]], value, sign)
             if c < 0:
                 rows[g], over = wide.add_count(rows[g], sign * n)
             else:

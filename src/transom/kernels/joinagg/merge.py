@@ -1,17 +1,17 @@
-"""Partial results of a join-aggregate, one bucket's beside another's, merged into one answer.
+"""Partial results of a join-aggregate, one partition's beside another's, merged into one answer.
 
 Meaning: at every instant, per group the sum of the partial results that are alive; without GROUP BY one row always.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
-Keeps: the partial rows alive (one per bucket and group), and the totals of the groups. Freed with the last row.
+Keeps: the partial rows alive (one per partition and group), and the totals of the groups. Freed with the last row.
 Needs: partial rows as `partial_columns` of node.py describes them.
-Costs: O(1) a partial row, O(log buckets) for MIN and MAX.
+Costs: O(1) a partial row, O(log partitions) for MIN and MAX.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
 >>> rows = pa.record_batch({"rows": [2, 3]})
->>> partial = Delta(rows, np.array([1, 2]), np.array([5, 9]), np.full(2, NO_HOLDER), upto=9)
+>>> partial = Delta(rows, np.array([1, 2]), np.array([5, 9]), np.full(2, NO_OPEN_ID), frontier=9)
 >>> kernel = MergeAggregateKernel((), (MergeCall("count", None),), pa.schema([("n", pa.int64())]))
->>> out = kernel.step(kernel.start(), (partial,), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (partial,), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.ta.tolist()
 ([0, 2, 5, 3], [0, 1, 2, 5])
 """
@@ -25,15 +25,15 @@ from typing import Literal as OneOf
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.kernels.aggregate import exact_sum
 from transom.kernels.aggregate.cells import Words
 from transom.kernels.columns import empty_batch, fixed_values
 from transom.kernels.joinagg.add_up import add_up
-from transom.kernels.joinagg.results import float_totals, show
-from transom.kernels.joinagg.rows import Rows
-from transom.kernels.joinagg.spec import KIND, LEAST, PLACE, JoinAggregateSpec, JoinCall
-from transom.kernels.joinagg.totals import Results, Totals
+from transom.kernels.joinagg.rows import GroupedRows
+from transom.kernels.joinagg.spec import KIND, LEAST, OFFSET, JoinAggregateSpec, JoinCall
+from transom.kernels.joinagg.step_delta import float_totals, show
+from transom.kernels.joinagg.totals import StepResults, Totals
 from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.sound import numbered
@@ -54,7 +54,7 @@ class MergeCall:
 class MergeAggregateState:
     """Partial rows by slot: their group and what they bring."""
 
-    kept: Rows
+    kept: GroupedRows
     totals: Totals
     n: Int64s
     top: Int64s
@@ -86,7 +86,7 @@ class MergeAggregateKernel:
     def start(self) -> MergeAggregateState:
         calls, heaps = len(self.calls), self.spec.heap_width
         return MergeAggregateState(
-            kept=Rows.of(self.extremes),
+            kept=GroupedRows.of(self.extremes),
             totals=Totals.of(self.spec),
             n=np.zeros((calls, 0), dtype=np.int64),
             top=np.zeros((calls, 0), dtype=np.int64),
@@ -113,7 +113,7 @@ class MergeAggregateKernel:
     def step(self, state: MergeAggregateState, inputs: tuple[Delta], step: Step) -> Delta:
         (delta,) = inputs
         parts: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
-        ended, te = state.lifetimes.leave(delta.ends, step.upto)
+        ended, te = state.lifetimes.leave(delta.ends, step.frontier)
         if len(ended):
             parts.append((te, ended, -1))
         if state.totals.begin(self.spec):
@@ -121,19 +121,19 @@ class MergeAggregateKernel:
         if len(delta):
             slots = self._admit(state, delta.values)
             parts.append((delta.ta, slots, 1))
-            gone = (delta.te < step.upto) & (delta.holder == NO_HOLDER)
+            gone = (delta.te < step.frontier) & (delta.open_id == NO_OPEN_ID)
             if gone.any():
                 parts.append((delta.te[gone], slots[gone], -1))
                 ended = np.concatenate([ended, slots[gone]])
-            state.lifetimes.add(slots[~gone], delta.te[~gone], delta.holder[~gone])
+            state.lifetimes.add(slots[~gone], delta.te[~gone], delta.open_id[~gone])
         if not parts:
-            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto)
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
         t = np.concatenate([part[0] for part in parts])
         slot = np.concatenate([part[1] for part in parts])
         sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
         group = np.where(slot >= 0, state.group[slot], 0) if len(state.group) else np.zeros_like(slot)
         order = np.argsort(t, kind="stable")
-        out = Results.of(self.spec, len(t) + 1)
+        out = StepResults.of(self.spec, len(t) + 1)
         add_up(
             t[order], slot[order], group[order], sign[order],
             (state.rows, state.n, state.top, state.hi, state.lo, state.floats, state.at), self.spec.everything,
@@ -159,15 +159,15 @@ class MergeAggregateKernel:
         words = state.kept.part[slots].reshape(1, count)
         state.group[slots] = state.totals.number(spec, words)
         state.rows[slots] = fixed_values(values.column(len(self.keys)))
-        for c, place in enumerate(self._places):
-            call, columns = self.calls[c], values.columns[place:]
+        for c, index in enumerate(self._indexes):
+            call, columns = self.calls[c], values.columns[index:]
             if spec.table[c, KIND] >= LEAST:
-                h, a = spec.table[c, PLACE], self.extremes.arguments[0].index(self._virtual[c])
+                h, a = spec.table[c, OFFSET], self.extremes.arguments[0].index(self._virtual[c])
                 state.at[h, slots] = np.where(state.kept.valid[a, slots] > 0, slots, -1)
             elif call.argument_type is not None:
                 state.n[c, slots] = fixed_values(columns[0])
                 if call.function != "count" and pa.types.is_floating(call.argument_type):
-                    state.floats[slots * spec.float_width + spec.table[c, PLACE]] = float_totals(columns[1])
+                    state.floats[slots * spec.float_width + spec.table[c, OFFSET]] = float_totals(columns[1])
                 elif call.function != "count":
                     state.top[c, slots] = fixed_values(columns[1])
                     state.hi[c, slots] = fixed_values(columns[2])
@@ -176,25 +176,25 @@ class MergeAggregateKernel:
 
     def _reordered(self, values: pa.RecordBatch) -> pa.RecordBatch:
         """The keys and the values of MIN and MAX alone."""
-        extremes = [place for c, place in enumerate(self._places) if self.calls[c].function in ("min", "max")]
+        extremes = [index for c, index in enumerate(self._indexes) if self.calls[c].function in ("min", "max")]
         arrays = [values.column(i) for i in (*range(len(self.keys)), *extremes)]
         if not arrays:
             arrays = [values.column(0)]
         return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _indexes(self) -> list[int]:
         """Where the partial columns of each call begin: after the keys and the number of rows."""
-        places, at = [], len(self.keys) + 1
+        indexes, at = [], len(self.keys) + 1
         for call in self.calls:
-            places.append(at)
+            indexes.append(at)
             if call.argument_type is None:
                 continue
             if call.function in ("count", "min", "max"):
                 at += 1
             else:
                 at += 2 if pa.types.is_floating(call.argument_type) else 4
-        return places
+        return indexes
 
     @cached_property
     def _virtual(self) -> list[int]:

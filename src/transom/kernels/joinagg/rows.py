@@ -75,7 +75,7 @@ class CellArrays(NamedTuple):
 
 
 @dataclass
-class Rows:
+class GroupedRows:
     """`part` is 0 for rows of an input that has no columns to group by; `parts` are those of `spec.group_inputs`."""
 
     cell_hi: Int64s
@@ -98,10 +98,10 @@ class Rows:
             parts.check_held(self.part[slots[inputs == i]])
 
     @staticmethod
-    def of(spec: JoinAggregateSpec) -> Rows:
+    def of(spec: JoinAggregateSpec) -> GroupedRows:
         width = spec.cell_width
         kept = [[spec.input_types[i][c] for c in spec.group_columns[i]] for i in spec.group_inputs]
-        return Rows(
+        return GroupedRows(
             cell_hi=np.zeros((width, 0), dtype=np.int64),
             cell_lo=np.zeros((width, 0), dtype=np.uint64),
             valid=np.zeros((width, 0), dtype=np.uint8),
@@ -143,11 +143,11 @@ class Rows:
         for p, i in enumerate(spec.group_inputs):
             self.parts[p].release(self.part[slots[inputs == i]])
         for text in range(spec.text_width):
-            places = slots * spec.text_width + text
-            self.texts.free(places)
+            indexes = slots * spec.text_width + text
+            self.texts.free(indexes)
         self.slots.give_back(slots)
 
-    def compacted(self) -> Rows:
+    def compacted(self) -> GroupedRows:
         return trimmed(self, self.slots.high, ("cell_hi", "cell_lo", "valid", "input", "part"))
 
     def compacted_bytes(self) -> int:

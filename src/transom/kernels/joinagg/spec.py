@@ -21,7 +21,7 @@ COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST, GREATEST = range(6)
 # Columns of `JoinAggregateSpec.table`: the kind of a call; the input of its argument; the argument's number among those
 # of its input; the number of the call's float total or heap; the argument's number among the texts of its input, or -1;
 # the number of the call's float total or heap among those of its input.
-KIND, INPUT, ARGUMENT, PLACE, TEXT, INPUT_PLACE = range(6)
+KIND, INPUT, ARGUMENT, OFFSET, TEXT, INPUT_OFFSET = range(6)
 
 
 @dataclass(frozen=True)
@@ -105,22 +105,22 @@ class JoinAggregateSpec:
             if call.input is None or call.column is None:
                 rows.append((COUNT_ROWS, -1, -1, -1, -1, -1))
                 continue
-            place = within = -1
+            index = within = -1
             if call.function == "count":
                 kind = COUNT
             elif call.function in ("min", "max"):
-                kind, place, within = LEAST if call.function == "min" else GREATEST, heaps, heaps_of[call.input]
+                kind, index, within = LEAST if call.function == "min" else GREATEST, heaps, heaps_of[call.input]
                 heaps += 1
                 heaps_of[call.input] += 1
             elif not pa.types.is_floating(self.argument_type(call)):
                 kind = SUM_WHOLE
             else:
-                kind, place, within = SUM_FLOAT, floats, floats_of[call.input]
+                kind, index, within = SUM_FLOAT, floats, floats_of[call.input]
                 floats += 1
                 floats_of[call.input] += 1
             texts = self._texts(call.input)
             text = texts.index(call.column) if call.column in texts else -1
-            rows.append((kind, call.input, self.arguments[call.input].index(call.column), place, text, within))
+            rows.append((kind, call.input, self.arguments[call.input].index(call.column), index, text, within))
         return np.array(rows, dtype=np.int64).reshape(-1, 6)
 
     def _texts(self, i: int) -> list[int]:

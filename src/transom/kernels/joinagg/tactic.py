@@ -45,11 +45,11 @@ class JoinAggregateTactic(Tactic):
 
     @classmethod
     @abstractmethod
-    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+    def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         """For an aggregate over a join that it can run."""
 
     def describe(self, operator: Operator) -> str:
-        """The calls, and what they are over: `partial` where other buckets have more of the same group."""
+        """The calls, and what they are over: `partial` where other partitions have more of the same group."""
         node = _node(operator)
         calls = description.calls_by(node.calls, node.names, [str(key) for key in node.keys])
         sides = []
@@ -100,13 +100,13 @@ class FactorisedTactic(JoinAggregateTactic):
         return None
 
     @classmethod
-    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+    def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         heaps = _heaps(shape)
         joined = [member for known in shape.join_keys for member in known]
         times = " for each group under its key" if any(shape.own(key) not in joined for key in shape.keys) else ""
         keeps = f"{_ROWS}; totals per key, input and group{', a heap entry per key and group' * heaps}"
         once = "O(log rows alive)" if heaps else "O(1)"
-        return cls(keeps, f"{once} a row{times}, whatever its matches", refused)
+        return cls(keeps, f"{once} a row{times}, whatever its matches", not_taken)
 
 
 class IncrementalTactic(JoinAggregateTactic):
@@ -126,9 +126,9 @@ class IncrementalTactic(JoinAggregateTactic):
         return None
 
     @classmethod
-    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+    def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         costs = "O(1 + matches) a row when it comes and when it ends"
-        return cls(f"{_ROWS}; totals per group", costs, refused)
+        return cls(f"{_ROWS}; totals per group", costs, not_taken)
 
 
 class CreditTactic(JoinAggregateTactic):
@@ -148,10 +148,10 @@ class CreditTactic(JoinAggregateTactic):
         return None
 
     @classmethod
-    def chosen(cls, shape: Shape, refused: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+    def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         matched = "O(matches log rows alive)" if _heaps(shape) else "O(1 + matches)"
         costs = f"{matched} a row when it comes, O(1) when it ends"
-        return cls(f"{_ROWS}, and their credits; totals per group", costs, refused)
+        return cls(f"{_ROWS}, and their credits; totals per group", costs, not_taken)
 
 
 class MergeTactic(Tactic):

@@ -6,9 +6,9 @@ an **entry** is a member of a group whose value is that of a row (`at[h, entry]`
 stay in its slot until the entry lets go of it. Groups without rows are all zeros, so a new group needs no care.
 
 A tactic goes through what happens in the order of time in a compiled loop, touches each group that something happens
-to, changes its totals, and, when an instant is over, calls `settle` (or `tell`). That writes a result for each touched
-group that shows another one than before. Before the loop goes on there must be room: for a new group in `fresh`, and in
-the results for every group that may be touched (`Results.room`).
+to, changes its totals, and, when an instant is over, calls `settle` (or `emit_rows`). That writes a result for each
+touched group that shows another one than before. Before the loop goes on there must be room: for a new group in
+`fresh`, and in the results for every group that may be touched (`StepResults.room`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from transom.kernels.joinagg.spec import (
     COUNT_ROWS,
     KIND,
     LEAST,
-    PLACE,
+    OFFSET,
     SUM_FLOAT,
     SUM_WHOLE,
     TEXT,
@@ -41,7 +41,7 @@ from transom.kernels.trim import trimmed, trimmed_bytes
 from transom.state.checks import need, within
 from transom.state.slots import SlotPool, grown
 
-MADE, CLOSED, GONE, TOUCHED, COUNT_LEFT = range(5)  # what `Results.fill` counts, and a flag
+MADE, CLOSED, GONE, TOUCHED, COUNT_LEFT = range(5)  # what `StepResults.fill` counts, and a flag
 _WORDS: Final = ("sum_top", "sum_hi", "sum_lo", "last_top", "last_hi", "last_lo", "last_n")
 
 
@@ -77,7 +77,7 @@ class ResultArrays(NamedTuple):
     lo: Words
     n: Int64s
     floats: Int64s
-    holder: Int64s
+    open_id: Int64s
     end: Int64s
     gone: Int64s
     touched: Int64s
@@ -86,7 +86,7 @@ class ResultArrays(NamedTuple):
 
 @dataclass
 class Totals:
-    """By group: what it is now and what it last showed. `shown` is a holder, -1 for nothing."""
+    """By group: what it is now and what it last showed. `shown` is an open row id, -1 for nothing."""
 
     groups: TupleIndex
     counts: Int64s
@@ -220,8 +220,8 @@ class Totals:
 
 
 @dataclass
-class Results:
-    """What a step shows: rows by group with their lifetimes, and the holders that it closes. Not state.
+class StepResults:
+    """What a step shows: rows by group with their lifetimes, and the open row ids that it closes. Not state.
 
     `top`, `hi`, `lo`, `n` are by call: top and high word (or, for MIN and MAX, the slot of the row), low word, count.
     `rows` are the join rows. `floats` are exact totals, kept for partial results only.
@@ -237,19 +237,19 @@ class Results:
     lo: Words
     n: Int64s
     floats: Int64s
-    holder: Int64s
+    open_id: Int64s
     end: Int64s
     gone: Int64s
     touched: Int64s
     fill: Int64s
 
     @staticmethod
-    def of(spec: JoinAggregateSpec, capacity: int) -> Results:
+    def of(spec: JoinAggregateSpec, capacity: int) -> StepResults:
         """Empty, with room for so many rows."""
         calls = len(spec.calls)
         floats = spec.float_width if spec.partial else 0
         flat = [np.empty(capacity, dtype=np.int64) for _ in range(8)]
-        return Results(
+        return StepResults(
             capacity, flat[0], flat[1], flat[2], flat[3],
             np.empty((calls, capacity), dtype=np.int64), np.empty((calls, capacity), dtype=np.int64),
             np.empty((calls, capacity), dtype=np.uint64), np.empty((calls, capacity), dtype=np.int64),
@@ -263,7 +263,7 @@ class Results:
         if needed <= self.capacity:
             return
         size = max(needed, 2 * self.capacity, 64)
-        for name in ("group", "ta", "te", "rows", "holder", "end", "gone", "touched", "top", "hi", "lo", "n"):
+        for name in ("group", "ta", "te", "rows", "open_id", "end", "gone", "touched", "top", "hi", "lo", "n"):
             old = getattr(self, name)
             bigger = np.empty((*old.shape[:-1], size), dtype=old.dtype)
             bigger[..., : old.shape[-1]] = old
@@ -278,7 +278,7 @@ class Results:
     def arrays(self) -> ResultArrays:
         return ResultArrays(
             self.group, self.ta, self.te, self.rows, self.top, self.hi, self.lo, self.n, self.floats,
-            self.holder, self.end, self.gone, self.touched, self.fill,
+            self.open_id, self.end, self.gone, self.touched, self.fill,
         )  # fmt: skip
 
     def check(self) -> None:
@@ -310,7 +310,7 @@ def room_left(out):  # type: ignore[no-untyped-def]
 @jit
 def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyped-def]
     """The value of an entry in the heap of a MIN or MAX becomes that of the row in a slot; -1: it has none."""
-    h = table[c, PLACE]
+    h = table[c, OFFSET]
     a = table[c, ARGUMENT]
     turn = 1 if table[c, KIND] == LEAST else -1
     roots, links, at = groups.roots, groups.links, groups.at
@@ -327,12 +327,12 @@ def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyp
 
 @jit
 def settle(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
-    """The instant is over: tell the results of the touched groups that changed. `width` is that of the floats."""
-    tell(now, everything, partial, table, width, cells, groups, out)
+    """The instant is over: report the results of the touched groups that changed. `width` is that of the floats."""
+    emit_rows(now, everything, partial, table, width, cells, groups, out)
 
 
 @inlined
-def tell(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
+def emit_rows(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
     """As `settle`, for loops."""
     rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, _, at = (
         groups
@@ -347,7 +347,7 @@ def tell(now, everything, partial, table, width, cells, groups, out):  # type: i
         out_lo,
         out_n,
         out_floats,
-        holder,
+        open_id,
         end,
         gone,
         touched,
@@ -375,9 +375,9 @@ def tell(now, everything, partial, table, width, cells, groups, out):  # type: i
                     if partial:
                         same = False  # the exact sum may differ where the rounded one does not
                     else:
-                        now_lo = np.float64(exact_sum.rounded(floats[g * width + table[c, PLACE]])).view(np.uint64)
+                        now_lo = np.float64(exact_sum.rounded(floats[g * width + table[c, OFFSET]])).view(np.uint64)
                 elif kind >= LEAST:
-                    h = table[c, PLACE]
+                    h = table[c, OFFSET]
                     now_hi = np.int64(-1) if roots[h, g] < 0 else at[h, roots[h, g]]
                     now_n = np.int64(1) if now_hi >= 0 else np.int64(0)
                 if now_n != last_n[c, g]:
@@ -395,7 +395,7 @@ def tell(now, everything, partial, table, width, cells, groups, out):  # type: i
         if same:
             continue
         if shown[g] >= 0:
-            holder[closed] = shown[g]
+            open_id[closed] = shown[g]
             end[closed] = now
             closed += 1
         elif shown[g] <= -2:

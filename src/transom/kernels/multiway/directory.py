@@ -14,30 +14,30 @@ from typing import Any
 import numpy as np
 
 from transom.kernels.chain_table import OLDEST, table_row
-from transom.kernels.mould import Places
+from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway.input_rows import InputRows
 
 
 class Directory:
-    """`tables[first[i] + t]` tells of table t of input i; `places` of the columns of all inputs."""
+    """`tables[first[i] + t]` reports of table t of input i; `addresses` of the columns of all inputs."""
 
     def __init__(self, inputs: Sequence[InputRows]) -> None:
         self._inputs = inputs
         self.first = [0, *np.cumsum([len(own.tables) for own in inputs], dtype=np.int64).tolist()]
         self.tables = np.zeros((self.first[-1], 9), dtype=np.int64)
-        self.places = Places([own.rows for own in inputs], [own.mask for own in inputs])
+        self.addresses = ColumnAddresses([own.rows for own in inputs], [own.mask for own in inputs])
         self._known: list[list[Any]] = [[] for _ in inputs]
         for i in range(len(inputs)):
-            self.look(i)
+            self.refresh(i)
 
     def freed(self, i: int) -> None:
         """Rows of an input were freed."""
         self.tables[self.first[i] : self.first[i + 1], OLDEST] = self._inputs[i].oldest
 
-    def look(self, i: int) -> None:
+    def refresh(self, i: int) -> None:
         """Rows were written to an input: its arrays may have been replaced."""
         own = self._inputs[i]
-        self.places.look(i, own.mask)
+        self.addresses.refresh(i, own.mask)
         arrays: list[Any] = []
         for table in own.tables:
             arrays += (table.head, table.entries)

@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step, open_rows
-from transom.kernels.mould import Moulds, Places
+from transom.kernels.mould import ColumnAddresses, Moulds
 from transom.kernels.multiway.graph import JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
 from transom.kernels.multiway.open_tuples import OpenTuples
@@ -35,26 +35,26 @@ class Emission:
         """Only these of the columns."""
         return Emission(self.graph, schema, tuple(self._picks[at] for at in picks))
 
-    def nothing(self, upto: int) -> Delta:
-        return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), upto)
+    def nothing(self, frontier: int) -> Delta:
+        return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), frontier)
 
-    def rows(self, inputs: Inputs, places: Places, tuples: Int64s, opened: OpenTuples, step: Step) -> Delta:
-        """Whole tuples as rows; those whose ends are open get holders, and are `opened`."""
+    def rows(self, inputs: Inputs, addresses: ColumnAddresses, tuples: Int64s, opened: OpenTuples, step: Step) -> Delta:
+        """Whole tuples as rows; those whose ends are open get open row ids, and are `opened`."""
         count = self.graph.count
-        values = self._moulds.batch(places, tuples)
+        values = self._moulds.batch(addresses, tuples)
         if values is None:
             values = self._gathered(inputs, tuples)
         ta, te = np.ascontiguousarray(tuples[:, count]), np.ascontiguousarray(tuples[:, count + 1])
         if not any(own.lifetimes.undetermined for own in inputs):
-            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
-        delta, holder = open_rows(values, ta, te, step, Ends())
-        is_open = holder != NO_HOLDER
-        opened.add(tuples[is_open, :count], holder[is_open], inputs)
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
+        delta, open_id = open_rows(values, ta, te, step, Ends())
+        is_open = open_id != NO_OPEN_ID
+        opened.add(tuples[is_open, :count], open_id[is_open], inputs)
         return delta
 
     def ended(self, out: Delta, inputs: Inputs, dead: Sequence[Int64s], opened: OpenTuples, step: Step) -> Delta:
         """With the ends of the open tuples that dead rows were in."""
-        ends = step.holders.close(*opened.close(dead, inputs))
+        ends = step.open_ids.close(*opened.close(dead, inputs))
         return replace(out, ends=ends) if ends.chunks else out
 
     def _gathered(self, inputs: Inputs, tuples: Int64s) -> pa.RecordBatch:

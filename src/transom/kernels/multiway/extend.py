@@ -14,14 +14,14 @@ from transom.kernels.key_index import equal_bytes
 
 
 @jit
-def extend(tuples, source, mine, target, other, row, at, limit, upto):  # type: ignore[no-untyped-def]
+def extend(tuples, source, mine, target, other, row, at, limit, frontier):  # type: ignore[no-untyped-def]
     """Tuples from number `row` on, each with every row of `target` that has the key of its member of `source`.
 
     As `probe` of kernels/join/side.py: te is OPEN_END where the first member to end is not known yet. An open member
-    ends at `upto` or later, so a known end up to there is the tuple's end; all rows begin before `upto`, so that a
-    later end is forgotten meanwhile takes nothing away. `at` is where to go on in the chain (-2: at its head). Stops
-    at `limit` tuples and says where. The heads of the next chains are read ahead, and their sum is returned, or the
-    compiler would leave the reading out.
+    ends at `frontier` or later, so a known end up to there is the tuple's end; all rows begin before `frontier`, so
+    that a later end is forgotten meanwhile takes nothing away. `at` is where to go on in the chain (-2: at its head).
+    Stops at `limit` tuples and says where. The heads of the next chains are read ahead, and their sum is returned, or
+    the compiler would leave the reading out.
     """
     _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = mine
     head, entries, mask, oldest, _, start, length, arena = other
@@ -71,7 +71,7 @@ def extend(tuples, source, mine, target, other, row, at, limit, upto):  # type: 
                 found[count, target] = at
                 found[count, count_of] = max(ta, other_ta)
                 end = min(te, other_te)
-                found[count, count_of + 1] = OPEN_END if end > upto and max(te, other_te) == OPEN_END else end
+                found[count, count_of + 1] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                 count += 1
             at = entries[o, CHAIN]
         row += 1

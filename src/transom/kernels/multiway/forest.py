@@ -20,7 +20,7 @@ from transom.kernels.multiway.graph import Check, Classes, JoinGraph
 
 
 @dataclass(frozen=True)
-class Node:
+class ForestNode:
     """A join that is kept, of two other nodes; or an input by itself. `check` is what these can be asked at first."""
 
     members: tuple[int, ...]
@@ -29,7 +29,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Growth:
+class TupleGrowth:
     """New tuples of the node `source` and those found in the table `target` are new tuples of `node`."""
 
     node: int
@@ -52,9 +52,9 @@ class Forest:
     `growths[i]` brings up to date what input i is in, `visits[i]` gives the answers for its rows.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[ForestNode, ...]
     tables: tuple[tuple[int, Classes], ...]
-    growths: tuple[tuple[Growth, ...], ...]
+    growths: tuple[tuple[TupleGrowth, ...], ...]
     visits: tuple[tuple[Visit, ...], ...]
 
     @property
@@ -79,7 +79,7 @@ def forest(graph: JoinGraph, order: Sequence[int] = ()) -> Forest:
     parts = [tuple(number[part] for part in plants.parts[old]) for old in sorted(used)]
     outside = [[number[at] for at in plants.outside[i]] for i in range(graph.count)]
     nodes = [
-        Node(own, of, graph.check_of(own, [members[part] for part in of]))
+        ForestNode(own, of, graph.check_of(own, [members[part] for part in of]))
         for own, of in zip(members, parts, strict=True)
     ]
     return _with_tables(graph, nodes, outside)
@@ -156,7 +156,7 @@ def shared(graph: JoinGraph, some: Sequence[int] | frozenset[int], others: Seque
     return tuple(sorted(mine & frozenset[int]().union(*(graph.classes[i] for i in others))))
 
 
-def _with_tables(graph: JoinGraph, nodes: Sequence[Node], outside: Sequence[list[int]]) -> Forest:
+def _with_tables(graph: JoinGraph, nodes: Sequence[ForestNode], outside: Sequence[list[int]]) -> Forest:
     needed: set[tuple[int, Classes]] = set()
     for node in nodes[graph.count :]:
         one, other = node.parts
@@ -172,14 +172,14 @@ def _with_tables(graph: JoinGraph, nodes: Sequence[Node], outside: Sequence[list
             if i in node.members:
                 source, other = sorted(node.parts, key=lambda part: i not in nodes[part].members)
                 by = shared(graph, nodes[source].members, nodes[other].members)
-                own.append(Growth(number, source, tables.index((other, by))))
+                own.append(TupleGrowth(number, source, tables.index((other, by))))
         growths.append(tuple(own))
         visits.append(tuple(_visits(graph, nodes, i, components, tables)))
     return Forest(tuple(nodes), tuple(tables), tuple(growths), tuple(visits))
 
 
 def _visits(
-    graph: JoinGraph, nodes: Sequence[Node], i: int, components: list[int], tables: list[tuple[int, Classes]]
+    graph: JoinGraph, nodes: Sequence[ForestNode], i: int, components: list[int], tables: list[tuple[int, Classes]]
 ) -> list[Visit]:
     """What shares most keys with a row comes first, what shares none last."""
     by = {node: shared(graph, (i,), nodes[node].members) for node in components}

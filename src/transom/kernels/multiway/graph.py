@@ -29,12 +29,12 @@ Classes = tuple[int, ...]
 class Check:
     """A predicate over some columns of some inputs: (input, its columns), in this order.
 
-    `places` are the same columns among those of all inputs side by side.
+    `indexes` are the same columns among those of all inputs side by side.
     """
 
     predicate: Expression
     columns: tuple[tuple[int, tuple[int, ...]], ...]
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
 
     @cached_property
     def parts(self) -> tuple[Compiled, ...]:
@@ -44,7 +44,7 @@ class Check:
     @cached_property
     def formula(self) -> Formula | None:
         """What a compiled loop is asked, where that can be."""
-        return formula(self.predicate, self.places)
+        return formula(self.predicate, self.indexes)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Ends, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.join.lazy_hash import link, spread_chains, unlink
 from transom.kernels.join.ring_hash import append_to_chains, first_alive
@@ -108,7 +108,7 @@ class InputRows:
         self.rows.write(slots, rows.columns)
         waiting = 0
         for table, hashes, key in zip(self.tables, rows.hashes, rows.keys, strict=True):
-            waiting = write_entries(slots, hashes, rows.ta, rows.te, rows.holder, table.entries, self.first_open)
+            waiting = write_entries(slots, hashes, rows.ta, rows.te, rows.open_id, table.entries, self.first_open)
             if key is not None:
                 table.keys.write(slots, [key])
         return waiting
@@ -124,11 +124,11 @@ class InputRows:
 
 @dataclass
 class LazyRows(InputRows):
-    """Rows that end in any order; a position is a slot. `due` is the next end that is known."""
+    """Rows that end in any order; a position is a slot. `next_timer` is the next end that is known."""
 
     pool: SlotPool = field(default_factory=SlotPool)
     ended: list[Int64s] = field(default_factory=list)
-    due: int = FOREVER
+    next_timer: int = FOREVER
 
     def check(self) -> None:
         super().check()
@@ -160,9 +160,9 @@ class LazyRows(InputRows):
                 table.grow(self.capacity)
         slots = self.pool.take(len(rows.ta))
         self.write(slots, rows)
-        self.lifetimes.add(slots, rows.te, rows.holder)
+        self.lifetimes.add(slots, rows.te, rows.open_id)
         if len(slots):
-            self.due = min(self.due, int(rows.te.min()))
+            self.next_timer = min(self.next_timer, int(rows.te.min()))
         return slots
 
     def link(self, positions: Int64s) -> None:
@@ -174,14 +174,14 @@ class LazyRows(InputRows):
         slots = self.note_ends(ends)
         if len(slots):
             self.ended.append(slots)
-            self.due = BEGINNING
+            self.next_timer = BEGINNING
 
-    def expire(self, upto: int) -> Int64s:
-        """Positions of the rows that ended before `upto`, to be given to `free`."""
+    def expire(self, frontier: int) -> Int64s:
+        """Positions of the rows that ended before `frontier`, to be given to `free`."""
         slots = no_int64s()
-        if self.due < upto:
-            slots, _ = self.lifetimes.leave(Ends(), upto)
-            self.due = self.lifetimes.due
+        if self.next_timer < frontier:
+            slots, _ = self.lifetimes.leave(Ends(), frontier)
+            self.next_timer = self.lifetimes.next_timer
         if not self.ended:
             return slots
         gone = np.concatenate([*self.ended, slots])
@@ -201,11 +201,11 @@ class LazyRows(InputRows):
 class RingRows(InputRows):
     """Rows that end in the order in which they came: positions oldest .. newest - 1. Chains are never unlinked.
 
-    `due` is the next end; of rows that are open nobody knows.
+    `next_timer` is the next end; of rows that are open nobody knows.
     """
 
     newest: int = 0
-    due: int = FOREVER
+    next_timer: int = FOREVER
 
     def check(self) -> None:
         super().check()
@@ -232,12 +232,12 @@ class RingRows(InputRows):
         positions = np.arange(self.newest, self.newest + len(rows.ta))
         slots = positions & self.mask
         if self.write(slots, rows):
-            waiting = rows.holder != NO_HOLDER
-            self.lifetimes.observe(rows.holder[waiting], slots[waiting])
+            waiting = rows.open_id != NO_OPEN_ID
+            self.lifetimes.observe(rows.open_id[waiting], slots[waiting])
         first = self.newest == self.oldest
         self.newest += len(positions)
         if first:
-            self._next_due()
+            self._next_timer()
         return positions
 
     def link(self, positions: Int64s) -> None:
@@ -246,14 +246,14 @@ class RingRows(InputRows):
 
     def end(self, ends: Ends) -> None:
         if len(self.note_ends(ends)):
-            self._next_due()
+            self._next_timer()
 
-    def expire(self, upto: int) -> Int64s:
-        """Positions of the rows that ended before `upto`, to be given to `free`."""
-        if self.due >= upto:
+    def expire(self, frontier: int) -> Int64s:
+        """Positions of the rows that ended before `frontier`, to be given to `free`."""
+        if self.next_timer >= frontier:
             return no_int64s()
         entries = self.tables[0].entries
-        return np.arange(self.oldest, first_alive(entries, self.mask, self.oldest, self.newest, upto))
+        return np.arange(self.oldest, first_alive(entries, self.mask, self.oldest, self.newest, frontier))
 
     def free(self, positions: Int64s) -> None:
         if len(positions):
@@ -262,11 +262,11 @@ class RingRows(InputRows):
                 table.keys.free(slots)
             self.rows.free(slots)
             self.oldest += len(positions)
-            self._next_due()
+            self._next_timer()
 
-    def _next_due(self) -> None:
+    def _next_timer(self) -> None:
         alive = self.newest > self.oldest
-        self.due = min(FOREVER, int(self.tables[0].entries[self.oldest & self.mask, TE])) if alive else FOREVER
+        self.next_timer = min(FOREVER, int(self.tables[0].entries[self.oldest & self.mask, TE])) if alive else FOREVER
 
     def _grow(self, capacity: int) -> None:
         positions = np.arange(self.oldest, self.newest)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.multiway.forest import Forest, Growth
+from transom.kernels.multiway.forest import Forest, TupleGrowth
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
 from transom.kernels.multiway.tuple_chains import CELL, CLASSES, LINK, NODE, WORDS, buckets_of, meet, spread
 from transom.kernels.multiway.tuple_growth import (
@@ -47,7 +47,7 @@ _LEAST = 64
 
 
 @dataclass(frozen=True)
-class Layout:
+class TupleLayout:
     """What is fixed about the arrays: which columns a tuple has, and by which classes a table is."""
 
     forest: Forest
@@ -125,7 +125,7 @@ class KeptTuples:
     sizes: Int64s = field(default_factory=lambda: np.full(2, _LEAST))
     first: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def check_layout(self, layout: Layout, inputs: Sequence[LazyRows | RingRows]) -> None:
+    def check_layout(self, layout: TupleLayout, inputs: Sequence[LazyRows | RingRows]) -> None:
         """Every tuple is in the chains of its node, and in the list of each row that it may end with."""
         tuples = SlotPool(len(self.tuples), self.free, int(self.sizes[ROOM]))
         cells = SlotPool(len(self.cells), self.free_cells, int(self.sizes[CELL_ROOM]))
@@ -148,7 +148,7 @@ class KeptTuples:
             need(bool((members[node == i] != -1).sum() == (node == i).sum()))
         self._check_cells(inputs, tuples, cells)
 
-    def _check_chains(self, layout: Layout, used: Int64s, node: Int64s) -> None:
+    def _check_chains(self, layout: TupleLayout, used: Int64s, node: Int64s) -> None:
         sizes = self.ranges[:, 1] + 1
         need(bool((sizes > 0).all() and (sizes & self.ranges[:, 1] == 0).all()))
         need(np.array_equal(self.ranges[:, 0], np.cumsum(sizes) - sizes) and len(self.heads) == int(sizes.sum()))
@@ -173,9 +173,9 @@ class KeptTuples:
         numbered(columns[OF][used], tuples)
         within(columns[OWNER][used], len(inputs))
         owner = np.clip(columns[OWNER], 0, len(inputs) - 1)
-        place = columns[POSITION] & mask[owner]
-        need(bool(((place[used] >= 0) & (place[used] < size[owner[used]])).all()))
-        owned(self.first, np.arange(len(self.first)), columns[NEXT], start[owner] + place, cells, columns[BACK])
+        index = columns[POSITION] & mask[owner]
+        need(bool(((index[used] >= 0) & (index[used] < size[owner[used]])).all()))
+        owned(self.first, np.arange(len(self.first)), columns[NEXT], start[owner] + index, cells, columns[BACK])
         of = tuples.used()
         owned(self.tuples[of, CELL], of, columns[ALSO], columns[OF], cells, None)
         node = self.tuples[columns[OF][used], NODE]
@@ -183,7 +183,7 @@ class KeptTuples:
         need(bool((owner[used][alone] == node[alone]).all()))
 
     @staticmethod
-    def of(layout: Layout) -> KeptTuples:
+    def of(layout: TupleLayout) -> KeptTuples:
         tables, forest = len(layout.forest.tables), layout.forest
         return KeptTuples(
             np.zeros((_LEAST, layout.width), dtype=np.int64),
@@ -198,7 +198,7 @@ class KeptTuples:
         """Tuples of two members or more."""
         return int(self.counts[len(self.rooms) :].sum())
 
-    def enter(self, layout: Layout, i: int, own: LazyRows | RingRows, rows: Arrived) -> Fresh:
+    def enter(self, layout: TupleLayout, i: int, own: LazyRows | RingRows, rows: Arrived) -> Fresh:
         """New rows of an input become tuples of one member."""
         count = len(rows.positions)
         self._fit(i, own)
@@ -212,7 +212,7 @@ class KeptTuples:
         )  # fmt: skip
         return fresh
 
-    def grow(self, layout: Layout, i: int, fresh: Fresh, stop: int) -> None:
+    def grow(self, layout: TupleLayout, i: int, fresh: Fresh, stop: int) -> None:
         """The next growths of input i, up to number `stop`, none of which has a check."""
         growths = layout.growths[i]
         while not grow(
@@ -224,18 +224,18 @@ class KeptTuples:
             self._widen(layout, node, int(self.counts[node]) + fresh.begun(node) + 1)
             self._lengthen(fresh)
 
-    def pairs(self, layout: Layout, growth: Growth, rows: Int64s, row: int, at: int, limit: int) -> Any:
+    def pairs(self, layout: TupleLayout, growth: TupleGrowth, rows: Int64s, row: int, at: int, limit: int) -> Any:
         """Pairs of tuples that could be new ones of the node, from `rows`; and where to go on."""
         of = np.array([growth.node, growth.source, growth.target])
         return candidates(of, rows, row, at, limit, layout.fixed, self._store)
 
-    def members(self, layout: Layout, pairs: Int64s) -> Int64s:
+    def members(self, layout: TupleLayout, pairs: Int64s) -> Int64s:
         """The positions of the members of pairs of tuples, -1 on inputs of which there is none."""
         begin = int(layout.columns[1])
         found: Int64s = self.tuples[pairs[:, 0], begin:] & self.tuples[pairs[:, 1], begin:]
         return found
 
-    def join(self, layout: Layout, node: int, pairs: Int64s, fresh: Fresh) -> None:
+    def join(self, layout: TupleLayout, node: int, pairs: Int64s, fresh: Fresh) -> None:
         """These pairs are new tuples of the node."""
         self._make_room(len(pairs), len(pairs) * len(self.rooms))
         self._widen(layout, node, int(self.counts[node]) + len(pairs))
@@ -253,17 +253,25 @@ class KeptTuples:
         fresh.cursor[[HOP, ROW, AT]] = int(fresh.cursor[HOP]) + 1, -1, -2
 
     def meet(
-        self, layout: Layout, partial: Int64s, words: Int64s, table: int, row: int, at: int, limit: int, upto: int
+        self,
+        layout: TupleLayout,
+        partial: Int64s,
+        words: Int64s,
+        table: int,
+        row: int,
+        at: int,
+        limit: int,
+        frontier: int,
     ) -> Any:
         """Partial answers from number `row` on, with what they meet in a table; and where to go on."""
-        return meet(partial, words, table, row, at, limit, upto, layout.fixed, layout.columns, self._store)
+        return meet(partial, words, table, row, at, limit, frontier, layout.fixed, layout.columns, self._store)
 
     def end(self, i: int, own: LazyRows | RingRows, positions: Int64s) -> None:
         """Ends of rows of input i that became known."""
         if len(positions):
             lower_ends(i, positions, own.te[positions & own.mask], self._store)
 
-    def remove(self, layout: Layout, i: int, positions: Int64s) -> Int64s:
+    def remove(self, layout: TupleLayout, i: int, positions: Int64s) -> Int64s:
         """Rows of input i go, and all tuples that they are in; gives the words of those that were in."""
         gone = remove(i, positions, layout.fixed, layout.of_node, self._store)
         return self.tuples[gone, WORDS : int(layout.columns[0])]
@@ -285,7 +293,7 @@ class KeptTuples:
         if len(fresh.made) < len(self.tuples):
             fresh.made = grown(fresh.made, len(self.tuples))
 
-    def _widen(self, layout: Layout, node: int, count: int) -> None:
+    def _widen(self, layout: TupleLayout, node: int, count: int) -> None:
         """Tables of a node as wide as it has tuples."""
         begin, end = layout.of_node[node]
         if count <= self.ranges[begin, 1] + 1:

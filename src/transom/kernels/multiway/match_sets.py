@@ -52,11 +52,11 @@ class Matches:
 class MatchSets:
     """The product of a tuple with its matches on some inputs, for many tuples.
 
-    `tuples` are as in `extend.py`; `places[t]` is where the sets of tuple t are among the matches.
+    `tuples` are as in `extend.py`; `indexes[t]` is where the sets of tuple t are among the matches.
     """
 
     def __init__(
-        self, tuples: Int64s, places: Int64s, targets: Sequence[int], matches: Sequence[Matches], upto: int
+        self, tuples: Int64s, indexes: Int64s, targets: Sequence[int], matches: Sequence[Matches], frontier: int
     ) -> None:
         self._tuples = tuples
         self._targets = targets
@@ -71,7 +71,7 @@ class MatchSets:
                 base += len(one.members)
             members = np.concatenate([one.members for one in matches])
         ta, te = np.ascontiguousarray(tuples[:, -2]), np.ascontiguousarray(tuples[:, -1])
-        self._sets = ta, te, places, offsets, members, upto
+        self._sets = ta, te, indexes, offsets, members, frontier
         self._sizes: Int64s | None = None
         self._total = 0
 
@@ -91,37 +91,37 @@ class MatchSets:
         return found
 
     def blocks(
-        self, limit: int, asked: Formulas | None = None, columns: Int64s = _NO_COLUMNS
+        self, limit: int, checked: Formulas | None = None, columns: Int64s = _NO_COLUMNS
     ) -> Iterator[tuple[Int64s, Int64s]]:
         """The tuples of the product written down, at most `limit` at a time, and the places that they came from.
 
         With formulas to be asked, the set of each has one, only those that pass; `columns` is where they are.
         """
         depth = len(self._targets)
-        asked = Formulas.of([None] * depth) if asked is None else asked
+        checked = Formulas.of([None] * depth) if checked is None else checked
         cursors = np.full(depth + 2, -1, dtype=np.int64)
         cursors[0] = 0
         life = np.empty((depth, 3), dtype=np.int64)
         bound = np.empty(self._tuples.shape[1], dtype=np.int64)
         targets = np.array(self._targets, dtype=np.int64)
         while cursors[0] < len(self._tuples):
-            found, places = pruned_walk(
+            found, indexes = pruned_walk(
                 self._sets, self._tuples, targets, limit, (cursors, life, bound),
-                (asked.program, asked.constants, asked.begins, asked.depth), columns,
+                (checked.program, checked.constants, checked.begins, checked.depth), columns,
             )  # fmt: skip
             if len(found):
-                yield found, places
+                yield found, indexes
 
 
 @inlined
-def following(place, level, offsets, members, cursors, life):  # type: ignore[no-untyped-def]
+def following(index, level, offsets, members, cursors, life):  # type: ignore[no-untyped-def]
     """Move the cursors, from the one of `level` on, to members whose lifetimes meet; whether there are any left.
 
     life[l] is what the members before level l have in common: ta, te, and the latest of their ends.
     """
     while level >= 0:
         at = cursors[level]
-        if at == offsets[level, place + 1]:
+        if at == offsets[level, index + 1]:
             level -= 1
             if level >= 0:
                 cursors[level] += 1
@@ -137,32 +137,32 @@ def following(place, level, offsets, members, cursors, life):  # type: ignore[no
         level += 1
         if level == len(offsets):
             return True
-        cursors[level] = offsets[level, place]
+        cursors[level] = offsets[level, index]
     return False
 
 
 @inlined
-def begin(ta, te, place, offsets, members, cursors, life):  # type: ignore[no-untyped-def]
+def begin(ta, te, index, offsets, members, cursors, life):  # type: ignore[no-untyped-def]
     """Set the cursors to the first members whose lifetimes meet."""
     for level in range(len(offsets)):
-        if offsets[level, place] == offsets[level, place + 1]:
+        if offsets[level, index] == offsets[level, index + 1]:
             return False
     life[0, 0] = ta
     life[0, 1] = te
     life[0, 2] = te
-    cursors[0] = offsets[0, place]
-    return following(place, 0, offsets, members, cursors, life)
+    cursors[0] = offsets[0, index]
+    return following(index, 0, offsets, members, cursors, life)
 
 
 @inlined
-def end_of(life, depth, upto):  # type: ignore[no-untyped-def]
-    """As in `extend`: an open member ends at `upto` or later, so a known end up to there is the tuple's end."""
+def end_of(life, depth, frontier):  # type: ignore[no-untyped-def]
+    """As in `extend`: an open member ends at `frontier` or later, so a known end up to there is the tuple's end."""
     te = life[depth, 1]
-    return OPEN_END if te > upto and life[depth, 2] == OPEN_END else te
+    return OPEN_END if te > frontier and life[depth, 2] == OPEN_END else te
 
 
 @jit
-def walk_lifetimes(ta, te, places, offsets, members, upto):  # type: ignore[no-untyped-def]
+def walk_lifetimes(ta, te, indexes, offsets, members, frontier):  # type: ignore[no-untyped-def]
     """How many tuples there are for each one given, and their ta and te."""
     depth = len(offsets)
     cursors = np.empty(depth, dtype=np.int64)
@@ -172,8 +172,8 @@ def walk_lifetimes(ta, te, places, offsets, members, upto):  # type: ignore[no-u
     found = np.empty((2, size), dtype=np.int64)
     count = 0
     for t in range(len(ta)):
-        place = places[t]
-        more = begin(ta[t], te[t], place, offsets, members, cursors, life)
+        index = indexes[t]
+        more = begin(ta[t], te[t], index, offsets, members, cursors, life)
         before = count
         while more:
             if count == size:
@@ -182,16 +182,16 @@ def walk_lifetimes(ta, te, places, offsets, members, upto):  # type: ignore[no-u
                 bigger[:, :count] = found
                 found = bigger
             found[0, count] = life[depth, 0]
-            found[1, count] = end_of(life, depth, upto)
+            found[1, count] = end_of(life, depth, frontier)
             count += 1
             cursors[depth - 1] += 1
-            more = following(place, depth - 1, offsets, members, cursors, life)
+            more = following(index, depth - 1, offsets, members, cursors, life)
         sizes[t] = count - before
     return sizes, found[0, :count], found[1, :count]
 
 
 @jit
-def walk_members(ta, te, places, offsets, members, upto, sizes, total, level):  # type: ignore[no-untyped-def]
+def walk_members(ta, te, indexes, offsets, members, frontier, sizes, total, level):  # type: ignore[no-untyped-def]
     """The positions of the members of one set, tuple by tuple. Where all of a product is alive nothing is compared."""
     depth = len(offsets)
     cursors = np.empty(depth, dtype=np.int64)
@@ -201,16 +201,16 @@ def walk_members(ta, te, places, offsets, members, upto, sizes, total, level):  
     for t in range(len(ta)):
         if sizes[t] == 0:
             continue
-        place = places[t]
+        index = indexes[t]
         before = 1
         after = 1
         for other in range(depth):
             if other < level:
-                before *= offsets[other, place + 1] - offsets[other, place]
+                before *= offsets[other, index + 1] - offsets[other, index]
             elif other > level:
-                after *= offsets[other, place + 1] - offsets[other, place]
-        first = offsets[level, place]
-        last = offsets[level, place + 1]
+                after *= offsets[other, index + 1] - offsets[other, index]
+        first = offsets[level, index]
+        last = offsets[level, index + 1]
         if sizes[t] == before * after * (last - first):
             for _ in range(before):
                 for at in range(first, last):
@@ -218,10 +218,10 @@ def walk_members(ta, te, places, offsets, members, upto, sizes, total, level):  
                         found[count] = members[at, 0]
                         count += 1
             continue
-        more = begin(ta[t], te[t], place, offsets, members, cursors, life)
+        more = begin(ta[t], te[t], index, offsets, members, cursors, life)
         while more:
             found[count] = members[cursors[level], 0]
             count += 1
             cursors[depth - 1] += 1
-            more = following(place, depth - 1, offsets, members, cursors, life)
+            more = following(index, depth - 1, offsets, members, cursors, life)
     return found

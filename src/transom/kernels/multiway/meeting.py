@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.delta import Int64s
-from transom.kernels.crew import Crew
-from transom.kernels.mould import Places
-from transom.kernels.multiway.asking import Asking
+from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
 from transom.kernels.multiway.match_sets import Matches, MatchSets
 from transom.kernels.multiway.pace import Paces
+from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.multiway.semi_join import semi_join, semi_join_passing
 from transom.kernels.multiway.waves import Wave, WavedRoute
+from transom.kernels.worker_pool import WorkerPool
 
 Mask = npt.NDArray[np.bool_]
 
@@ -33,7 +33,7 @@ _ALL: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """What the probe of one input gave: its matches, how many entries were looked at, and the time that took."""
 
     matches: Matches
@@ -51,18 +51,18 @@ class Meeting:
     graph: JoinGraph
     route: WavedRoute
     inputs: Sequence[LazyRows | RingRows]
-    places: Places
+    addresses: ColumnAddresses
     order: ProbeOrder
     paces: Paces
     i: int
     unlinked: Int64s | None
-    upto: int
+    frontier: int
     block: int
-    crew: Crew | None
+    worker_pool: WorkerPool | None
     made: list[Int64s | MatchSets]
 
     def __post_init__(self) -> None:
-        self._asking = Asking(self.graph, self.inputs, self.places)
+        self._predicates = PredicateCheck(self.graph, self.inputs, self.addresses)
 
     def run(self, tuples: Int64s) -> None:
         """Find all tuples with rows that were linked before; those given are the rows alone."""
@@ -94,28 +94,28 @@ class Meeting:
         """The matches of the tuples on each input of a wave."""
         paces = [self.paces.of(self.i, hop.target) for hop in hops]
         wanted = np.ones(len(tuples), dtype=np.bool_)
-        asked = len(tuples)
+        checked = len(tuples)
         found: list[Matches] = []
         while len(found) < len(hops):
             at = len(found)
-            if not asked:
+            if not checked:
                 found += [Matches.none(len(tuples))] * (len(hops) - at)
                 break
-            probe = partial(self._probe, tuples=tuples, wanted=_ALL if asked == len(tuples) else wanted)
-            if self.crew is not None and self.paces.at_once(self.crew, paces[at:], asked):
-                tasks: list[Callable[[], Found | None]] = [partial(probe, hop) for hop in hops[at:]]
+            probe = partial(self._probe, tuples=tuples, wanted=_ALL if checked == len(tuples) else wanted)
+            if self.worker_pool is not None and self.paces.at_once(self.worker_pool, paces[at:], checked):
+                tasks: list[Callable[[], ProbeResult | None]] = [partial(probe, hop) for hop in hops[at:]]
                 started = time.perf_counter_ns()
-                some = [one for one in self.crew.each([*tasks, self._link]) if one is not None]
-                self.paces.waited(self.crew, [one.nanoseconds for one in some], time.perf_counter_ns() - started)
+                some = [one for one in self.worker_pool.each([*tasks, self._link]) if one is not None]
+                self.paces.waited(self.worker_pool, [one.nanoseconds for one in some], time.perf_counter_ns() - started)
             else:
                 some = [probe(hops[at])]
-            were = asked
+            were = checked
             for one, its_pace in zip(some, paces[at:], strict=False):
                 any_found = one.matches.counts > 0
                 its_pace.note(were, int(np.count_nonzero(any_found)), were + one.entries, one.nanoseconds)
                 wanted[: len(any_found)] &= any_found
                 found.append(one.matches)
-            asked = int(np.count_nonzero(wanted))
+            checked = int(np.count_nonzero(wanted))
         self._note(hops, found)
         return found
 
@@ -135,33 +135,33 @@ class Meeting:
             self.order.note(self.i, hop.target, int(alive.sum()), int(counts[alive].sum()))
             alive &= counts > 0
 
-    def _probe(self, hop: Hop, tuples: Int64s, wanted: Mask) -> Found:
+    def _probe(self, hop: Hop, tuples: Int64s, wanted: Mask) -> ProbeResult:
         started = time.perf_counter_ns()
         member, ta, te = (np.ascontiguousarray(tuples[:, at]) for at in (hop.source, -2, -1))
         mine = self.inputs[hop.source].arrays(hop.source_index)
         other = self.inputs[hop.target].arrays(hop.target_index)
         limit = self.block // 3
-        formula = self._asking.formula(hop.check)
+        formula = self._predicates.formula(hop.check)
         if formula is not None:  # nearly all of a task is this call, in which nobody needs the interpreter
             offsets, members, entries = semi_join_passing(
                 member, ta, te, mine, other, wanted, limit,
-                (formula.program, formula.constants, formula.depth), self.places.places, tuples, hop.target,
+                (formula.program, formula.constants, formula.depth), self.addresses.addresses, tuples, hop.target,
             )  # fmt: skip
-            return Found(Matches(offsets, members), entries, time.perf_counter_ns() - started)
+            return ProbeResult(Matches(offsets, members), entries, time.perf_counter_ns() - started)
         offsets, members, _ = semi_join(member, ta, te, mine, other, wanted, limit)
         matches = Matches(offsets, members)
         if hop.check is not None and len(members):
             matches = self._checked(hop, hop.check, tuples, matches)
-        return Found(matches, len(members), time.perf_counter_ns() - started)
+        return ProbeResult(matches, len(members), time.perf_counter_ns() - started)
 
     def _checked(self, hop: Hop, check: Check, tuples: Int64s, matches: Matches) -> Matches:
         of_tuple = np.repeat(np.arange(len(matches)), matches.counts)
-        kept = self._asking.pairs(check, tuples, of_tuple, matches.members, hop.target)
+        kept = self._predicates.pairs(check, tuples, of_tuple, matches.members, hop.target)
         return matches if kept is None else matches.kept(kept)
 
     # --- tuples ------------------------------------------------------------------------------------------------------
 
-    def _merge(self, number: int, at: int, tuples: Int64s, places: Int64s, found: list[Matches]) -> None:
+    def _merge(self, number: int, at: int, tuples: Int64s, addresses: Int64s, found: list[Matches]) -> None:
         """Put the sets of a wave together, from its merge number `at` on; then to the next wave."""
         wave: Wave = self.route.waves[number]
         last_wave = number + 1 == len(self.route.waves)
@@ -172,24 +172,24 @@ class Meeting:
                 whole = self.graph.whole
                 self.made.append(tuples if whole is None else tuples[self._kept(whole, tuples)])
             return
-        asked = wave.formulas if at == 0 else None
-        if asked is not None and not asked.columns & ~self.places.plain:
-            whole_product = MatchSets(tuples, places, [hop.target for hop in wave.hops], found, self.upto)
+        checked = wave.formulas if at == 0 else None
+        if checked is not None and not checked.columns & ~self.addresses.plain:
+            whole_product = MatchSets(tuples, addresses, [hop.target for hop in wave.hops], found, self.frontier)
             limit = self.block // (self.graph.count + 2)
-            for block, its_places in whole_product.blocks(limit, asked, self.places.places):
-                self._merge(number, len(wave.merges), block, its_places, found)
+            for block, its_addresses in whole_product.blocks(limit, checked, self.addresses.addresses):
+                self._merge(number, len(wave.merges), block, its_addresses, found)
             return
         merge = wave.merges[at]
         targets = [hop.target for hop in wave.hops[merge.first : merge.last]]
-        product = MatchSets(tuples, places, targets, found[merge.first : merge.last], self.upto)
+        product = MatchSets(tuples, addresses, targets, found[merge.first : merge.last], self.frontier)
         if last_wave and at + 1 == len(wave.merges) and merge.check is None and self.graph.whole is None:
             self.made.append(product)
             return
-        for block, its_places in product.blocks(self.block // (self.graph.count + 2)):
+        for block, its_addresses in product.blocks(self.block // (self.graph.count + 2)):
             kept = slice(None) if merge.check is None else self._kept(merge.check, block)
-            self._merge(number, at + 1, block[kept], its_places[kept], found)
+            self._merge(number, at + 1, block[kept], its_addresses[kept], found)
 
     def _kept(self, check: Check, tuples: Int64s) -> Int64s | slice:
         """The numbers of the tuples that pass."""
-        kept = self._asking.tuples(check, tuples)
+        kept = self._predicates.tuples(check, tuples)
         return slice(None) if kept is None else kept

@@ -11,11 +11,11 @@ Costs: a probe on each other input per row, and one per partial tuple that got s
     the rows of its input end in the order in which they came, else in O(log n) moves.
 
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_OPEN_ID), frontier=5)
 >>> graph = JoinGraph(((pa.int64(),),) * 3, ((ColumnRef(0, pa.int64(), "k"),),) * 3)
 >>> join = MJoinKernel(graph, pa.schema([(name, pa.int64()) for name in "abc"]))
->>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, OpenIdPool()))
 >>> out.values.to_pylist(), out.te.tolist()
 ([{'a': 1, 'b': 1, 'c': 1}], [9])
 """
@@ -30,17 +30,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.mould import Moulds
-from transom.kernels.multiway.asking import Asking
 from transom.kernels.multiway.directory import Directory
 from transom.kernels.multiway.extend import extend
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows, input_rows
 from transom.kernels.multiway.newcomers import newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
+from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.multiway.walk import Walk
 from transom.kernels.slices import in_slices
@@ -89,8 +89,8 @@ class MJoinKernel:
         inputs = [input_rows(self.graph, i) for i in range(count)]
         return MJoinState(inputs, ProbeOrder.of(self.graph), OpenTuples.of(count))
 
-    def due(self, state: MJoinState) -> int:
-        return min([own.due for own in state.inputs])
+    def next_timer(self, state: MJoinState) -> int:
+        return min([own.next_timer for own in state.inputs])
 
     def step(self, state: MJoinState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         return in_slices(self._step, state, inputs, step)
@@ -104,7 +104,7 @@ class MJoinKernel:
                 state.inputs[i].end(delta.ends)
             if len(delta.ta):
                 fresh.append((i, state.inputs[i].insert(newcomers(self.graph, i, delta))))
-                state.directory.look(i)
+                state.directory.refresh(i)
             elif not delta.ends.chunks:
                 state.idle[i] = delta
         made: list[Any] = []
@@ -114,31 +114,31 @@ class MJoinKernel:
                 part = positions[first : first + PART]
                 if len(part):
                     self._meet(state, i, part, step, made)
-        out = self._out(state, made, step) if made else Delta(self._no_values, _NONE, _NONE, _NONE, step.upto)
+        out = self._out(state, made, step) if made else Delta(self._no_values, _NONE, _NONE, _NONE, step.frontier)
         return self._expire(state, out, step)
 
     def _meet(self, state: MJoinState, i: int, rows: Int64s, step: Step, made: list[Any]) -> None:
         """Link these rows of input i, and find their tuples."""
         state.inputs[i].link(rows)
-        self._tuples(state, i, rows, step.upto, made)
+        self._tuples(state, i, rows, step.frontier, made)
 
     def _out(self, state: MJoinState, made: list[Any], step: Step) -> Delta:
         return self._emit(state, made[0] if len(made) == 1 else np.concatenate(made), step)
 
-    def _tuples(self, state: MJoinState, i: int, positions: Int64s, upto: int, made: list[Int64s]) -> None:
+    def _tuples(self, state: MJoinState, i: int, positions: Int64s, frontier: int, made: list[Int64s]) -> None:
         """All tuples of these rows of input i with the rows linked before them."""
         walk = state.walks[i]
         if state.order.turn(self.graph, i, len(positions)) or walk is None:
             route = self.graph.route(tuple(state.order.orders[i].tolist()))
             walk = state.walks[i] = Walk(i, route, state.directory)
         if walk.direct and len(positions) <= AT_ONCE:
-            for tuples in walk.tuples(positions, upto, BLOCK // (self.graph.count + 2), state.order):
+            for tuples in walk.tuples(positions, frontier, BLOCK // (self.graph.count + 2), state.order):
                 self._add_whole(state, tuples, made)
         elif all(own.alive for own in state.inputs):
             tuples = self._begun(state, i, positions)
             if walk.route.check is not None:
                 tuples = self._satisfying(state, walk.route.check, tuples)
-            self._visit(state, i, walk.route.hops, 0, tuples, upto, made)
+            self._visit(state, i, walk.route.hops, 0, tuples, frontier, made)
 
     def _begun(self, state: MJoinState, i: int, positions: Int64s) -> Int64s:
         """Tuples of which only the member of input i is bound."""
@@ -156,7 +156,14 @@ class MJoinKernel:
         made.append(tuples)
 
     def _visit(
-        self, state: MJoinState, i: int, hops: tuple[Hop, ...], at: int, tuples: Int64s, upto: int, made: list[Int64s]
+        self,
+        state: MJoinState,
+        i: int,
+        hops: tuple[Hop, ...],
+        at: int,
+        tuples: Int64s,
+        frontier: int,
+        made: list[Int64s],
     ) -> None:
         """Depth first, so that there is never more than a block of partial tuples at each hop."""
         if not len(tuples):
@@ -168,23 +175,23 @@ class MJoinKernel:
         mine = state.inputs[hop.source].arrays(hop.source_index)
         other = state.inputs[hop.target].arrays(hop.target_index)
         limit = BLOCK // tuples.shape[1]
-        row, place, matches = 0, -2, 0
+        row, index, matches = 0, -2, 0
         while row < len(tuples):
-            found, row, place, _ = extend(tuples, hop.source, mine, hop.target, other, row, place, limit, upto)
+            found, row, index, _ = extend(tuples, hop.source, mine, hop.target, other, row, index, limit, frontier)
             if hop.check is not None and len(found):
                 found = self._satisfying(state, hop.check, found)
             matches += len(found)
-            self._visit(state, i, hops, at + 1, found, upto, made)
+            self._visit(state, i, hops, at + 1, found, frontier, made)
         state.order.note(i, hop.target, len(tuples), matches)
 
     def _satisfying(self, state: MJoinState, check: Check, tuples: Int64s) -> Int64s:
         """The tuples that pass."""
-        kept = Asking(self.graph, state.inputs, state.directory.places).tuples(check, tuples)
+        kept = PredicateCheck(self.graph, state.inputs, state.directory.addresses).tuples(check, tuples)
         return tuples if kept is None else tuples[kept]
 
     def _emit(self, state: MJoinState, tuples: Int64s, step: Step) -> Delta:
         count = self.graph.count
-        values = self._moulds.batch(state.directory.places, tuples)
+        values = self._moulds.batch(state.directory.addresses, tuples)
         if values is None:
             arrays: dict[int, pa.Array] = {}
             for i, columns in self._needed:
@@ -193,16 +200,16 @@ class MJoinKernel:
             values = pa.RecordBatch.from_arrays([arrays[at] for at in self._picks], schema=self.schema)
         ta, te = np.ascontiguousarray(tuples[:, count]), np.ascontiguousarray(tuples[:, count + 1])
         if not sum([own.lifetimes.undetermined for own in state.inputs]):
-            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
-        delta, holder = open_rows(values, ta, te, step, Ends())
-        is_open = holder != NO_HOLDER
-        state.open_tuples.add(tuples[is_open, :count], holder[is_open], state.inputs)
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
+        delta, open_id = open_rows(values, ta, te, step, Ends())
+        is_open = open_id != NO_OPEN_ID
+        state.open_tuples.add(tuples[is_open, :count], open_id[is_open], state.inputs)
         return delta
 
     def _expire(self, state: MJoinState, out: Delta, step: Step) -> Delta:
         """Drop the rows that ended, and end the open tuples that they were in."""
-        upto = step.upto
-        dead = [(i, own.expire(upto)) for i, own in enumerate(state.inputs) if own.due < upto]
+        frontier = step.frontier
+        dead = [(i, own.expire(frontier)) for i, own in enumerate(state.inputs) if own.next_timer < frontier]
         if not dead:
             return out
         ends = Ends()
@@ -210,7 +217,7 @@ class MJoinKernel:
             of_all = [_NONE] * len(state.inputs)
             for i, positions in dead:
                 of_all[i] = positions
-            ends = step.holders.close(*state.open_tuples.close(of_all, state.inputs))
+            ends = step.open_ids.close(*state.open_tuples.close(of_all, state.inputs))
         for i, positions in dead:
             state.inputs[i].free(positions)
             state.directory.freed(i)

@@ -24,12 +24,12 @@ class Newcomers:
     keys: list[pa.Array | None]
     ta: Int64s
     te: Int64s
-    holder: Int64s
+    open_id: Int64s
 
 
 def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
     """The rows of a delta, prepared for input i."""
-    columns, ta, te, holder = delta.values.columns, delta.ta, delta.te, delta.holder
+    columns, ta, te, open_id = delta.values.columns, delta.ta, delta.te, delta.open_id
     keys = {
         c: columns[key.index] if isinstance(key, ColumnRef) else scalar.evaluate(key, delta.values)
         for c, key in enumerate(graph.keys[i])
@@ -45,7 +45,7 @@ def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
         take = pa.array(rows)
         columns = delta.values.take(take).columns
         keys = {c: key.take(take) for c, key in keys.items()}
-        ta, te, holder = ta[rows], te[rows], holder[rows]
+        ta, te, open_id = ta[rows], te[rows], open_id[rows]
     hashes: list[Hashes] = []
     texts: list[pa.Array | None] = []
     for classes, word in zip(graph.indexes[i], graph.words[i], strict=True):
@@ -62,4 +62,4 @@ def newcomers(graph: JoinGraph, i: int, delta: Delta) -> Newcomers:
             text = pa.Array.from_buffers(pa.binary(), len(ta), buffers)
         hashes.append(hashed)
         texts.append(text)
-    return Newcomers(columns, hashes, texts, ta, te, holder)
+    return Newcomers(columns, hashes, texts, ta, te, open_id)

@@ -20,12 +20,12 @@ from transom.kernels.sound import owned
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
-HOLDER, END, MEMBERS = range(3)  # then for each input: the position of the member, and next and back in its list
+OPEN_ID, END, MEMBERS = range(3)  # then for each input: the position of the member, and next and back in its list
 
 
 @dataclass
 class OpenTuples:
-    """`tuples[p]`: the holder, the earliest end that came so far, and three numbers for each member."""
+    """`tuples[p]`: the open row id, the earliest end that came so far, and three numbers for each member."""
 
     tuples: Int64s
     slots: SlotPool = field(default_factory=SlotPool)
@@ -40,27 +40,27 @@ class OpenTuples:
             owned(own.first_open[slots], slots, following, member & own.mask, self.slots, back)
 
     def owned(self) -> list[Int64s]:
-        return [self.tuples[self.slots.used(), HOLDER]]
+        return [self.tuples[self.slots.used(), OPEN_ID]]
 
     @staticmethod
     def of(inputs: int) -> OpenTuples:
         return OpenTuples(np.zeros((0, MEMBERS + 3 * inputs), dtype=np.int64))
 
-    def add(self, members: Int64s, holder: Int64s, inputs: Sequence[InputRows]) -> None:
+    def add(self, members: Int64s, open_id: Int64s, inputs: Sequence[InputRows]) -> None:
         """Tuples by the positions of their members, members[tuple, input]."""
-        places = self.slots.take(len(members))
+        indexes = self.slots.take(len(members))
         if self.slots.high > len(self.tuples):
             tuples = np.zeros((max(self.slots.high, 2 * len(self.tuples), 64), self.tuples.shape[1]), dtype=np.int64)
             tuples[: len(self.tuples)] = self.tuples
             self.tuples = tuples
-        self.tuples[places, HOLDER] = holder
-        self.tuples[places, END] = OPEN_END
+        self.tuples[indexes, OPEN_ID] = open_id
+        self.tuples[indexes, END] = OPEN_END
         for i, own in enumerate(inputs):
             member = np.ascontiguousarray(members[:, i])
-            link_tuples(places, member, MEMBERS + 3 * i, self.tuples, own.first_open, own.mask)
+            link_tuples(indexes, member, MEMBERS + 3 * i, self.tuples, own.first_open, own.mask)
 
     def close(self, dead: Sequence[Int64s], inputs: Sequence[InputRows]) -> tuple[Int64s, Int64s]:
-        """Holders and ends of the tuples that have a member among the dead rows of the inputs."""
+        """Open row ids and ends of the tuples that have a member among the dead rows of the inputs."""
         touched = np.empty(self.slots.in_use, dtype=np.int64)
         count = 0
         for i, own in enumerate(inputs):
@@ -73,13 +73,13 @@ class OpenTuples:
         for i, own in enumerate(inputs):
             take_out(closed, MEMBERS + 3 * i, self.tuples, own.first_open, own.mask)
         self.slots.give_back(closed)
-        return self.tuples[closed, HOLDER], self.tuples[closed, END]
+        return self.tuples[closed, OPEN_ID], self.tuples[closed, END]
 
 
 @jit
-def link_tuples(places, member, at, tuples, first_open, mask):  # type: ignore[no-untyped-def]
-    for i in range(len(places)):
-        p = places[i]
+def link_tuples(indexes, member, at, tuples, first_open, mask):  # type: ignore[no-untyped-def]
+    for i in range(len(indexes)):
+        p = indexes[i]
         slot = member[i] & mask
         following = first_open[slot]
         tuples[p, at] = member[i]
@@ -105,8 +105,8 @@ def note_ends(dead, te, first_open, at, tuples, touched, count):  # type: ignore
 
 
 @jit
-def take_out(places, at, tuples, first_open, mask):  # type: ignore[no-untyped-def]
-    for p in places:
+def take_out(indexes, at, tuples, first_open, mask):  # type: ignore[no-untyped-def]
+    for p in indexes:
         following = tuples[p, at + 1]
         previous = tuples[p, at + 2]
         if previous >= 0:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transom.kernels.crew import Crew, measured_handover
+from transom.kernels.worker_pool import WorkerPool, measured_handover
 
 TAUGHT = 1 << 8
 """From so many entries on the time of a probe is that of its loops, not of the calls around them."""
 
 
 @dataclass
-class Pace:
+class ProbePace:
     """What probes of one input were like lately: entries a tuple, nanoseconds an entry, and how many found any."""
 
     entries: float = 2.0
@@ -42,26 +42,26 @@ class Paces:
     """
 
     def __init__(self) -> None:
-        self._paces: dict[tuple[int, int], Pace] = {}
+        self._paces: dict[tuple[int, int], ProbePace] = {}
         self.extra = 0.0
 
-    def of(self, i: int, target: int) -> Pace:
-        return self._paces.setdefault((i, target), Pace())
+    def of(self, i: int, target: int) -> ProbePace:
+        return self._paces.setdefault((i, target), ProbePace())
 
-    def at_once(self, crew: Crew, paces: Sequence[Pace], tuples: int) -> bool:
+    def at_once(self, worker_pool: WorkerPool, paces: Sequence[ProbePace], tuples: int) -> bool:
         """As `sooner`."""
-        found = sooner(crew, paces, tuples, self.extra)
+        found = sooner(worker_pool, paces, tuples, self.extra)
         if not found:
             self.extra *= 0.99
         return found
 
-    def waited(self, crew: Crew, tasks: Sequence[int], nanoseconds: int) -> None:
+    def waited(self, worker_pool: WorkerPool, tasks: Sequence[int], nanoseconds: int) -> None:
         """Tasks that took these nanoseconds of their threads were done after so many by the clock."""
-        best = max(max(tasks), sum(tasks) / min(len(tasks), crew.workers + 1))
+        best = max(max(tasks), sum(tasks) / min(len(tasks), worker_pool.workers + 1))
         self.extra += (max(0.0, nanoseconds - best - 1000 * measured_handover()) - self.extra) / 4
 
 
-def sooner(crew: Crew, paces: Sequence[Pace], tuples: int, extra: float = 0.0) -> bool:
+def sooner(worker_pool: WorkerPool, paces: Sequence[ProbePace], tuples: int, extra: float = 0.0) -> bool:
     """Whether it is best to probe all these inputs at once, or else the first one alone, and then to ask again.
 
     What counts is the time to an answer: of the tuples at least one is found on every input. Where none is, nobody
@@ -79,7 +79,7 @@ def sooner(crew: Crew, paces: Sequence[Pace], tuples: int, extra: float = 0.0) -
         work = pace.entries * pace.nanoseconds
         total += work
         longest = max(longest, work)
-        together = price + left * max(longest, total / min(count, crew.workers + 1))
+        together = price + left * max(longest, total / min(count, worker_pool.workers + 1))
         in_turn = left * work + rest
         at_once = together < in_turn
         rest = min(together, in_turn)

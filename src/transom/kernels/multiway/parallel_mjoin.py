@@ -9,14 +9,14 @@ Needs: nothing. Inputs that share keys with the row are probed at once while the
 Costs: as MJoin, but every input of a wave is probed, though another one may find nothing; the way to an answer is the
     longest probe of each wave, and a product that nothing is asked of is walked once for each input (`match_sets.py`).
 
->>> from transom.core.delta import NO_HOLDER
+>>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.kernels.multiway.graph import JoinGraph
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_OPEN_ID), frontier=5)
 >>> graph = JoinGraph(((pa.int64(),),) * 3, ((ColumnRef(0, pa.int64(), "k"),),) * 3)
 >>> join = ParallelMJoinKernel(graph, pa.schema([(name, pa.int64()) for name in "abc"]))
->>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, OpenIdPool()))
 >>> out.values.to_pylist(), out.te.tolist()
 ([{'a': 1, 'b': 1, 'c': 1}], [9])
 """
@@ -31,14 +31,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.kernels.jit import jit
 from transom.kernels.kernel import Step, open_rows
 from transom.kernels.multiway import mjoin
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.meeting import Meeting
 from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
-from transom.kernels.multiway.pace import Pace, Paces
+from transom.kernels.multiway.pace import Paces, ProbePace
 from transom.kernels.multiway.waves import WavedRoute, waved_route
 
 FEW = 1 << 11
@@ -59,7 +59,7 @@ class ParallelMJoinState(MJoinState):
 
 @dataclass(frozen=True)
 class ParallelMJoinKernel(MJoinKernel):
-    uses_crew: ClassVar[bool] = True
+    uses_worker_pool: ClassVar[bool] = True
     routes: dict[tuple[int, ...], WavedRoute] = field(default_factory=dict, compare=False, repr=False)
 
     def start(self) -> ParallelMJoinState:
@@ -90,8 +90,9 @@ class ParallelMJoinKernel(MJoinKernel):
         if route is None:
             route = self.routes[order] = waved_route(self.graph, order)
         return Meeting(
-            self.graph, route, state.inputs, state.directory.places, state.order, state.paces, i, rows, step.upto,
-            mjoin.BLOCK, step.crew, made,
+            self.graph, route, state.inputs, state.directory.addresses, state.order, state.paces, i, rows,
+            step.frontier,
+            mjoin.BLOCK, step.worker_pool, made,
         )  # fmt: skip
 
     @cached_property
@@ -107,26 +108,26 @@ class ParallelMJoinKernel(MJoinKernel):
         lives = [(one[:, -2], one[:, -1]) if not isinstance(one, MatchSets) else one.lifetimes() for one in made]
         ta, te = (np.concatenate([life[at] for life in lives]) for at in range(2))
         if not len(ta):
-            return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.upto)
+            return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.frontier)
 
         def gathered(i: int, columns: list[int]) -> list[tuple[int, pa.Array]]:
             found = state.inputs[i].gather(_positions(made, i), columns, self.graph.types[i])
             return list(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
 
         tasks = [partial(gathered, i, columns) for i, columns in self._needed]
-        copying = [Pace(2.0 * len(columns)) for _, columns in self._needed]  # a position found, a number copied
-        if step.crew is not None and state.paces.at_once(step.crew, copying, len(ta)):
-            arrays = step.crew.each(tasks)
+        copying = [ProbePace(2.0 * len(columns)) for _, columns in self._needed]  # a position found, a number copied
+        if step.worker_pool is not None and state.paces.at_once(step.worker_pool, copying, len(ta)):
+            arrays = step.worker_pool.each(tasks)
         else:
             arrays = [task() for task in tasks]
         of_all = dict(pair for pairs in arrays for pair in pairs)
         values = pa.RecordBatch.from_arrays([of_all[at] for at in self._picks], schema=self.schema)
         if not any(own.lifetimes.undetermined for own in state.inputs):
-            return Delta(values, ta, te, no_holders(len(ta)), step.upto)
-        delta, holder = open_rows(values, ta, te, step, Ends())
-        is_open = holder != NO_HOLDER
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
+        delta, open_id = open_rows(values, ta, te, step, Ends())
+        is_open = open_id != NO_OPEN_ID
         members = [_positions(made, i)[is_open] for i in range(self.graph.count)]
-        state.open_tuples.add(np.stack(members, axis=1), holder[is_open], state.inputs)
+        state.open_tuples.add(np.stack(members, axis=1), open_id[is_open], state.inputs)
         return delta
 
 

@@ -8,15 +8,16 @@ Keeps: the rows alive of each input, once; the tuples of the nodes of a forest o
     positions of their members (`kept_tuples.py`); tuples with open ends (`open_tuples.py`).
 Needs: nothing; where keys connect the other inputs only by way of a row's own, it probes each component of them.
 Costs: a probe for the answer, where the keys connect the other inputs. Then, when the answer is given already and by
-    another thread if there is a crew, a probe for each of the about two thirds of the nodes that the input is in.
+    another thread if there is a worker pool, a probe for each of the about two thirds of the nodes that the input is
+    in.
 
->>> from transom.core.delta import NO_HOLDER
+>>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"k": [1]}), np.array([1]), np.array([9]), np.full(1, NO_OPEN_ID), frontier=5)
 >>> graph = JoinGraph(((pa.int64(),),) * 3, ((ColumnRef(0, pa.int64(), "k"),),) * 3)
 >>> join = ParallelTreeKernel(graph, pa.schema([(name, pa.int64()) for name in "abc"]))
->>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out = join.step(join.start(), (rows, rows, rows), Step(0, 5, 0, OpenIdPool()))
 >>> out.values.to_pylist(), out.te.tolist()
 ([{'a': 1, 'b': 1, 'c': 1}], [9])
 """
@@ -36,16 +37,16 @@ from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.columns import validity
 from transom.kernels.kernel import Step, select_rows
-from transom.kernels.mould import Places
-from transom.kernels.multiway.asking import Asking
+from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway.emission import Emission
-from transom.kernels.multiway.forest import Forest, Growth, Visit, forest
+from transom.kernels.multiway.forest import Forest, TupleGrowth, Visit, forest
 from transom.kernels.multiway.graph import Check, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows, input_rows
-from transom.kernels.multiway.kept_tuples import Arrived, Fresh, KeptTuples, Layout
+from transom.kernels.multiway.kept_tuples import Arrived, Fresh, KeptTuples, TupleLayout
 from transom.kernels.multiway.key_words import KeyWords
 from transom.kernels.multiway.newcomers import Newcomers, newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
+from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.tuple_chains import begun, ends
 from transom.kernels.slices import in_slices
 from transom.plan.expression import ColumnRef
@@ -58,7 +59,8 @@ _NONE: Final = no_int64s()
 
 @dataclass
 class ParallelTreeState:
-    """`soonest` is the next end that is known, as the crew left it; `due` was told before it began, and may be early.
+    """`soonest` is the next end that is known, as the worker pool left it; `next_timer` was emitted before it began,
+    and may be early.
 
     Where the columns are is found again from the rest, so it is not saved.
     """
@@ -68,13 +70,13 @@ class ParallelTreeState:
     kept: KeptTuples
     open_tuples: OpenTuples
     soonest: int = FOREVER
-    due: int = FOREVER
+    next_timer: int = FOREVER
 
     def check(self) -> None:
         self.open_tuples.check_members(self.inputs)
 
     def __post_init__(self) -> None:
-        self.places = Places([own.rows for own in self.inputs], [own.mask for own in self.inputs])
+        self.addresses = ColumnAddresses([own.rows for own in self.inputs], [own.mask for own in self.inputs])
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class ParallelTreeKernel:
     schema: pa.Schema
     picks: tuple[int, ...] = ()
     order: tuple[int, ...] = ()
-    uses_crew: ClassVar[bool] = True
+    uses_worker_pool: ClassVar[bool] = True
 
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> ParallelTreeKernel:
         """The same join, that gives only these of its columns."""
@@ -111,19 +113,19 @@ class ParallelTreeKernel:
         kept = KeptTuples.of(self._layout)
         return ParallelTreeState(inputs, KeyWords.of(self.graph), kept, OpenTuples.of(self.graph.count))
 
-    def due(self, state: ParallelTreeState) -> int:
-        return state.due
+    def next_timer(self, state: ParallelTreeState) -> int:
+        return state.next_timer
 
     def step(self, state: ParallelTreeState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         return in_slices(self._step, state, inputs, step)
 
     def _step(self, state: ParallelTreeState, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        if step.crew is not None:
-            step.crew.settle()
+        if step.worker_pool is not None:
+            step.worker_pool.drain()
         arrived: list[tuple[int, Arrived]] = []
         for i, delta in enumerate(inputs):
             if delta.ends.chunks:
-                self._end(state, i, delta.ends, step.upto)
+                self._end(state, i, delta.ends, step.frontier)
             if len(delta.ta):
                 arrived.append((i, self._arrive(state, i, delta)))
         made: list[Int64s] = []
@@ -135,37 +137,37 @@ class ParallelTreeKernel:
                 if len(part.ta):
                     if last is not None:
                         self._grow(state, *last)
-                    self._answer(state, i, part, step.upto, made)
+                    self._answer(state, i, part, step.frontier, made)
                     last = i, part
         if not made:
-            out = self._emission.nothing(step.upto)
+            out = self._emission.nothing(step.frontier)
         else:
             tuples = made[0] if len(made) == 1 else np.concatenate(made)
-            out = self._emission.rows(state.inputs, state.places, tuples, state.open_tuples, step)
+            out = self._emission.rows(state.inputs, state.addresses, tuples, state.open_tuples, step)
         dead: list[Int64s] | None = None
         if state.open_tuples.slots.in_use:
-            dead = [own.expire(step.upto) for own in state.inputs]
+            dead = [own.expire(step.frontier) for own in state.inputs]
             out = self._emission.ended(out, state.inputs, dead, state.open_tuples, step)
-        self._leave(state, arrived, partial(self._keep_up, state, last, dead, step.upto), step)
+        self._leave(state, arrived, partial(self._keep_up, state, last, dead, step.frontier), step)
         return out
 
     def _leave(
         self, state: ParallelTreeState, arrived: Sequence[tuple[int, Arrived]], rest: partial[None], step: Step
     ) -> None:
-        """The answer is there: the rest is for the crew."""
-        if step.crew is None:
+        """The answer is there: the rest is for the worker pool."""
+        if step.worker_pool is None:
             rest()
-            state.due = state.soonest
+            state.next_timer = state.soonest
             return
         soonest = min([state.soonest, *(int(rows.te.min()) for _, rows in arrived if len(rows.te))])
-        state.due = max(soonest, step.upto)  # what ends before is about to go
-        step.crew.later(rest)
+        state.next_timer = max(soonest, step.frontier)  # what ends before is about to go
+        step.worker_pool.later(rest)
 
-    def _end(self, state: ParallelTreeState, i: int, ends: Ends, upto: int) -> None:
+    def _end(self, state: ParallelTreeState, i: int, ends: Ends, frontier: int) -> None:
         """Ends that became known: what these rows are in can no longer be met after them."""
         own = state.inputs[i]
         own.end(ends)
-        known = own.ended if isinstance(own, LazyRows) else [own.expire(upto)]
+        known = own.ended if isinstance(own, LazyRows) else [own.expire(frontier)]
         for positions in known:
             state.kept.end(i, own, positions)
 
@@ -183,8 +185,8 @@ class ParallelTreeKernel:
             keys = self._keys(i, rows, delta)
         own = state.inputs[i]
         positions = own.insert(rows)
-        state.places.look(i, own.mask)
-        return Arrived(positions, state.keys.words(keys, len(delta)), delta.ta, ends(delta.te, delta.holder))
+        state.addresses.refresh(i, own.mask)
+        return Arrived(positions, state.keys.words(keys, len(delta)), delta.ta, ends(delta.te, delta.open_id))
 
     def _keys(self, i: int, rows: Newcomers, delta: Delta) -> list[pa.Array | None]:
         return [
@@ -204,50 +206,50 @@ class ParallelTreeKernel:
         mask[positions.to_numpy()] = True
         return select_rows(delta, mask)
 
-    def _answer(self, state: ParallelTreeState, i: int, rows: Arrived, upto: int, made: list[Int64s]) -> None:
+    def _answer(self, state: ParallelTreeState, i: int, rows: Arrived, frontier: int, made: list[Int64s]) -> None:
         """All tuples of these rows of input i with the tuples that are kept of the others."""
         visits = self.forest.visits[i]
         for node in self._probed[i]:
             if not state.kept.counts[node]:
                 return
         tuples = begun(i, self.graph.count, rows.positions, rows.ta, rows.te)
-        self._visit(state, visits, rows.words, tuples, upto, made)
+        self._visit(state, visits, rows.words, tuples, frontier, made)
 
     def _visit(
-        self, state: ParallelTreeState, visits: Sequence[Visit], words: Int64s, tuples: Int64s, upto: int,
+        self, state: ParallelTreeState, visits: Sequence[Visit], words: Int64s, tuples: Int64s, frontier: int,
         made: list[Int64s],
     ) -> None:  # fmt: skip
         """Depth first, so that there is never more than a block of partial answers at each table."""
         limit = max(1, BLOCK // tuples.shape[1])
         row, at = 0, -2
         while row < len(tuples):
-            found, row, at = state.kept.meet(self._layout, tuples, words, visits[0].table, row, at, limit, upto)
+            found, row, at = state.kept.meet(self._layout, tuples, words, visits[0].table, row, at, limit, frontier)
             if visits[0].check is not None and len(found):
                 found = self._satisfying(state, visits[0].check, found)
             if len(found) and visits[1:]:
-                self._visit(state, visits[1:], words, found, upto, made)
+                self._visit(state, visits[1:], words, found, frontier, made)
             elif len(found):
                 if self.graph.whole is not None:
                     found = self._satisfying(state, self.graph.whole, found)
                 made.append(found)
 
     def _satisfying(self, state: ParallelTreeState, check: Check, tuples: Int64s) -> Int64s:
-        passed = Asking(self.graph, state.inputs, state.places).tuples(check, tuples)
+        passed = PredicateCheck(self.graph, state.inputs, state.addresses).tuples(check, tuples)
         return tuples if passed is None else tuples[passed]
 
     def _keep_up(
-        self, state: ParallelTreeState, last: tuple[int, Arrived] | None, dead: list[Int64s] | None, upto: int
+        self, state: ParallelTreeState, last: tuple[int, Arrived] | None, dead: list[Int64s] | None, frontier: int
     ) -> None:
         """What is left to do in a step once its answer is there."""
         if last is not None:
             self._grow(state, *last)
         if dead is None:
-            dead = [own.expire(upto) if own.due < upto else _NONE for own in state.inputs]
+            dead = [own.expire(frontier) if own.next_timer < frontier else _NONE for own in state.inputs]
         for i, (own, positions) in enumerate(zip(state.inputs, dead, strict=True)):
             if len(positions):
                 state.keys.forget(self.graph.classes[i], state.kept.remove(self._layout, i, positions))
                 own.free(positions)
-        state.soonest = min([own.due for own in state.inputs])
+        state.soonest = min([own.next_timer for own in state.inputs])
 
     def _grow(self, state: ParallelTreeState, i: int, rows: Arrived) -> None:
         """Bring every node up to date that input i is in."""
@@ -264,24 +266,24 @@ class ParallelTreeKernel:
         if begin < len(growths):
             state.kept.grow(self._layout, i, fresh, len(growths))
 
-    def _grow_checked(self, state: ParallelTreeState, growth: Growth, fresh: Fresh) -> None:
+    def _grow_checked(self, state: ParallelTreeState, growth: TupleGrowth, fresh: Fresh) -> None:
         """One node whose tuples are held to a predicate."""
         kept, check = state.kept, self.forest.nodes[growth.node].check
         assert check is not None
-        asking = Asking(self.graph, state.inputs, state.places)
+        predicates = PredicateCheck(self.graph, state.inputs, state.addresses)
         sources = fresh.of(growth.source)
         kept.begin(fresh, growth.node)
         row, at = 0, -2
         while row < len(sources):
             pairs, row, at = kept.pairs(self._layout, growth, sources, row, at, PART)
             if len(pairs):
-                passed = asking.tuples(check, kept.members(self._layout, pairs))
+                passed = predicates.tuples(check, kept.members(self._layout, pairs))
                 kept.join(self._layout, growth.node, pairs if passed is None else pairs[passed], fresh)
         kept.finish(fresh, growth.node)
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout(self.forest, len(self.graph.keys[0]))
+    def _layout(self) -> TupleLayout:
+        return TupleLayout(self.forest, len(self.graph.keys[0]))
 
     @cached_property
     def _rows(self) -> JoinGraph:

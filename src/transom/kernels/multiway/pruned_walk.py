@@ -96,10 +96,10 @@ def is_true(program, first, last, constants, columns, bound, stack):  # type: ig
 def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # type: ignore[no-untyped-def]
     """Tuples of the product, at most `limit`, and the places that they came from.
 
-    `standing` tells where to go on: `cursors` (the tuple, the set and a member of each), `life` (what the members so
+    `standing` says where to go on: `cursors` (the tuple, the set and a member of each), `life` (what the members so
     far have in common: ta, te, and the latest of their ends) and `bound` (their positions).
     """
-    ta, te, places, offsets, members, upto = sets
+    ta, te, indexes, offsets, members, frontier = sets
     cursors, life, bound = standing
     program, constants, begins, depth = formulas
     count_of_sets = len(offsets)
@@ -113,20 +113,20 @@ def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # t
     level = cursors[1]
     own = cursors[2:]
     while t < len(ta):
-        place = places[t]
+        index = indexes[t]
         if level < 0:
             level = 0
             for other in range(count_of_sets):
-                if offsets[other, place] == offsets[other, place + 1]:
+                if offsets[other, index] == offsets[other, index + 1]:
                     level = -1
             bound[:] = tuples[t]
             life[0, 0] = ta[t]
             life[0, 1] = te[t]
             life[0, 2] = te[t]
-            own[0] = offsets[0, place]
+            own[0] = offsets[0, index]
         while level >= 0:
             at = own[level]
-            if at == offsets[level, place + 1]:
+            if at == offsets[level, index + 1]:
                 level -= 1
                 if level >= 0:
                     own[level] += 1
@@ -143,7 +143,7 @@ def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # t
                 life[level, 0] = begin
                 life[level, 1] = end
                 life[level, 2] = latest
-                own[level] = offsets[level, place]
+                own[level] = offsets[level, index]
                 continue
             if count == limit:
                 cursors[0] = t
@@ -159,9 +159,9 @@ def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # t
                 came = longer
             found[count] = bound
             found[count, width - 2] = begin
-            # As in `extend`: an open member ends at `upto` or later, so a known end up to there is the tuple's end.
-            found[count, width - 1] = OPEN_END if end > upto and latest == OPEN_END else end
-            came[count] = place
+            # As in `extend`: an open member ends at `frontier` or later, so a known end up to there is the tuple's end.
+            found[count, width - 1] = OPEN_END if end > frontier and latest == OPEN_END else end
+            came[count] = index
             count += 1
             own[level] += 1
         t += 1

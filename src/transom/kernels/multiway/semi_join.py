@@ -68,7 +68,7 @@ def semi_join(members, ta, te, mine, other, wanted, limit):  # type: ignore[no-u
 
 @jit
 def semi_join_passing(  # type: ignore[no-untyped-def]
-    positions, ta, te, mine, other, wanted, limit, formula, places, tuples, target
+    positions, ta, te, mine, other, wanted, limit, formula, addresses, tuples, target
 ):
     """As `semi_join`, but only the matches of which a formula is true; and how many there were without it."""
     offsets, members, _ = semi_join(positions, ta, te, mine, other, wanted, limit)
@@ -78,7 +78,7 @@ def semi_join_passing(  # type: ignore[no-untyped-def]
     if len(of) == 0:
         return offsets, members, 0
     program, constants, depth = formula
-    kept = passing(program, constants, depth, places, tuples, of, members, target)
+    kept = passing(program, constants, depth, addresses, tuples, of, members, target)
     found = np.empty((len(kept), 3), dtype=np.int64)
     left = np.zeros(len(offsets), dtype=np.int64)
     for n in range(len(kept)):

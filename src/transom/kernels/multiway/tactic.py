@@ -2,9 +2,9 @@
 
 | tactic | takes | keeps |
 | --- | --- | --- |
-| parallel_tree | anything, if lifetimes are told directly | the rows alive of all inputs, and tuples of most of them |
-| mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
-| parallel_mjoin | anything, if lifetimes are told directly | the rows alive of all inputs |
+| parallel_tree | anything, if lifetimes are direct | the rows alive of all inputs, and tuples of most of them |
+| mjoin | anything, if lifetimes are direct | the rows alive of all inputs |
+| parallel_mjoin | anything, if lifetimes are direct | the rows alive of all inputs |
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transom.core.delta import NO_HOLDER
+from transom.core.delta import NO_OPEN_ID
 from transom.kernels.jit import inlined, jit
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.keys import mix
@@ -99,11 +99,11 @@ def spread(table, old, heads, fixed, ranges, tuples):  # type: ignore[no-untyped
 
 
 @jit
-def ends(te, holder):  # type: ignore[no-untyped-def]
-    """The ends of rows, OPEN_END where they have a holder."""
+def ends(te, open_id):  # type: ignore[no-untyped-def]
+    """The ends of rows, OPEN_END where they have an open row id."""
     found = te.copy()
     for row in range(len(te)):
-        if holder[row] != NO_HOLDER:
+        if open_id[row] != NO_OPEN_ID:
             found[row] = OPEN_END
     return found
 
@@ -121,7 +121,7 @@ def begun(i, inputs, positions, begins, ends):  # type: ignore[no-untyped-def]
 
 
 @jit
-def meet(partial, words, table, row, p, limit, upto, fixed, members_at, store):  # type: ignore[no-untyped-def]
+def meet(partial, words, table, row, p, limit, frontier, fixed, members_at, store):  # type: ignore[no-untyped-def]
     """Partial answers from number `row` on, each with every tuple of a table that has its key.
 
     A partial answer is its members (-1 where there is none yet), ta, te, and the number of its row in `words`. As in
@@ -154,7 +154,7 @@ def meet(partial, words, table, row, p, limit, upto, fixed, members_at, store): 
                 first = min(end, tuples[p, END])
                 is_open = tuples[p, OPEN] or end == OPEN_END
                 found[count, inputs] = max(begin, tuples[p, BEGIN])
-                found[count, inputs + 1] = OPEN_END if first > upto and is_open else first
+                found[count, inputs + 1] = OPEN_END if first > frontier and is_open else first
                 found[count, inputs + 2] = partial[row, inputs + 2]
                 count += 1
             p = tuples[p, at]

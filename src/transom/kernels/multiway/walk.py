@@ -38,37 +38,45 @@ class Walk:
             for hop in route.hops
         ]
         self._hops = np.array(hops, dtype=np.int64)
-        self._place = np.empty(2 + 4 * len(hops) + len(hops) + 1, dtype=np.int64)
+        self._index = np.empty(2 + 4 * len(hops) + len(hops) + 1, dtype=np.int64)
 
-    def tuples(self, positions: Int64s, upto: int, limit: int, order: ProbeOrder) -> Iterator[Int64s]:
+    def tuples(self, positions: Int64s, frontier: int, limit: int, order: ProbeOrder) -> Iterator[Int64s]:
         """All tuples of these rows with those that were linked before, at most `limit` at a time."""
-        place, i = self._place, self._start
-        place[0], place[1] = 0, -1
-        while place[0] < len(positions):
+        index, i = self._index, self._start
+        index[0], index[1] = 0, -1
+        while index[0] < len(positions):
             found, _ = walk(
-                self._directory.tables, self._hops, i, positions, upto, limit, place, order.probes[i], order.matches[i]
+                self._directory.tables,
+                self._hops,
+                i,
+                positions,
+                frontier,
+                limit,
+                index,
+                order.probes[i],
+                order.matches[i],
             )
             if len(found):
                 yield found
 
 
 @jit
-def walk(tables, hops, start, positions, upto, limit, place, probes, matches):  # type: ignore[no-untyped-def]
+def walk(tables, hops, start, positions, frontier, limit, index, probes, matches):  # type: ignore[no-untyped-def]
     """Tuples of the rows of input `start` at `positions` with a row of each other input: members, ta and te.
 
-    Stops at `limit` tuples. `place` is where to go on: the number of the row and the hop (-1: the row is not begun),
+    Stops at `limit` tuples. `index` is where to go on: the number of the row and the hop (-1: the row is not begun),
     then the stack, then the members bound so far. Probes and matches are counted for each input. The heads of the first
     chains are read ahead; their sum is returned, or the compiler would leave the reading out.
     """
     depth = len(hops)
     width = depth + 3
-    stack = place[2 : 2 + 4 * depth].reshape(depth, 4)
-    bound = place[2 + 4 * depth :]
+    stack = index[2 : 2 + 4 * depth].reshape(depth, 4)
+    bound = index[2 + 4 * depth :]
     size = min(limit, len(positions) + 15)
     found = np.empty((size, width), dtype=np.int64)
     count = 0
-    row = place[0]
-    level = place[1]
+    row = index[0]
+    level = index[1]
     table = tables[hops[0, SOURCE_TABLE]]
     first = tables[hops[0, TARGET_TABLE]]
     heads = np.empty(min(AHEAD, len(positions)), dtype=np.int64)
@@ -117,8 +125,8 @@ def walk(tables, hops, start, positions, upto, limit, place, probes, matches):  
                 continue
             if level + 1 == depth and count == limit:
                 stack[level, AT] = at
-                place[0] = row
-                place[1] = level
+                index[0] = row
+                index[1] = level
                 return found[:count], seen
             target = hops[level, TARGET]
             matches[target] += 1
@@ -126,7 +134,7 @@ def walk(tables, hops, start, positions, upto, limit, place, probes, matches):  
             stack[level, AT] = word_at(entry, CHAIN)
             other_te = word_at(entry, TE)
             end = min(te, other_te)
-            if end > upto and max(te, other_te) == OPEN_END:
+            if end > frontier and max(te, other_te) == OPEN_END:
                 end = OPEN_END
             ta = max(ta, word_at(entry, TA))
             if level + 1 < depth:
@@ -150,6 +158,6 @@ def walk(tables, hops, start, positions, upto, limit, place, probes, matches):  
             found[count, depth + 2] = end
             count += 1
         row += 1
-    place[0] = row
-    place[1] = -1
+    index[0] = row
+    index[1] = -1
     return found[:count], seen

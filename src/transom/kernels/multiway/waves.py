@@ -37,13 +37,13 @@ class Wave:
     @cached_property
     def formulas(self) -> Formulas | None:
         """All that its merges ask, where there is something, and all of it is formulas: it is asked in one go."""
-        asked: list[Formula | None] = [None] * len(self.hops)
+        checked: list[Formula | None] = [None] * len(self.hops)
         for merge in self.merges:
             if merge.check is not None:
-                asked[merge.last - 1] = merge.check.formula
+                checked[merge.last - 1] = merge.check.formula
                 if merge.check.formula is None:
                     return None
-        return Formulas.of(asked) if any(one is not None for one in asked) else None
+        return Formulas.of(checked) if any(one is not None for one in checked) else None
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,15 @@ def _wave(graph: JoinGraph, bound: list[int], targets: list[int], waiting: list[
     for number, target in enumerate(targets):
         source = max(bound, key=lambda i: len(graph.shared(i, target)))
         by = graph.shared(source, target)
-        asked = _equalities(graph, bound, target, by) + _ready(graph, {*bound, target}, waiting)
-        check = graph.check(asked) if asked else None
+        checked = _equalities(graph, bound, target, by) + _ready(graph, {*bound, target}, waiting)
+        check = graph.check(checked) if checked else None
         hops.append(Hop(source, graph.indexes[source].index(by), target, graph.indexes[target].index(by), check))
         of_bound = {c for i in bound for c in graph.classes[i]}
         known.add(target)
-        asked = _equalities(graph, targets[:number], target, of_bound) + _ready(graph, known, waiting)
-        if asked or number + 1 == len(targets):
+        checked = _equalities(graph, targets[:number], target, of_bound) + _ready(graph, known, waiting)
+        if checked or number + 1 == len(targets):
             first = merges[-1].last if merges else 0
-            merges.append(Merge(first, number + 1, graph.check(asked) if asked else None))
+            merges.append(Merge(first, number + 1, graph.check(checked) if checked else None))
     return Wave(tuple(hops), tuple(merges))
 
 

@@ -9,11 +9,11 @@ Needs: nothing.
 Costs: for each arrival and each departure a hash look-up, with MIN and MAX another one and, when a combination comes or
     goes for good, O(log n); and sorting them by time.
 
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> schema, greatest = pa.schema([("m", pa.int64())]), AggregateSpec("max", 0, False)
 >>> kernel = NegativeAggregateKernel((), (greatest,), schema, (pa.int64(),))
->>> rows = SignedDelta(pa.record_batch({"x": [4, 3, 4]}), np.array([5, 1, 2]), departed=1, upto=9)
->>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> rows = Changelog(pa.record_batch({"x": [4, 3, 4]}), np.array([5, 1, 2]), departed=1, frontier=9)
+>>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.t.tolist(), out.departed
 ([None, 3, 4, None, 3, 4, 3], [1, 2, 5, 0, 1, 2, 5], 3)
 """
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s, SignedDelta, no_int64s
+from transom.core.delta import Changelog, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState, each_once
@@ -55,7 +55,7 @@ class NegativeAggregateState:
     combinations: KeyIndex = field(default_factory=KeyIndex)
 
     def owned(self) -> list[Int64s]:
-        """What a group has shown has no holder."""
+        """What a group has shown has no open row id."""
         return []
 
 
@@ -91,15 +91,15 @@ class NegativeAggregateKernel:
             members[slots] = (groups.valid[argument, slots] != 0) & (groups.pair_count[counted, slots] > 0)
             check_heaps(groups.roots[heap], groups.links[heap], members, any_group)
 
-    def due(self, state: NegativeAggregateState) -> int:
+    def next_timer(self, state: NegativeAggregateState) -> int:
         return FOREVER if self.keys or state.groups.started else BEGINNING
 
-    def step(self, state: NegativeAggregateState, inputs: tuple[SignedDelta], step: Step) -> SignedDelta:
+    def step(self, state: NegativeAggregateState, inputs: tuple[Changelog], step: Step) -> Changelog:
         (delta,) = inputs
         groups = state.groups
         first = not self.keys and not groups.started
         if not len(delta) and not first:
-            return SignedDelta(empty_batch(self.schema), no_int64s(), 0, step.upto)
+            return Changelog(empty_batch(self.schema), no_int64s(), 0, step.frontier)
         if first:
             self._direct.make_groups(groups, np.zeros(1, dtype=np.int64))
             groups.started = True
@@ -117,7 +117,7 @@ class NegativeAggregateKernel:
 
     def _advance(
         self, state: AggregateState, events: loop.GroupEvents, rows: tuple[Any, ...], row_pair: Int64s, step: Step
-    ) -> SignedDelta:
+    ) -> Changelog:
         touched = each_once(events.group, state.mark)
         # What a group showed before is made of the words that the loop is about to replace. It closes by `shown`.
         words = state.last[touched]
@@ -140,7 +140,7 @@ class NegativeAggregateKernel:
         left, came = np.flatnonzero(leaves), np.flatnonzero(arrives)
         if len(left) != len(closed) or len(came) != len(ta):  # else they lie in this order already
             values = values.take(pa.array(np.concatenate([left, came])))
-        return SignedDelta(values, np.concatenate([ends[left], ta[came - len(closed)]]), len(left), step.upto)
+        return Changelog(values, np.concatenate([ends[left], ta[came - len(closed)]]), len(left), step.frontier)
 
     def _lay_out(
         self, state: NegativeAggregateState, values: pa.RecordBatch, group: Int64s
@@ -231,7 +231,7 @@ class NegativeAggregateKernel:
         """The direct method's; but a heap has each combination once, counted like the values of a DISTINCT call."""
         table = self._direct.table.copy()
         heap = table[:, loop.KIND] >= loop.LEAST
-        table[heap, loop.DISTINCT] = int((table[:, loop.DISTINCT] >= 0).sum()) + table[heap, loop.PLACE]
+        table[heap, loop.DISTINCT] = int((table[:, loop.DISTINCT] >= 0).sum()) + table[heap, loop.OFFSET]
         return table
 
     @cached_property

@@ -4,7 +4,7 @@ Per value a queue of beginnings, oldest first. Of several equal rows the oldest 
 business, because snapshots are bags.
 
 >>> began = Beginnings.of([pa.int64()])
->>> rows = SignedDelta(pa.record_batch({"a": [7, 7, 7]}), np.array([5, 1, 3]), departed=1, upto=9)
+>>> rows = Changelog(pa.record_batch({"a": [7, 7, 7]}), np.array([5, 1, 3]), departed=1, frontier=9)
 >>> began.match(rows).tolist()
 [1]
 >>> values, ta = began.remaining([pa.int64()])
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s, SignedDelta, no_int64s
+from transom.core.delta import Changelog, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
@@ -55,7 +55,7 @@ class Beginnings:
     def of(types: Sequence[pa.DataType]) -> Beginnings:
         return Beginnings(RowStore.of(types))
 
-    def match(self, rows: SignedDelta) -> Int64s:
+    def match(self, rows: Changelog) -> Int64s:
         """Keep what arrived; the beginnings of the rows that departed, in the order in which they are given."""
         if not len(rows):
             return no_int64s()

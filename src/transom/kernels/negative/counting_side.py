@@ -7,7 +7,7 @@ Needs: nothing.
 Costs: a look-up of the whole row whenever it arrives and departs; O(1) to enter and to leave a chain.
 
 >>> side = CountedRows.of([pa.int64()], keyed=False)
->>> rows = SignedDelta(pa.record_batch({"k": [1, 2, 1]}), np.array([7, 3, 4]), 1, 9)
+>>> rows = Changelog(pa.record_batch({"k": [1, 2, 1]}), np.array([7, 3, 4]), 1, 9)
 >>> changes = side.take(rows, [rows.values.column(0)])
 >>> changes.departed.tolist(), changes.arrived.tolist()
 ([0], [1, 0])
@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s, SignedDelta
+from transom.core.delta import Changelog, Int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
 from transom.kernels.negative.events import Changes, time_order
 from transom.kernels.negative.join_keys import chains, key_hashes, key_nulls
-from transom.kernels.negative.match import BEFORE, CHAIN, COUNT, HASH, Chains
+from transom.kernels.negative.pair_match import BEFORE, CHAIN, COUNT, HASH, Chains
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import belong, listed
 from transom.state.checks import need, within
@@ -76,7 +76,7 @@ class CountedRows:
         """No position is below it: a chain ends where it says so."""
         return 0
 
-    def take(self, delta: SignedDelta, keys: Sequence[pa.Array]) -> Changes:
+    def take(self, delta: Changelog, keys: Sequence[pa.Array]) -> Changes:
         """Number the rows that depart or arrive, and keep those never seen; the counts are changed later."""
         columns, t, departed = delta.values.columns, delta.t, delta.departed
         null = key_nulls(keys)

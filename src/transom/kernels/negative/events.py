@@ -1,11 +1,11 @@
 """What happens to the two sides of a join under negative tuples, in order of time.
 
-`Changes` are what one side takes in a step, `Events` those of both sides as one history. A position names a row for as
-long as it is there.
+`Changes` are what one side takes in a step, `ChangeEvents` those of both sides as one history. A position names a row
+for as long as it is there.
 
 >>> def changes(departed, arrived):
 ...     return Changes(np.array(departed), np.arange(len(departed)), np.array(arrived), np.arange(len(arrived)))
->>> events = Events.of(changes([4], [1, 4]), changes([4], [3]))
+>>> events = ChangeEvents.of(changes([4], [1, 4]), changes([4], [3]))
 >>> events.t.tolist(), [("right" if kind & RIGHT else "left", bool(kind & ARRIVES)) for kind in events.kind]
 ([1, 3, 4, 4, 4], [('left', True), ('right', True), ('left', False), ('right', False), ('left', True)])
 """
@@ -36,7 +36,7 @@ class Changes:
     arrived: Int64s
 
 
-class Events(NamedTuple):
+class ChangeEvents(NamedTuple):
     """The changes of both sides in order of time; at one instant all that departs comes before all that arrives."""
 
     t: Int64s
@@ -44,8 +44,8 @@ class Events(NamedTuple):
     position: Int64s
 
     @staticmethod
-    def of(left: Changes, right: Changes) -> Events:
-        return Events(
+    def of(left: Changes, right: Changes) -> ChangeEvents:
+        return ChangeEvents(
             *merge_changes(
                 left.departed_t, left.departed, right.departed_t, right.departed,
                 left.arrived_t, left.arrived, right.arrived_t, right.arrived,

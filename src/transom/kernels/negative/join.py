@@ -11,12 +11,12 @@ Costs: a probe per row when it arrives and one when it departs, and what the tac
 
 >>> import pyarrow as pa
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
->>> rows = SignedDelta(pa.record_batch({"k": [1, 1]}), np.array([4, 2]), departed=1, upto=5)
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Changelog(pa.record_batch({"k": [1, 1]}), np.array([4, 2]), departed=1, frontier=5)
 >>> schema = pa.schema([("k", pa.int64()), ("j", pa.int64())])
 >>> key = ColumnRef(0, pa.int64(), "k")
 >>> join = NegativeJoinKernel("ring_hash", (key,), (key,), None, schema, 1)
->>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, HolderPool()))
+>>> out = join.step(join.start(), (rows, rows), Step(0, 5, 0, OpenIdPool()))
 >>> out.values.to_pylist(), out.t.tolist(), out.departed
 ([{'k': 1, 'j': 1}, {'k': 1, 'j': 1}], [4, 2], 1)
 """
@@ -27,14 +27,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.core.delta import SignedDelta, no_int64s
+from transom.core.delta import Changelog, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.join.predicate import JoinPredicate
 from transom.kernels.kernel import Step
 from transom.kernels.negative.counting_side import CountedRows
-from transom.kernels.negative.events import ARRIVES, Changes, Events
-from transom.kernels.negative.match import START, Found, match
+from transom.kernels.negative.events import ARRIVES, ChangeEvents, Changes
+from transom.kernels.negative.pair_match import START, PairBuffer, match
 from transom.kernels.negative.ring_side import NegativeRing
 from transom.plan.expression import Expression
 
@@ -57,31 +57,31 @@ class NegativeJoinKernel(JoinPredicate):
         left, right = types[: self.left_width], types[self.left_width :]
         return NegativeJoinState(side.of(left, self.keyed), side.of(right, self.keyed))
 
-    def due(self, state: NegativeJoinState) -> int:
+    def next_timer(self, state: NegativeJoinState) -> int:
         return FOREVER
 
-    def step(self, state: NegativeJoinState, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
+    def step(self, state: NegativeJoinState, inputs: tuple[Changelog, Changelog], step: Step) -> Changelog:
         left = self._take(state.left, inputs[0], self.left_keys)
         right = self._take(state.right, inputs[1], self.right_keys)
-        events = Events.of(left, right)
+        events = ChangeEvents.of(left, right)
         out = self._emit(state, events, self._pairs(state, events), step)
         state.left.settle(left)
         state.right.settle(right)
         return out
 
-    def _take(self, side: NegativeRing | CountedRows, delta: SignedDelta, keys: tuple[Expression, ...]) -> Changes:
+    def _take(self, side: NegativeRing | CountedRows, delta: Changelog, keys: tuple[Expression, ...]) -> Changes:
         if not len(delta):
             return Changes(no_int64s(), no_int64s(), no_int64s(), no_int64s())
         return side.take(delta, [scalar.evaluate(key, delta.values) for key in keys])
 
-    def _pairs(self, state: NegativeJoinState, events: Events) -> Found:
+    def _pairs(self, state: NegativeJoinState, events: ChangeEvents) -> PairBuffer:
         """The pairs that arrive or depart in order of time, those that satisfy the whole predicate."""
         left, right = state.left.chains(), state.right.chains()
         cursor = np.array([0, START, state.left.oldest, state.right.oldest])
         size = min(BLOCK, 2 * len(events.t) + 1024)
-        parts: list[Found] = []
+        parts: list[PairBuffer] = []
         while cursor[0] < len(events.t):
-            found = Found.room(size, left.counting)
+            found = PairBuffer.room(size, left.counting)
             found = found.first(match(events, left, right, cursor, found))
             if self.residual is not None and len(found.event):
                 kept = self.satisfying(state.left, state.right, found.left, found.right)
@@ -89,14 +89,14 @@ class NegativeJoinKernel(JoinPredicate):
             parts.append(found)
             size = min(BLOCK, 2 * size)
         if not parts:
-            return Found.room(0, left.counting)
+            return PairBuffer.room(0, left.counting)
         if len(parts) == 1:
             return parts[0]
-        return Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return PairBuffer(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _emit(self, state: NegativeJoinState, events: Events, found: Found, step: Step) -> SignedDelta:
+    def _emit(self, state: NegativeJoinState, events: ChangeEvents, found: PairBuffer, step: Step) -> Changelog:
         if not len(found.event):
-            return SignedDelta(self.no_values, no_int64s(), 0, step.upto)
+            return Changelog(self.no_values, no_int64s(), 0, step.frontier)
         arrives = (events.kind & ARRIVES)[found.event]
         departing = np.flatnonzero(arrives == 0)
         order = np.concatenate([departing, np.flatnonzero(arrives)])
@@ -106,4 +106,4 @@ class NegativeJoinKernel(JoinPredicate):
             departed = int(times[:departed].sum())
             order = np.repeat(order, times)
         values = self.values(state.left, state.right, found.left[order], found.right[order])
-        return SignedDelta(values, events.t[found.event[order]], departed, step.upto)
+        return Changelog(values, events.t[found.event[order]], departed, step.frontier)

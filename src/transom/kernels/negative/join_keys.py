@@ -11,7 +11,7 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.kernels.columns import validity
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
-from transom.kernels.negative.match import Chains
+from transom.kernels.negative.pair_match import Chains
 from transom.kernels.row_store import RowStore, TextColumn
 
 

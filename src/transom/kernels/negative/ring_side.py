@@ -7,7 +7,7 @@ Needs: rows that depart in the order in which they arrived: then the one that de
 Costs: O(1) to arrive and to depart; nothing is ever taken out of a chain, a walk stops behind the tail.
 
 >>> side = NegativeRing.of([pa.int64()], keyed=False)
->>> rows = SignedDelta(pa.record_batch({"k": [1, 2, 1]}), np.array([7, 3, 4]), 1, 9)
+>>> rows = Changelog(pa.record_batch({"k": [1, 2, 1]}), np.array([7, 3, 4]), 1, 9)
 >>> changes = side.take(rows, [rows.values.column(0)])
 >>> changes.departed.tolist(), changes.arrived.tolist()
 ([0], [0, 1])
@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s, SignedDelta
+from transom.core.delta import Changelog, Int64s
 from transom.kernels.jit import jit
 from transom.kernels.negative.events import Changes, time_order
 from transom.kernels.negative.join_keys import chains, key_hashes, key_nulls
-from transom.kernels.negative.match import CHAIN, HASH, Chains
+from transom.kernels.negative.pair_match import CHAIN, HASH, Chains
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import ring, ring_chains
 from transom.state.checks import need
@@ -66,7 +66,7 @@ class NegativeRing:
     def mask(self) -> int:
         return len(self.entries) - 1
 
-    def take(self, delta: SignedDelta, keys: Sequence[pa.Array]) -> Changes:
+    def take(self, delta: Changelog, keys: Sequence[pa.Array]) -> Changes:
         """Lay the rows that arrive into the ring, in no chain yet; who departs needs no looking for."""
         gone, columns = delta.t[: delta.departed], delta.values.slice(delta.departed).columns
         keys_arrived, arrived = [key.slice(delta.departed) for key in keys], delta.t[delta.departed :]

@@ -6,10 +6,10 @@ Keeps: the rows alive, as the batches in which they came (nothing is copied), fr
 Needs: rows in time order, rows of one instant in arrival order.
 Costs: O(1) a row; both bounds grow with the row, so what departs is always the front of the queue.
 
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> window = NegativeWindow(rows=1)
->>> rows = StreamDelta(pa.record_batch({"a": [1, 2]}), np.array([5, 8]), upto=9)
->>> out = window.step(window.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> rows = StreamDelta(pa.record_batch({"a": [1, 2]}), np.array([5, 8]), frontier=9)
+>>> out = window.step(window.start(), (rows,), Step(0, 9, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.t.tolist(), out.departed
 ([1, 1, 2], [8, 5, 8], 1)
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import Changelog, Int64s, StreamDelta, no_int64s
 from transom.core.time import FOREVER, UNBOUNDED
 from transom.kernels.kernel import Step
 from transom.kernels.window.range import end_after
@@ -91,23 +91,23 @@ class NegativeWindow:
     def start(self) -> NegativeWindowState:
         return NegativeWindowState()
 
-    def due(self, state: NegativeWindowState) -> int:
+    def next_timer(self, state: NegativeWindowState) -> int:
         if self.length >= UNBOUNDED or not state.batches:
             return FOREVER
         oldest = state.batches[0]
         return min(int(oldest.t[oldest.first]) + self.length, FOREVER)
 
-    def step(self, state: NegativeWindowState, inputs: tuple[StreamDelta], step: Step) -> SignedDelta:
+    def step(self, state: NegativeWindowState, inputs: tuple[StreamDelta], step: Step) -> Changelog:
         (arrived,) = inputs
         if self.rows is None and self.length >= UNBOUNDED:
-            return SignedDelta(arrived.values, arrived.t, 0, step.upto)
+            return Changelog(arrived.values, arrived.t, 0, step.frontier)
         earlier = state.alive
         state.append(arrived)
         by_count = 0 if self.rows is None else max(state.alive - self.rows, 0)
-        by_time = 0 if self.length >= UNBOUNDED else state.before(step.upto - self.length)
+        by_time = 0 if self.length >= UNBOUNDED else state.before(step.frontier - self.length)
         values, times = state.take(max(by_count, by_time))
         if not values:
-            return SignedDelta(arrived.values, arrived.t, 0, step.upto)
+            return Changelog(arrived.values, arrived.t, 0, step.frontier)
         te = no_int64s()
         if self.rows is not None:  # row j is pushed out by row j + N
             te = arrived.t[self.rows - earlier : self.rows - earlier + by_count]
@@ -117,14 +117,14 @@ class NegativeWindow:
             te = due
         own = max(len(te) - earlier, 0)  # departures among the rows that came in this very step
         if own and (te[earlier:] == arrived.t[:own]).any():
-            return _without_ghosts(arrived, values, te, earlier, step.upto)
+            return _without_ghosts(arrived, values, te, earlier, step.frontier)
         t = np.concatenate([te, arrived.t])
-        return SignedDelta(pa.concat_batches([*values, arrived.values]), t, len(te), step.upto)
+        return Changelog(pa.concat_batches([*values, arrived.values]), t, len(te), step.frontier)
 
 
 def _without_ghosts(
-    arrived: StreamDelta, values: list[pa.RecordBatch], te: Int64s, earlier: int, upto: int
-) -> SignedDelta:
+    arrived: StreamDelta, values: list[pa.RecordBatch], te: Int64s, earlier: int, frontier: int
+) -> Changelog:
     """Rows that come and go at one instant are left out twice; the first `earlier` departures came in earlier steps."""
     own = len(te) - earlier
     lived = np.ones(len(te) + len(arrived), dtype=np.bool_)
@@ -132,4 +132,4 @@ def _without_ghosts(
     kept = np.flatnonzero(lived)
     rows = pa.concat_batches([*values, arrived.values]).take(pa.array(kept))
     departed = int(lived[: len(te)].sum())
-    return SignedDelta(rows, np.concatenate([te, arrived.t])[kept], departed, upto)
+    return Changelog(rows, np.concatenate([te, arrived.t])[kept], departed, frontier)

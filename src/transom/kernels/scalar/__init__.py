@@ -25,9 +25,9 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.errors import RefusedError
+from transom.core.errors import UnsupportedError
 from transom.kernels.scalar.compiler import can_fail, compile_expression
-from transom.kernels.scalar.rows import AllRows, Compiled, Rows, SomeRows
+from transom.kernels.scalar.rows import AllRows, Compiled, SelectedRows, SomeRows
 from transom.kernels.scalar.values import as_array
 from transom.plan.expression import Expression, conjuncts
 
@@ -44,7 +44,9 @@ def _compiled(expression: Expression) -> Compiled:
     try:
         return compile_expression(expression)
     except RecursionError:
-        raise RefusedError("an expression is nested too deeply", remedy="compute a part of it in a sub-query") from None
+        raise UnsupportedError(
+            "an expression is nested too deeply", remedy="compute a part of it in a sub-query"
+        ) from None
 
 
 def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
@@ -59,7 +61,7 @@ def keep_by(compiled: Sequence[Compiled], batch: pa.RecordBatch) -> pa.Array | N
     """As `keep`, by whoever has the `parts` of the predicate at hand."""
     if batch.num_rows == 0:
         return None
-    rows: Rows = AllRows(batch)
+    rows: SelectedRows = AllRows(batch)
     positions: pa.Array | None = None
     for part in compiled:
         mask = as_array(part(rows), rows.count)

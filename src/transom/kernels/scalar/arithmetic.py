@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, DATE, DOUBLE, INTEGER
 from transom.kernels.scalar import casts, decimals
-from transom.kernels.scalar.dates import days_moved, refuse_beyond_time
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, refuse_rows, valid_like, whole
+from transom.kernels.scalar.dates import days_moved, reject_beyond_time
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, reject_rows, valid_like, whole
 from transom.plan.expression import Call, Cast
 from transom.plan.typing_rules import is_decimal, is_float
 
@@ -118,7 +118,7 @@ def _rounded_remainder(call: Call) -> Kernel:
 
     def run(*values: Value) -> Value:
         left, right = (cast(column) for cast, column in zip(as_double, as_arrays(values), strict=True))
-        refuse_rows(call, "division by zero", values, pc.and_(pc.equal(right, pa.scalar(0.0)), left.is_valid()))
+        reject_rows(call, "division by zero", values, pc.and_(pc.equal(right, pa.scalar(0.0)), left.is_valid()))
         return _float_remainder(left, right)
 
     return run
@@ -213,7 +213,7 @@ def _date_shift(call: Call) -> Kernel:
 
     def run(date: Value, days: Value) -> Value:
         moved = days_moved(date, days, sign)
-        refuse_beyond_time(call, (date, days), moved, DATE)
+        reject_beyond_time(call, (date, days), moved, DATE)
         return moved.cast(INTEGER).cast(DATE)
 
     return run

@@ -15,10 +15,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.errors import EvaluationError, RefusedError
+from transom.core.errors import EvaluationError, UnsupportedError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR
 from transom.kernels.scalar import arithmetic, casts, comparison, dates, like, numbers, text
-from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, Rows
+from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
 from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, is_true
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, walk
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
@@ -65,7 +65,7 @@ class Constant:
 
     value: pa.Scalar
 
-    def __call__(self, rows: Rows) -> Value:
+    def __call__(self, rows: SelectedRows) -> Value:
         return self.value
 
 
@@ -83,7 +83,7 @@ def compile_expression(expression: Expression) -> Compiled:
         return _apply(casts.cast(expression), (expression.operand,))
     if isinstance(expression, Call):
         return _call(expression)
-    raise RefusedError(f"{expression} cannot be evaluated row by row", remedy="write the sub-query as a join")
+    raise UnsupportedError(f"{expression} cannot be evaluated row by row", remedy="write the sub-query as a join")
 
 
 def _call(call: Call) -> Compiled:
@@ -112,7 +112,7 @@ def _folded(run: Compiled, operands: Sequence[Compiled]) -> Compiled:
             return run
         return Constant(value[0] if isinstance(value, pa.Array) else value)
 
-    def column(rows: Rows) -> Value:
+    def column(rows: SelectedRows) -> Value:
         value = run(rows)
         return as_array(value, rows.count) if isinstance(value, pa.Scalar) else value
 
@@ -145,13 +145,13 @@ def _case(case: Case) -> Compiled:
     otherwise = compile_expression(case.otherwise)
     guarded = any(can_fail(e) for e in (*case.conditions[1:], *case.results, case.otherwise))
 
-    def run(rows: Rows) -> Value:
+    def run(rows: SelectedRows) -> Value:
         value = otherwise(rows)
         for condition, result in zip(reversed(conditions), reversed(results), strict=True):
             value = pc.if_else(is_true(condition(rows)), result(rows), value)
         return value
 
-    def run_guarded(rows: Rows) -> Value:
+    def run_guarded(rows: SelectedRows) -> Value:
         pieces = Pieces(rows, case.type)
         for condition, result in zip(conditions, results, strict=True):
             if pieces.left == 0:
@@ -167,7 +167,7 @@ def _coalesce(call: Call) -> Compiled:
     if not any(can_fail(argument) for argument in call.arguments[1:]):
         return _folded(lambda rows: pc.coalesce(*(operand(rows) for operand in operands)), operands)
 
-    def run(rows: Rows) -> Value:
+    def run(rows: SelectedRows) -> Value:
         pieces = Pieces(rows, call.type)
         for operand in operands[:-1]:
             if pieces.left == 0:
@@ -196,7 +196,7 @@ def _logic(call: Call) -> Compiled:
     if not links:
         return compiled
 
-    def run(rows: Rows) -> Value:
+    def run(rows: SelectedRows) -> Value:
         value = compiled(rows)
         for link in links:
             value = link(value, rows)
@@ -215,7 +215,9 @@ def _chain(call: Call) -> list[Expression]:
     return [node, *reversed(parts)]
 
 
-def _connected(combine: Kernel, settled: pa.Scalar, right: Compiled, fails: bool, left: Value, rows: Rows) -> Value:
+def _connected(
+    combine: Kernel, settled: pa.Scalar, right: Compiled, fails: bool, left: Value, rows: SelectedRows
+) -> Value:
     """The value so far with one part more; a part that may fail is asked about the rows that are not settled yet."""
     if not fails:
         return combine(left, right(rows))

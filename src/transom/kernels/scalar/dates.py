@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP
 from transom.core.time import BEGINNING, FOREVER, UNITS
-from transom.kernels.scalar.values import Kernel, Value, failure, refuse_rows, whole
+from transom.kernels.scalar.values import Kernel, Value, failure, reject_rows, whole
 from transom.plan.expression import Call, Expression, Literal
 
 DAY: Final = UNITS["day"]
@@ -92,8 +92,8 @@ def beyond_time(numbers: Value, type_: pa.DataType) -> pa.Array:
     return pc.or_(pc.less(numbers, whole(first)), pc.greater(numbers, whole(last)))
 
 
-def refuse_beyond_time(expression: Expression, values: Sequence[Value], numbers: Value, type_: pa.DataType) -> None:
-    refuse_rows(expression, "the result is outside the years 1 to 9999", values, beyond_time(numbers, type_))
+def reject_beyond_time(expression: Expression, values: Sequence[Value], numbers: Value, type_: pa.DataType) -> None:
+    reject_rows(expression, "the result is outside the years 1 to 9999", values, beyond_time(numbers, type_))
 
 
 def add_interval(call: Call) -> Kernel:
@@ -102,7 +102,7 @@ def add_interval(call: Call) -> Kernel:
             moved = pc.add_checked(moment.cast(BIGINT), micros)
         except pa.ArrowInvalid:  # beyond 64 bits: far outside the time domain, whichever row it was
             raise failure(call, "the result is outside the years 1 to 9999", (micros,), 0) from None
-        refuse_beyond_time(call, (moment, micros), moved, TIMESTAMP)
+        reject_beyond_time(call, (moment, micros), moved, TIMESTAMP)
         return moved.cast(TIMESTAMP)
 
     return run

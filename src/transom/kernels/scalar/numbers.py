@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, TINYINT
 from transom.kernels.scalar import decimals
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, refuse_rows, valid_like, whole
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, reject_rows, valid_like, whole
 from transom.plan.expression import Call, Literal
 from transom.plan.typing_rules import is_decimal, is_float
 
@@ -59,13 +59,13 @@ def floor_or_ceil(call: Call) -> Kernel:
 
 def round_to(call: Call) -> Kernel:
     """round(x, places): halves away from zero; of floats by scaling, rounding and scaling back, as DuckDB does."""
-    places = call.arguments[1]
-    assert isinstance(places, Literal)
+    indexes = call.arguments[1]
+    assert isinstance(indexes, Literal)
     if is_float(call.type):
-        return lambda value, _: _round_floats(value, places.value)
+        return lambda value, _: _round_floats(value, indexes.value)
     if is_decimal(call.type):
-        return _round_decimals(call, places.value)
-    return _round_integers(call, places.value)
+        return _round_decimals(call, indexes.value)
+    return _round_integers(call, indexes.value)
 
 
 def half_away(values: Floats) -> Floats:
@@ -76,28 +76,28 @@ def half_away(values: Floats) -> Floats:
     return np.asarray(np.where(away, whole + np.copysign(1.0, values), whole))
 
 
-def _round_floats(value: Value, places: int) -> Value:
+def _round_floats(value: Value, indexes: int) -> Value:
     (column,) = as_arrays((value,))
     values = column.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(all="ignore"):
-        if places == 0:
+        if indexes == 0:
             rounded = half_away(values)
-        elif places > 0:
-            unit = np.float64(10.0) ** places
+        elif indexes > 0:
+            unit = np.float64(10.0) ** indexes
             rounded = half_away(values * unit) / unit
             rounded = np.where(np.isfinite(rounded), rounded, values)
         else:
-            unit = np.float64(10.0) ** -places
+            unit = np.float64(10.0) ** -indexes
             rounded = half_away(values / unit) * unit
             rounded = np.where(np.isfinite(rounded) | ~np.isfinite(values), rounded, 0.0)
         rounded = rounded.astype(column.type.to_pandas_dtype())
     return valid_like(pa.array(rounded, column.type), column)
 
 
-def _round_integers(call: Call, places: int) -> Kernel:
-    if places >= 0:
+def _round_integers(call: Call, indexes: int) -> Kernel:
+    if indexes >= 0:
         return lambda value, _: value
-    unit, type_ = 10**-places, call.type
+    unit, type_ = 10**-indexes, call.type
     bound = 1 << type_.bit_width - 1
 
     def run(value: Value, _: Value) -> Value:
@@ -111,18 +111,18 @@ def _round_integers(call: Call, places: int) -> Kernel:
         wide = decimals.halves_away(column.cast(BIGINT), unit)
         most = (bound - 1) // unit
         bad = pc.or_(pc.greater(wide, whole(most)), pc.less(wide, whole(-most)))
-        refuse_rows(call, f"the result is beyond the range of {type_}", (column,), bad)
+        reject_rows(call, f"the result is beyond the range of {type_}", (column,), bad)
         return pc.multiply(wide, whole(unit)).cast(type_)
 
     return run
 
 
-def _round_decimals(call: Call, places: int) -> Kernel:
+def _round_decimals(call: Call, indexes: int) -> Kernel:
     source = call.arguments[0].type
-    if places >= source.scale:
+    if indexes >= source.scale:
         return lambda value, _: value
-    unit: int = 10 ** (source.scale - places)
-    back: int = 10 ** max(0, -places)
+    unit: int = 10 ** (source.scale - indexes)
+    back: int = 10 ** max(0, -indexes)
 
     def fast(numbers: pa.Array) -> pa.Array:
         return pc.multiply(decimals.halves_away(numbers, unit), whole(back))
@@ -134,7 +134,7 @@ def _round_decimals(call: Call, places: int) -> Kernel:
         result = _rescaled(value, call.type, unit, fast, slow)
         if back > 1:  # 99 without places becomes 100, which has a digit more
             bad = _too_wide(result)
-            refuse_rows(call, f"the result has more than {call.type.precision} digits", (value,), bad)
+            reject_rows(call, f"the result has more than {call.type.precision} digits", (value,), bad)
         return result
 
     return run

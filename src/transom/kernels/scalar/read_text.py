@@ -1,6 +1,6 @@
 """Texts read as numbers, truth values, dates and timestamps.
 
-What is read here is read as DuckDB reads it. DuckDB takes a little more, which is refused on purpose: digits in groups
+What is read here is read as DuckDB reads it. DuckDB takes a little more, which is rejected on purpose: digits in groups
 (1_000), hexadecimal and binary numbers, exponents for DECIMAL, years outside 1 to 9999, 24 o'clock, and time zones
 beside Z, which it would drop without a word.
 
@@ -114,8 +114,8 @@ def _read_decimal(text: str, target: pa.DataType) -> int | None:
     if found is None or found[2]:
         return None
     sign = -1 if found[0].startswith("-") else 1
-    whole, _, places = found[1].partition(".")
-    number = decimals.divide_half_away(int(whole + places) * 10**target.scale, 10 ** len(places))
+    whole, _, indexes = found[1].partition(".")
+    number = decimals.divide_half_away(int(whole + indexes) * 10**target.scale, 10 ** len(indexes))
     return sign * number if number < 10**target.precision else None
 
 

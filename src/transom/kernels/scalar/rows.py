@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from transom.kernels.scalar.values import Value, as_array
 
 
-class Rows(Protocol):
+class SelectedRows(Protocol):
     """Some rows of a batch, by column."""
 
     count: int
@@ -32,11 +32,11 @@ class AllRows:
 
 
 class SomeRows:
-    """The rows at some positions; a column is gathered when it is first asked for."""
+    """The rows at some positions; a column is gathered when it is first requested."""
 
     __slots__ = ("columns", "count", "positions", "source")
 
-    def __init__(self, source: Rows, positions: pa.Array) -> None:
+    def __init__(self, source: SelectedRows, positions: pa.Array) -> None:
         self.source = source
         self.positions = positions
         self.count: int = len(positions)
@@ -49,14 +49,14 @@ class SomeRows:
         return found
 
 
-Compiled = Callable[[Rows], Value]
+Compiled = Callable[[SelectedRows], Value]
 """Run on at least one row. A scalar stands for the same value in all rows."""
 
 
 class Pieces:
     """A column put together from pieces: each time some of the rows that are left get their values."""
 
-    def __init__(self, rows: Rows, type_: pa.DataType) -> None:
+    def __init__(self, rows: SelectedRows, type_: pa.DataType) -> None:
         self.source = rows
         self.rows = rows
         self.type = type_

@@ -23,7 +23,7 @@ from transom.kernels.scalar.values import (
     by_row,
     failure,
     is_true,
-    refuse_rows,
+    reject_rows,
     whole,
 )
 from transom.plan.expression import Call, Literal
@@ -112,7 +112,7 @@ def _check_cut(call: Call, values: tuple[Value, ...], least: int = -_CUT) -> Non
     there = reduce(pc.and_, [pc.is_valid(column) for column in (text, *numbers)])
     for column in numbers:
         bad = pc.or_(pc.greater_equal(column, whole(_CUT)), pc.less(column, whole(least)))
-        refuse_rows(call, "a start or count is beyond 4294967295", (column,), pc.and_(bad, there))
+        reject_rows(call, "a start or count is beyond 4294967295", (column,), pc.and_(bad, there))
 
 
 def _slice_from(text: Value, first: int, many: int | None) -> Value:
@@ -225,7 +225,7 @@ def pad(call: Call) -> Kernel:
         texts, widths, fills = as_arrays((text, width, fill))
         short = pc.less(pc.utf8_length(texts), widths)
         empty = pc.and_(short, pc.equal(fills, EMPTY))
-        refuse_rows(call, "there is nothing to fill it with", (text, width, fill), empty)
+        reject_rows(call, "there is nothing to fill it with", (text, width, fill), empty)
         wide = pc.sum(pc.if_else(short, widths.cast(BIGINT), whole(0))).as_py() or 0
         if wide > MOST_BYTES // 4:
             raise failure(call, "the result is too long", (width,), pc.index(widths, pc.max(widths)).as_py())

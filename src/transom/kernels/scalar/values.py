@@ -87,7 +87,7 @@ def first_true(mask: pa.Array) -> int | None:
     return int(pc.index(mask, True).as_py())
 
 
-def refuse_rows(expression: Expression, reason: str, values: Sequence[Value], bad: pa.Array) -> None:
+def reject_rows(expression: Expression, reason: str, values: Sequence[Value], bad: pa.Array) -> None:
     """Raise for the first bad row, if there is one."""
     row = first_true(bad)
     if row is not None:

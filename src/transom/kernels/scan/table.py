@@ -8,10 +8,10 @@ Keeps: the key of each row alive, and a list node per row.
 Needs: changes in time order, changes of one instant in arrival order.
 Costs: a hash look-up a change.
 
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> table = ChangesTable(pa.schema([("a", pa.int64())]), (0,), upsert=False, has_change_column=True)
->>> changes = StreamDelta(pa.record_batch({"a": [1, 1], "op": ["+", "-"]}), np.array([3, 5]), upto=9)
->>> out, rejected = table.apply(table.start(), changes, Step(0, 9, 0, HolderPool()))
+>>> changes = StreamDelta(pa.record_batch({"a": [1, 1], "op": ["+", "-"]}), np.array([3, 5]), frontier=9)
+>>> out, rejected = table.apply(table.start(), changes, Step(0, 9, 0, OpenIdPool()))
 >>> out.ta.tolist(), out.te.tolist(), rejected.tolist()
 ([3], [5], [])
 """
@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.jit import jit
@@ -43,7 +43,7 @@ class StaticTable:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
@@ -51,12 +51,12 @@ class StaticTable:
         count = rows.values.num_rows
         ta = np.full(count, step.origin, dtype=np.int64)
         forever = np.full(count, FOREVER, dtype=np.int64)
-        return Delta(rows.values, ta, forever, np.full(count, NO_HOLDER, dtype=np.int64), step.upto)
+        return Delta(rows.values, ta, forever, np.full(count, NO_OPEN_ID, dtype=np.int64), step.frontier)
 
 
 @dataclass
 class ChangesTableState:
-    """`top[key]` starts the list of the rows with that key; `nodes[:, n]` is next and holder."""
+    """`top[key]` starts the list of the rows with that key; `nodes[:, n]` is next and open row id."""
 
     keys: KeyIndex = field(default_factory=KeyIndex)
     top: Int64s = field(default_factory=no_int64s)
@@ -89,14 +89,14 @@ class ChangesTable:
     def start(self) -> ChangesTableState:
         return ChangesTableState()
 
-    def due(self, state: ChangesTableState) -> int:
+    def next_timer(self, state: ChangesTableState) -> int:
         return FOREVER
 
     def apply(self, state: ChangesTableState, changes: StreamDelta, step: Step) -> tuple[Delta, Int64s]:
         """The delta, and the changes that took away a row which was not there."""
         count = len(changes)
         if not count:
-            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.upto), no_int64s()
+            return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier), no_int64s()
         batch = changes.values.select(range(len(self.schema)))
         enters = np.ones(count, dtype=np.bool_)
         if self.has_change_column:
@@ -107,14 +107,14 @@ class ChangesTable:
         nodes = state.slots.take(count)
         if state.slots.high > state.nodes.shape[1]:
             state.nodes = grown(state.nodes, state.slots.high)
-        te, closed_holder, closed_te, freed, rejected = change_rows(
+        te, closed_id, closed_te, freed, rejected = change_rows(
             changes.t, key, enters, self.upsert, nodes, state.top, state.nodes
         )
-        ends = step.holders.close(closed_holder, closed_te)
+        ends = step.open_ids.close(closed_id, closed_te)
         te[~enters] = changes.t[~enters]  # a - is no row: a ghost, left out below
-        delta, holder = open_rows(batch, changes.t, te, step, ends)
+        delta, open_id = open_rows(batch, changes.t, te, step, ends)
         still = te == OPEN_END
-        state.nodes[1, nodes[still]] = holder[still]
+        state.nodes[1, nodes[still]] = open_id[still]
         state.slots.give_back(freed)
         touched = np.unique(key)
         state.keys.forget(touched[state.top[touched] == -1])
@@ -123,33 +123,34 @@ class ChangesTable:
 
 @jit
 def change_rows(t, key, enters, upsert, fresh, top, nodes):  # type: ignore[no-untyped-def]
-    """A node's holder is -2 - i while it is row i of this step; the node of a - is not used and is freed at once."""
+    """A node's open row id is -2 - i while it is row i of this step; the node of a - is not used and is freed at
+    once."""
     n = len(t)
     te = np.full(n, OPEN_END, dtype=np.int64)
-    closed_holder = np.empty(n, dtype=np.int64)
+    closed_id = np.empty(n, dtype=np.int64)
     closed_te = np.empty(n, dtype=np.int64)
     freed = np.empty(2 * n, dtype=np.int64)
     rejected = np.empty(n, dtype=np.int64)
     closed = 0
     gone = 0
-    refused = 0
+    count = 0
     for i in range(n):
         k = key[i]
         old = top[k]
         if old >= 0 and (upsert or not enters[i]):
             top[k] = nodes[0, old]
-            holder = nodes[1, old]
-            if holder >= 0:
-                closed_holder[closed] = holder
+            open_id = nodes[1, old]
+            if open_id >= 0:
+                closed_id[closed] = open_id
                 closed_te[closed] = t[i]
                 closed += 1
             else:
-                te[-2 - holder] = t[i]
+                te[-2 - open_id] = t[i]
             freed[gone] = old
             gone += 1
         elif not enters[i]:
-            rejected[refused] = i
-            refused += 1
+            rejected[count] = i
+            count += 1
         if enters[i]:
             node = fresh[i]
             nodes[0, node] = top[k]
@@ -158,4 +159,4 @@ def change_rows(t, key, enters, upsert, fresh, top, nodes):  # type: ignore[no-u
         else:
             freed[gone] = fresh[i]
             gone += 1
-    return te, closed_holder[:closed], closed_te[:closed], freed[:gone], rejected[:refused]
+    return te, closed_id[:closed], closed_te[:closed], freed[:gone], rejected[:count]

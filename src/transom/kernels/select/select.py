@@ -1,17 +1,17 @@
 """Selection and projection, of relations and of streams.
 
 Meaning: at every instant the rows that satisfy the predicate; the expressions of each row.
-Emits: at most one row per row, with the same lifetime and the same holder (a reference to it, as in paper 1).
+Emits: at most one row per row, with the same lifetime and the same open row id (a reference to it, as in paper 1).
 Keeps: nothing; when an end is written, they do nothing: the ends pass by reference. Negative tuples pass a second time.
 Needs: nothing.
 Costs: the expressions, column by column.
 
->>> from transom.core.delta import NO_HOLDER
+>>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.core.schema import BOOLEAN
 >>> from transom.plan.expression import Literal
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"a": [1]}), np.array([1]), np.array([9]), np.full(1, NO_HOLDER), upto=5)
->>> len(FilterKernel(Literal(False, BOOLEAN)).step(None, (rows,), Step(0, 5, 0, HolderPool())))
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"a": [1]}), np.array([1]), np.array([9]), np.full(1, NO_OPEN_ID), frontier=5)
+>>> len(FilterKernel(Literal(False, BOOLEAN)).step(None, (rows,), Step(0, 5, 0, OpenIdPool())))
 0
 """
 
@@ -23,13 +23,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, SignedDelta, StreamDelta
+from transom.core.delta import Changelog, Delta, StreamDelta
 from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.kernel import Step
 from transom.plan.expression import ColumnRef, Expression
 
-Moving = Delta | SignedDelta | StreamDelta  # what comes in goes out
+Moving = Delta | Changelog | StreamDelta  # what comes in goes out
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FilterKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[Moving], step: Step) -> Moving:
@@ -52,10 +52,10 @@ class FilterKernel:
         kept = positions.to_numpy()
         values = rows.values.take(positions)
         if isinstance(rows, Delta):
-            return Delta(values, rows.ta[kept], rows.te[kept], rows.holder[kept], rows.upto, rows.ends)
-        if isinstance(rows, SignedDelta):
+            return Delta(values, rows.ta[kept], rows.te[kept], rows.open_id[kept], rows.frontier, rows.ends)
+        if isinstance(rows, Changelog):
             departed = int(np.searchsorted(kept, rows.departed))
-            return SignedDelta(values, rows.t[kept], departed, rows.upto)
+            return Changelog(values, rows.t[kept], departed, rows.frontier)
         return replace(rows, values=values, t=rows.t[kept])
 
 
@@ -67,15 +67,19 @@ class ProjectKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[Moving], step: Step) -> Moving:
         (rows,) = inputs
         values = self._picked(rows.values) if self.picks is not None else self._computed(rows.values)
         if isinstance(rows, Delta):  # as `replace` does, which takes its time
-            return Delta(values, rows.ta, rows.te, rows.holder, rows.upto, rows.ends)
-        return StreamDelta(values, rows.t, rows.upto) if isinstance(rows, StreamDelta) else replace(rows, values=values)
+            return Delta(values, rows.ta, rows.te, rows.open_id, rows.frontier, rows.ends)
+        return (
+            StreamDelta(values, rows.t, rows.frontier)
+            if isinstance(rows, StreamDelta)
+            else replace(rows, values=values)
+        )
 
     def _computed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -111,7 +115,7 @@ class UnionKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[Delta, Delta], step: Step) -> Delta:
@@ -121,8 +125,8 @@ class UnionKernel:
             values,
             np.concatenate([left.ta, right.ta]),
             np.concatenate([left.te, right.te]),
-            np.concatenate([left.holder, right.holder]),
-            step.upto,
+            np.concatenate([left.open_id, right.open_id]),
+            step.frontier,
             left.ends + right.ends,
         )
 
@@ -136,14 +140,14 @@ class NegativeUnionKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
-    def step(self, state: None, inputs: tuple[SignedDelta, SignedDelta], step: Step) -> SignedDelta:
+    def step(self, state: None, inputs: tuple[Changelog, Changelog], step: Step) -> Changelog:
         left, right = inputs
         parts = [part.values.rename_columns(self.schema.names) for part in inputs]
         gone = [part.slice(0, rows.departed) for part, rows in zip(parts, inputs, strict=True)]
         came = [part.slice(rows.departed) for part, rows in zip(parts, inputs, strict=True)]
         times = (left.t[: left.departed], right.t[: right.departed], left.t[left.departed :], right.t[right.departed :])
         departed = left.departed + right.departed
-        return SignedDelta(pa.concat_batches([*gone, *came]), np.concatenate(times), departed, step.upto)
+        return Changelog(pa.concat_batches([*gone, *came]), np.concatenate(times), departed, step.frontier)

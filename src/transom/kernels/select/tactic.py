@@ -55,11 +55,11 @@ class ProjectTactic(Tactic):
         if below[0] is None:
             return None
         plain = [without_widening(each) for each in _project(operator).expressions]
-        places = [
+        indexes = [
             next((i for i, e in enumerate(plain) if isinstance(e, ColumnRef) and e.index == at), None)
             for at in below[0]
         ]
-        found = tuple(place for place in places if place is not None)
+        found = tuple(index for index in indexes if index is not None)
         return found if len(found) == len(below[0]) else None
 
     def lasts(self, operator: Operator, below: bool) -> bool:

@@ -8,12 +8,12 @@ Keeps: each value alive once with its two counts, two numbers per input row aliv
 Needs: nothing.
 Costs: a hash look-up a row, and sorting what begins and ends in the step.
 
->>> from transom.core.delta import NO_HOLDER
->>> from transom.state.holders import HolderPool
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.state.open_ids import OpenIdPool
 >>> schema = pa.schema([("a", pa.int64())])
->>> rows = Delta(pa.record_batch({"a": [1, 1]}), np.array([1, 2]), np.array([4, 6]), np.full(2, NO_HOLDER), upto=9)
+>>> rows = Delta(pa.record_batch({"a": [1, 1]}), np.array([1, 2]), np.array([4, 6]), np.full(2, NO_OPEN_ID), frontier=9)
 >>> distinct = SetOperationKernel("distinct", False, schema)
->>> out = distinct.step(distinct.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out = distinct.step(distinct.start(), (rows,), Step(0, 9, 0, OpenIdPool()))
 >>> out.ta.tolist(), out.te.tolist()
 ([1], [6])
 """
@@ -49,11 +49,11 @@ class SetOperationKernel:
     def check(self, state: SetOperationState) -> None:
         state.shown.check_counts(times(self.kind, self.all, state.tally.counts))
 
-    def due(self, state: SetOperationState) -> int:
-        return state.tally.lifetimes.due
+    def next_timer(self, state: SetOperationState) -> int:
+        return state.tally.lifetimes.next_timer
 
     def step(self, state: SetOperationState, inputs: tuple[Delta, ...], step: Step) -> Delta:
-        steps = state.tally.advance(inputs, step.upto)
+        steps = state.tally.advance(inputs, step.frontier)
         before, after = (times(self.kind, self.all, counts) for counts in (steps.before, steps.after))
         out = show(state.shown, state.tally, steps.t, steps.key, before, after, self.schema, step)
         state.tally.forget_gone(steps)

@@ -8,11 +8,11 @@ Needs: windows that are no wider than those of the shared join.
 Costs: two comparisons a pair of the shared join; the pairs that are taken stay in their order, which is nearly that of
     time, because whoever counts them next would have to sort them otherwise.
 
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> pairs = pa.record_batch({"k": [7, 8, 9], "age": [-20, 0, 4]})
->>> delta = Delta(pairs, np.array([30, 35, 39]), np.full(3, FOREVER), no_holders(3), upto=40)
+>>> delta = Delta(pairs, np.array([30, 35, 39]), np.full(3, FOREVER), no_open_ids(3), frontier=40)
 >>> narrow = NarrowKernel((0,), 1, (10, 20), None, pa.schema([("k", pa.int64())]))
->>> out = narrow.step(None, (delta,), Step(30, 40, 0, HolderPool()))
+>>> out = narrow.step(None, (delta,), Step(30, 40, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.te.tolist()
 ([8, 9], [45, 45])
 """
@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.delta import Delta, no_holders, no_int64s
+from transom.core.delta import Delta, no_int64s, no_open_ids
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.jit import jit
@@ -49,7 +49,7 @@ class NarrowKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> NarrowKernel:
@@ -65,7 +65,7 @@ class NarrowKernel:
         count = seen(pairs.ta, age, left, right, begin, rows)
         if not count:
             none = no_int64s()
-            return Delta(empty_batch(self.schema), none, none, none, step.upto)
+            return Delta(empty_batch(self.schema), none, none, none, step.frontier)
         columns = [pairs.values.column(i) for i in self.columns]
         if count < len(age):
             rows = rows[:count]
@@ -74,7 +74,7 @@ class NarrowKernel:
         ta, te = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         lifetimes(pairs.ta, age, left, right, rows, ta, te)
         values = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return Delta(values, ta, te, no_holders(count), step.upto)
+        return Delta(values, ta, te, no_open_ids(count), step.frontier)
 
 
 @jit

@@ -3,18 +3,18 @@
 Meaning: as `narrow.py`, where a row of a ROWS N window ends when the N-th row after it comes, or by its RANGE.
 Emits: the query's columns of each of its pairs, once; its end at once where it is known, else when the first of its
     rows ends.
-Keeps: of each open pair its holder, the numbers of the rows that end it, and when it ends by time.
+Keeps: of each open pair its open row id, the numbers of the rows that end it, and when it ends by time.
 Needs: pairs with their age and the running numbers of their rows; of the counted windows all rows, in order.
 Costs: O(1) a pair of the shared join; O(log n) to end an open pair.
 
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> pairs = pa.record_batch({"k": [7, 8], "number": [0, 1], "age": [1, 0]})
->>> delta = Delta(pairs, np.array([31, 31]), np.full(2, FOREVER), no_holders(2), upto=40)
+>>> delta = Delta(pairs, np.array([31, 31]), np.full(2, FOREVER), no_open_ids(2), frontier=40)
 >>> numbers = pa.record_batch({"number": [0, 1]})
->>> arrived = Delta(numbers, np.array([30, 31]), np.full(2, FOREVER), no_holders(2), upto=40)
+>>> arrived = Delta(numbers, np.array([30, 31]), np.full(2, FOREVER), no_open_ids(2), frontier=40)
 >>> side, other = SideWindow(1, FOREVER, 1), SideWindow(None, 5, None)
 >>> narrow = NarrowRowsKernel((0,), 2, (side, other), None, pa.schema([("k", pa.int64())]))
->>> out = narrow.step(narrow.start(), (delta, arrived), Step(30, 40, 0, HolderPool()))
+>>> out = narrow.step(narrow.start(), (delta, arrived), Step(30, 40, 0, OpenIdPool()))
 >>> out.values.column(0).to_pylist(), out.te.tolist()
 ([8], [36])
 """
@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Ends, Int64s, no_holders, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import OPEN_END, Step, open_rows
@@ -54,23 +54,23 @@ class SideWindow:
 class NarrowRowsState:
     """Open pairs by slot. `waiting` has them by the number of the left row that ends them, of the right one, by time.
 
-    A slot is used again when no set has it any more; until then its holder is NO_HOLDER once the pair has ended.
+    A slot is used again when no set has it any more; until then its open row id is NO_HOLDER once the pair has ended.
     """
 
     seen: list[int] = field(default_factory=lambda: [0, 0])
     slots: SlotPool = field(default_factory=SlotPool)
-    holder: Int64s = field(default_factory=no_int64s)
+    open_id: Int64s = field(default_factory=no_int64s)
     sets: Int64s = field(default_factory=no_int64s)
     waiting: list[LifetimeSet] = field(default_factory=lambda: [LifetimeSet() for _ in range(3)])
 
     def check(self) -> None:
-        rooms(self.slots.high, self.holder, self.sets)
+        rooms(self.slots.high, self.open_id, self.sets)
         for waiting in self.waiting:
             waiting.check_slots(self.slots.mask())
 
     def owned(self) -> list[Int64s]:
-        holders = self.holder[self.slots.used()]
-        return [holders[holders != NO_HOLDER]]
+        open_ids = self.open_id[self.slots.used()]
+        return [open_ids[open_ids != NO_OPEN_ID]]
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class NarrowRowsKernel:
     def start(self) -> NarrowRowsState:
         return NarrowRowsState()
 
-    def due(self, state: NarrowRowsState) -> int:
-        return state.waiting[BY_TIME].due
+    def next_timer(self, state: NarrowRowsState) -> int:
+        return state.waiting[BY_TIME].next_timer
 
     def step(self, state: NarrowRowsState, inputs: Sequence[Delta], step: Step) -> Delta:
         pairs, *counted = inputs
@@ -110,7 +110,7 @@ class NarrowRowsKernel:
         ends = self._close(state, arrived, step)
         if not len(pairs):
             none = no_int64s()
-            return Delta(empty_batch(self.schema), none, none, none, step.upto, ends)
+            return Delta(empty_batch(self.schema), none, none, none, step.frontier, ends)
         age = pairs.values.column(self.age).to_numpy()
         older = pairs.ta - np.abs(age)
         begins = pairs.ta - np.maximum(age, 0), pairs.ta + np.minimum(age, 0)
@@ -124,28 +124,28 @@ class NarrowRowsKernel:
         rows = np.flatnonzero(mine)
         te, by_time, ta = te[rows], by_time[rows], pairs.ta[rows]
         numbers = [at[rows] for at in numbers]
-        # Somebody who has not come yet may end the pair, but not before `upto`.
+        # Somebody who has not come yet may end the pair, but not before `frontier`.
         undecided = (numbers[0] >= state.seen[0]) & (numbers[0] < _NEVER)
         undecided |= (numbers[1] >= state.seen[1]) & (numbers[1] < _NEVER)
-        is_open = undecided & (te >= step.upto)
+        is_open = undecided & (te >= step.frontier)
         te = np.where(is_open, OPEN_END, te)
         values = pa.RecordBatch.from_arrays(
             [pairs.values.column(i).take(pa.array(rows)) for i in self.columns], schema=self.schema
         )
         if not is_open.any():
-            return Delta(values, ta, te, no_holders(len(ta)), step.upto, ends)
-        delta, holder = open_rows(values, ta, te, step, ends)
-        self._keep(state, holder[is_open], [*(at[is_open] for at in numbers), by_time[is_open]])
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier, ends)
+        delta, open_id = open_rows(values, ta, te, step, ends)
+        self._keep(state, open_id[is_open], [*(at[is_open] for at in numbers), by_time[is_open]])
         return delta
 
     def _arrived(self, state: NarrowRowsState, counted: Sequence[Delta]) -> list[_Arrived]:
         brought = iter(counted)
         found = []
-        for place, side in enumerate(self.sides):
-            t, first = no_int64s(), state.seen[place]
+        for index, side in enumerate(self.sides):
+            t, first = no_int64s(), state.seen[index]
             if side.rows is not None and len(rows := next(brought)):
                 t, first = rows.ta, rows.values.column(rows.values.num_columns - 1)[0].as_py()
-                state.seen[place] = first + len(t)
+                state.seen[index] = first + len(t)
             found.append(_Arrived(first, t))
         return found
 
@@ -156,25 +156,25 @@ class NarrowRowsKernel:
         numbers: Int64s = pairs.values.column(side.number).to_numpy() + side.rows
         return numbers
 
-    def _keep(self, state: NarrowRowsState, holder: Int64s, numbers: Sequence[Int64s]) -> None:
-        slots = state.slots.take(len(holder))
-        if state.slots.high > len(state.holder):
-            state.holder = grown(state.holder, state.slots.high)
-            state.sets = grown(state.sets, len(state.holder))
-        state.holder[slots] = holder
+    def _keep(self, state: NarrowRowsState, open_id: Int64s, numbers: Sequence[Int64s]) -> None:
+        slots = state.slots.take(len(open_id))
+        if state.slots.high > len(state.open_id):
+            state.open_id = grown(state.open_id, state.slots.high)
+            state.sets = grown(state.sets, len(state.open_id))
+        state.open_id[slots] = open_id
         state.sets[slots] = 0
         for waiting, at in zip(state.waiting, numbers, strict=True):
-            waiting.add(slots, at, no_holders(len(slots)))
+            waiting.add(slots, at, no_open_ids(len(slots)))
             state.sets[slots] += at < _NEVER
 
     def _close(self, state: NarrowRowsState, arrived: Sequence[_Arrived], step: Step) -> Ends:
         """End the open pairs that a row which came, or time, has ended: at the first of these."""
         found: list[tuple[Int64s, Int64s]] = []
-        for place, came in enumerate(arrived):
+        for index, came in enumerate(arrived):
             if len(came.t):
-                slots, numbers = state.waiting[place].leave(Ends(), came.first + len(came.t))
+                slots, numbers = state.waiting[index].leave(Ends(), came.first + len(came.t))
                 found.append((slots, came.ends(numbers)))
-        found.append(state.waiting[BY_TIME].leave(Ends(), step.upto))
+        found.append(state.waiting[BY_TIME].leave(Ends(), step.frontier))
         slots = np.concatenate([part[0] for part in found])
         if not len(slots):
             return Ends()
@@ -182,10 +182,10 @@ class NarrowRowsKernel:
         order = np.lexsort((te, slots))
         ended, first = np.unique(slots[order], return_index=True)
         te = te[order][first]
-        holder = state.holder[ended]
-        alive = holder != NO_HOLDER
-        ends = step.holders.close(holder[alive], te[alive])
-        state.holder[ended] = NO_HOLDER
+        open_id = state.open_id[ended]
+        alive = open_id != NO_OPEN_ID
+        ends = step.open_ids.close(open_id[alive], te[alive])
+        state.open_id[ended] = NO_OPEN_ID
         np.subtract.at(state.sets, slots, 1)
         state.slots.give_back(ended[state.sets[ended] == 0])
         return ends

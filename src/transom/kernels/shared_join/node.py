@@ -56,21 +56,21 @@ class SharedJoin(Relation):
     kept: tuple[int, ...]
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
+    def indexes(self) -> tuple[int, ...]:
         """Of every column but the age, where it is in the two streams side by side."""
         found: list[int] = []
         for number, side in zip(NUMBERS, self.inputs, strict=True):
             counted = isinstance(side, CountedWindow)
             count = len(side.schema) - counted
-            known = len([place for place in found if place >= 0])
+            known = len([index for index in found if index >= 0])
             found += [*self.kept[known : known + count], *[number] * counted]
         return tuple(found)
 
     @property
-    def side_places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def side_columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The same of either side."""
-        places, width = self.places, len(self.left.schema)
-        return places[:width], places[width:]
+        indexes, width = self.indexes, len(self.left.schema)
+        return indexes[:width], indexes[width:]
 
     @property
     def schema(self) -> Schema:

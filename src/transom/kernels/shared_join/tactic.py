@@ -27,7 +27,7 @@ class CountedTactic(Tactic):
     @classmethod
     def chosen(cls, node: CountedWindow) -> CountedTactic:
         time = "" if node.length == UNBOUNDED else f", for {format_duration(node.length)} at least"
-        return cls(f"time and holder of each of {node.rows} rows{time}")
+        return cls(f"time and open row id of each of {node.rows} rows{time}")
 
     def describe(self, operator: Operator) -> str:
         return "rows and their numbers, as long as a query holds them"
@@ -115,7 +115,7 @@ class NarrowRowsTactic(NarrowingTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node, pairs = _narrow(operator), _Pairs(operator)
         left, right = (
-            SideWindow(spec.rows, length, None if spec.rows is None else pairs.places.index(NUMBERS[side]))
+            SideWindow(spec.rows, length, None if spec.rows is None else pairs.indexes.index(NUMBERS[side]))
             for side, (spec, length) in enumerate(zip(node.windows, _lengths(node, site), strict=True))
         )
         return (NarrowRowsKernel(pairs.columns, pairs.age, (left, right), node.begin, operator.schema.arrow()),)
@@ -127,8 +127,8 @@ class _Pairs:
     def __init__(self, narrow: Operator) -> None:
         self.operator = narrow.inputs[0]
         assert isinstance(self.operator.node, SharedJoin)
-        self.places = self.operator.node.places
-        self.columns = tuple(self.places.index(place) for place in _narrow(narrow).read)
+        self.indexes = self.operator.node.indexes
+        self.columns = tuple(self.indexes.index(index) for index in _narrow(narrow).read)
         self.age = len(self.operator.schema) - 1
 
 

@@ -1,1 +1,1 @@
-"""Joins of windows that slide, told slide by slide within a memory budget (paper 4)."""
+"""Joins of windows that slide, emitted slide by slide within a memory budget (paper 4)."""

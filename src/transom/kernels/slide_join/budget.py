@@ -14,25 +14,25 @@ from transom.state.spill import SpillStore
 
 
 @dataclass(frozen=True)
-class Limits:
-    """In bytes: for all that is kept, shares, a chunk of results, results to be stored or told, and a piece."""
+class MemoryLimits:
+    """In bytes: for all that is kept, shares, a chunk of results, results to be stored or emitted, and a sorted run."""
 
     room: float
     shares: int
     chunk: int
     buffer: int
-    piece: int
+    run: int
 
 
-def limits_of(memory: int | None) -> Limits:
+def limits_of(memory: int | None) -> MemoryLimits:
     """
     >>> limits_of(64 << 20).room / (1 << 20)
     48.0
     """
     if memory is None:
-        return Limits(math.inf, 1 << 30, 4 << 20, 4 << 20, 32 << 20)
+        return MemoryLimits(math.inf, 1 << 30, 4 << 20, 4 << 20, 32 << 20)
     work = memory // 4
-    return Limits(memory - work, 3 * work // 8, work // 8, work // 12, max(memory // 16, 1))
+    return MemoryLimits(memory - work, 3 * work // 8, work // 8, work // 12, max(memory // 16, 1))
 
 
 def victim(state: SlideJoinState) -> Stored | BasicWindow | None:
@@ -49,6 +49,6 @@ def put_away(found: Stored | BasicWindow, store: SpillStore) -> None:
     if isinstance(found, Stored):
         found.spill(store)
     else:
-        for piece in found.pieces:
-            if piece.in_memory:
-                piece.spill(store)
+        for run in found.runs:
+            if run.in_memory:
+                run.spill(store)

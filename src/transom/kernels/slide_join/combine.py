@@ -1,7 +1,8 @@
-"""The join of pieces: every tuple of rows, one of a piece of each input, that agree on the key and on the residual.
+"""The join of sorted runs: every tuple of rows, one of a sorted run of each input, that agree on the key and on the
+residual.
 
-One share of the hashes at a time. Pieces in memory are used where they lie; of those on disk the share is read, and
-kept for as long as there is room for it in the work area.
+One share of the hashes at a time. Sorted runs in memory are used where they lie; of those on disk the share is read,
+and kept for as long as there is room for it in the work area.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import pyarrow as pa
 from transom.core.delta import Int64s
 from transom.kernels import scalar
 from transom.kernels.slide_join.match import match
-from transom.kernels.slide_join.piece import Bundle, Piece, Table
-from transom.kernels.slide_join.spec import Reading, SlideSpec
+from transom.kernels.slide_join.sorted_run import Bundle, ProbeTable, SortedRun
+from transom.kernels.slide_join.spec import ColumnReading, SlideSpec
 
-Unit = Piece | Bundle
+Unit = SortedRun | Bundle
 
 MOST_TUPLES = 1 << 15
 """Tuples that are looked at together."""
@@ -30,25 +31,25 @@ class Shares:
     """Shares that were read from disk, as many as fit into `room` bytes; `seconds` is how long that took."""
 
     room: int
-    tables: dict[tuple[int, ...], tuple[Unit, Table]] = field(default_factory=dict)
+    tables: dict[tuple[int, ...], tuple[Unit, ProbeTable]] = field(default_factory=dict)
     bytes: int = 0
     seconds: float = 0.0
 
-    def get(self, piece: Unit, number: int, bits: int, using: Sequence[Table]) -> Table:
-        if isinstance(piece, Piece) and piece.in_memory:
-            return piece.table
-        known = self.tables.get(piece.key)
+    def get(self, run: Unit, number: int, bits: int, using: Sequence[ProbeTable]) -> ProbeTable:
+        if isinstance(run, SortedRun) and run.in_memory:
+            return run.table
+        known = self.tables.get(run.key)
         if known is not None:
             return known[1]
         started = time.perf_counter()
-        table = Table(piece.read(number, bits))
+        table = ProbeTable(run.read(number, bits))
         self.seconds += time.perf_counter() - started
         for other in list(self.tables):
             if self.bytes + table.bytes <= self.room:
                 break
             if all(self.tables[other][1] is not used for used in using):
                 self.bytes -= self.tables.pop(other)[1].bytes
-        self.tables[piece.key] = piece, table
+        self.tables[run.key] = run, table
         self.bytes += table.bytes
         return table
 
@@ -68,32 +69,32 @@ class Term:
             yield from own
 
     def bundled(self, by_death: bool) -> Term:
-        """Pieces on disk are taken together, those of an input that end together, or all of an input."""
+        """Sorted runs on disk are taken together, those of an input that end together, or all of an input."""
         others = {i: _bundled(own, by_death) for i, own in self.others.items()}
         return Term(self.first, _bundled(self.starts, by_death), others)
 
 
 def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
-    together: dict[int, list[Piece]] = {}
+    together: dict[int, list[SortedRun]] = {}
     found: list[Unit] = []
     for unit in units:
-        if isinstance(unit, Piece) and not unit.in_memory:
+        if isinstance(unit, SortedRun) and not unit.in_memory:
             together.setdefault(unit.te if by_death else 0, []).append(unit)
         else:
             found.append(unit)
-    return found + [pieces[0] if len(pieces) == 1 else Bundle(pieces) for pieces in together.values()]
+    return found + [runs[0] if len(runs) == 1 else Bundle(runs) for runs in together.values()]
 
 
-def terms_of(pieces: Sequence[Piece], count: int, at: int, new: bool) -> list[Term]:
+def terms_of(runs: Sequence[SortedRun], count: int, at: int, new: bool) -> list[Term]:
     """The tuples that are alive at an instant; `new`: only those that begin then.
 
     A new tuple has a first input, in their order, whose row is new: those before it are older, those behind are not
     looked at.
     """
     alive: list[list[Unit]] = [[] for _ in range(count)]
-    for piece in pieces:
-        if piece.alive(at) and piece.rows:
-            alive[piece.source].append(piece)
+    for run in runs:
+        if run.alive(at) and run.rows:
+            alive[run.source].append(run)
     if not new:
         found = [Term(0, alive[0], {i: alive[i] for i in range(1, count)})]
     else:
@@ -107,7 +108,7 @@ def terms_of(pieces: Sequence[Piece], count: int, at: int, new: bool) -> list[Te
 
 
 class Combination:
-    """The join of a term's pieces, in one share."""
+    """The join of a term's sorted runs, in one share."""
 
     def __init__(self, spec: SlideSpec, shares: Shares, chunk_bytes: int) -> None:
         self._spec = spec
@@ -117,9 +118,9 @@ class Combination:
 
     def results(self, term: Term, number: int, bits: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Rows of the answer, each batch with the instant at which all of it ends."""
-        if any(all(own.is_empty(number, bits) for own in pieces) for pieces in term.others.values()):
+        if any(all(own.is_empty(number, bits) for own in runs) for runs in term.others.values()):
             return
-        width = sum(max(own.bytes // own.rows for own in pieces) for pieces in (term.starts, *term.others.values()))
+        width = sum(max(own.bytes // own.rows for own in runs) for runs in (term.starts, *term.others.values()))
         limit = int(min(max(self._chunk_bytes // width, 16), MOST_TUPLES))
         for start in term.starts:
             if start.is_empty(number, bits):
@@ -136,7 +137,7 @@ class Combination:
         self,
         term: Term,
         others: list[int],
-        bound: dict[int, tuple[Table, Int64s]],
+        bound: dict[int, tuple[ProbeTable, Int64s]],
         death: int,
         number: int,
         bits: int,
@@ -144,7 +145,7 @@ class Combination:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Depth first, so that there is never more than a chunk of tuples at each input."""
         if not others:
-            batch = self._told(bound)
+            batch = self._emitted(bound)
             if len(batch):
                 yield death, batch
             return
@@ -152,10 +153,10 @@ class Combination:
         mine, rows = bound[term.first]
         keyed = self._spec.sides[0].keyed
         using = [table for table, _ in bound.values()]
-        for piece in term.others[target]:
-            if piece.is_empty(number, bits):
+        for run in term.others[target]:
+            if run.is_empty(number, bits):
                 continue
-            table = self._shares.get(piece, number, bits, using)
+            table = self._shares.get(run, number, bits, using)
             row, at = 0, -1
             while row < len(rows):
                 found, row, at = match(
@@ -165,22 +166,22 @@ class Combination:
                 if not found.shape[1]:
                     continue
                 which = found[0]
-                further = {i: (known, places[which]) for i, (known, places) in bound.items()}
+                further = {i: (known, indexes[which]) for i, (known, indexes) in bound.items()}
                 further[target] = table, found[1]
-                yield from self._visit(term, rest, further, min(death, piece.te), number, bits, limit)
+                yield from self._visit(term, rest, further, min(death, run.te), number, bits, limit)
 
-    def _told(self, bound: dict[int, tuple[Table, Int64s]]) -> pa.RecordBatch:
+    def _emitted(self, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:
         spec = self._spec
         if spec.check is not None:
             (predicate,) = spec.check.expressions
             kept = scalar.keep(predicate, _gathered(spec.check, bound))
             if kept is not None:
-                places = kept.to_numpy()
-                bound = {i: (table, rows[places]) for i, (table, rows) in bound.items()}
-        return scalar.project(spec.told.expressions, spec.names, _gathered(spec.told, bound))
+                indexes = kept.to_numpy()
+                bound = {i: (table, rows[indexes]) for i, (table, rows) in bound.items()}
+        return scalar.project(spec.emitted.expressions, spec.names, _gathered(spec.emitted, bound))
 
 
-def _gathered(reading: Reading, bound: dict[int, tuple[Table, Int64s]]) -> pa.RecordBatch:
+def _gathered(reading: ColumnReading, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:
     """The columns that are read, of the tuples."""
     arrays: list[pa.Array] = []
     for i, columns in enumerate(reading.columns):

@@ -1,4 +1,4 @@
-"""What a slide would cost by either kind of join, as far as the slides before it tell, and the choice (Algorithm 2).
+"""What a slide would cost by either kind of join, as far as the slides before it report, and the choice (Algorithm 2).
 
 C_join is the price of joining all rows of the windows; C_reuse that of joining the new ones, and of writing and reading
 those stored results that have no room in memory. Both follow from how many tuples of rows match, how large results are,
@@ -59,7 +59,7 @@ class Estimates:
     join_cost: float | None = None
 
     def lines(self) -> list[str]:
-        """As EXPLAIN ANALYZE tells it."""
+        """As EXPLAIN ANALYZE reports it."""
         matching = self.selectivity.value
         if matching is None:
             return []
@@ -89,19 +89,19 @@ class Situation:
 
 
 @dataclass(frozen=True)
-class Decision:
+class SlideDecision:
     """The kind of join of a slide, and whether its results are stored for the next ones."""
 
     kind: str
     stores: bool
 
 
-_INCREMENTAL: Final = Decision("incremental", True)
-_FULL_AND_STORE: Final = Decision("full", True)
-_FULL: Final = Decision("full", False)
+_INCREMENTAL: Final = SlideDecision("incremental", True)
+_FULL_AND_STORE: Final = SlideDecision("full", True)
+_FULL: Final = SlideDecision("full", False)
 
 
-def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
+def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
     """Algorithm 2; a forced kind is kept to. What is not covered has to be joined in full before it can be reused.
 
     >>> now = Situation((100, 100), (75, 75), (75, 75), (50, 50), 4000, True, 5000, True, 4)
@@ -114,8 +114,8 @@ def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
     'incremental'
     """
     reuse = _INCREMENTAL if now.covered else _FULL_AND_STORE
-    if asked != "hybrid":
-        return _FULL if asked == "full" else reuse
+    if forced != "hybrid":
+        return _FULL if forced == "full" else reuse
     matching, seconds = estimates.selectivity.value, estimates.joining.value
     if matching is None or seconds is None:
         return reuse
@@ -131,7 +131,7 @@ def choose(asked: str, estimates: Estimates, now: Situation) -> Decision:
     # The new ones push out the old ones, which are read after that: as many of either as there are too many.
     written = min(too_many, new_stored * row_bytes) * (estimates.writing.value or 0.0)
     read = min(too_many, old * row_bytes) * (estimates.reading.value or 0.0)
-    # To tell a result again takes no longer than to find it and tell it, whatever a slow moment once made of it.
+    # To report a result again takes no longer than to find it and report it, whatever a slow moment once made of it.
     merged = old * min(estimates.merging.value or 0.0, seconds)
     probes = sum(now.all_rows)
     estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + results - old) + merged + written + read

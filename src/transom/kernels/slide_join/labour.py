@@ -9,12 +9,12 @@ from math import prod
 import pyarrow as pa
 
 from transom.kernels.decisions import Decisions
-from transom.kernels.slide_join.budget import Limits
+from transom.kernels.slide_join.budget import MemoryLimits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
 from transom.kernels.slide_join.estimates import Situation, choose
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
-from transom.kernels.slide_join.piece import Piece, held_bytes
+from transom.kernels.slide_join.sorted_run import SortedRun, held_bytes
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.state.spill import SpillStore
 
@@ -28,15 +28,15 @@ class Labour:
     def __init__(
         self,
         spec: SlideSpec,
-        asked: str,
-        limits: Limits,
+        forced: str,
+        limits: MemoryLimits,
         state: SlideJoinState,
         outlet: Outlet,
         store: SpillStore,
         decisions: Decisions | None,
     ) -> None:
         self._spec = spec
-        self._asked = asked
+        self._forced = forced
         self._limits = limits
         self._state = state
         self._outlet = outlet
@@ -87,7 +87,7 @@ class Labour:
         terms = self._terms(work)
         units = [unit for term in terms for unit in term.units]
         on_disk = sum({id(unit): unit.bytes for unit in units if not unit.in_memory}.values())
-        probes = sum(piece.rows for term in terms for piece in term.starts)
+        probes = sum(run.rows for term in terms for run in term.starts)
         work.from_disk = on_disk > 0
         work.bits = 0
         while work.bits < MOST_BITS and (
@@ -96,34 +96,34 @@ class Labour:
             work.bits += 1
 
     def _chosen(self, now: Situation) -> tuple[str, bool]:
-        decision = choose(self._asked, self._state.estimates, now)
+        decision = choose(self._forced, self._state.estimates, now)
         return decision.kind, decision.stores
 
     def _situation(self, at: int) -> Situation:
         state = self._state
         count = len(self._spec.sides)
-        alive = [piece for piece in state.pieces if piece.alive(at)]
-        older = [piece for piece in alive if piece.ta < at]
+        alive = [run for run in state.runs if run.alive(at)]
+        older = [run for run in alive if run.ta < at]
         following = self._spec.instant_from(at + 1)
 
-        def rows(pieces: list[Piece]) -> tuple[int, ...]:
-            return tuple(sum(piece.rows for piece in pieces if piece.source == i) for i in range(count))
+        def rows(runs: list[SortedRun]) -> tuple[int, ...]:
+            return tuple(sum(run.rows for run in runs if run.source == i) for i in range(count))
 
         covered = state.covered or prod(rows(older)) == 0  # where an input has no older rows, no result is older
         return Situation(
             rows(alive),
             rows(older),
-            rows([piece for piece in alive if piece.te > following]),
-            rows([piece for piece in older if piece.te > following]),
-            sum(piece.bytes for piece in alive),
-            all(piece.in_memory for piece in alive),
+            rows([run for run in alive if run.te > following]),
+            rows([run for run in older if run.te > following]),
+            sum(run.bytes for run in alive),
+            all(run.in_memory for run in alive),
             self._limits.room,
             covered,
             max(-(-side.length // side.slide) for side in self._spec.sides),
         )
 
     def _terms(self, work: SlideWork) -> list[Term]:
-        return terms_of(list(self._state.pieces), len(self._spec.sides), work.at, work.kind == "incremental")
+        return terms_of(list(self._state.runs), len(self._spec.sides), work.at, work.kind == "incremental")
 
     # --- the join ----------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ Keeps: nothing.
 Needs: all parts of a slide in one step, or a slide that is made in one place.
 Costs: a sort of the times of a step in which a marker comes twice; else nothing.
 
->>> from transom.state.holders import HolderPool
->>> told = pa.record_batch({"attempt": [1, 1, 1], "status": ["complete", None, "complete"], "a": [None, 7, None]})
->>> rows = StreamDelta(told, np.array([10, 10, 10]), 11)
->>> SlideMarksKernel().step(None, (rows,), Step(0, 11, 0, HolderPool())).values.column(1).to_pylist()
+>>> from transom.state.open_ids import OpenIdPool
+>>> emitted = pa.record_batch({"attempt": [1, 1, 1], "status": ["complete", None, "complete"], "a": [None, 7, None]})
+>>> rows = StreamDelta(emitted, np.array([10, 10, 10]), 11)
+>>> SlideMarksKernel().step(None, (rows,), Step(0, 11, 0, OpenIdPool())).values.column(1).to_pylist()
 [None, 'complete']
 """
 
@@ -49,4 +49,4 @@ class SlideMarksKernel:
         wanted[marks[kept]] = True
         order = np.lexsort((is_mark, attempts, rows.t))
         order = order[wanted[order]]
-        return StreamDelta(rows.values.take(pa.array(order)), rows.t[order], rows.upto)
+        return StreamDelta(rows.values.take(pa.array(order)), rows.t[order], rows.frontier)

@@ -1,4 +1,4 @@
-"""The probe: tuples that are bound in part, each with every row of a piece that has their key."""
+"""The probe: tuples that are bound in part, each with every row of a sorted run that has their key."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from transom.kernels.key_index import equal_bytes
 
 @jit
 def match(rows, my_hashes, row, at, hashes, directory, shift, limit, keyed, my_keys, keys):  # type: ignore[no-untyped-def]
-    """Pairs (number of a tuple, row of the piece): tuples from number `row` on.
+    """Pairs (number of a tuple, row of the sorted run): tuples from number `row` on.
 
-    Tuple i began with row rows[i] of a piece with `my_hashes`. The rows of a piece are sorted by hash; directory[d] is
-    where those begin whose hash, shifted, is d. `at` is where to go on among them (-1: at the first). Stops at `limit`
-    pairs and says where. `keyed`: the bytes of the keys are compared, too.
+    Tuple i began with row rows[i] of a sorted run with `my_hashes`. The rows of a sorted run are sorted by hash;
+    directory[d] is where those begin whose hash, shifted, is d. `at` is where to go on among them (-1: at the first).
+    Stops at `limit` pairs and says where. `keyed`: the bytes of the keys are compared, too.
     """
     my_starts, my_bytes = my_keys
     starts, bytes_ = keys

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from transom.core.time import BEGINNING
 from transom.kernels.slide_join.estimates import Estimates
-from transom.kernels.slide_join.piece import Piece
 from transom.kernels.slide_join.report import SlideReport
+from transom.kernels.slide_join.sorted_run import SortedRun
 from transom.state.spill import SpillFile, SpillStore
 
 
@@ -30,17 +30,17 @@ class BasicWindow:
     """The rows of all inputs that came since the instant before, up to and with `at`; dead ones may be gone."""
 
     at: int
-    pieces: list[Piece] = field(default_factory=list)
+    runs: list[SortedRun] = field(default_factory=list)
     loose: list[Loose] = field(default_factory=list)
 
     @property
     def bytes(self) -> int:
         """In memory."""
-        return sum(p.bytes for p in self.pieces if p.in_memory) + sum(rows.bytes for rows in self.loose)
+        return sum(p.bytes for p in self.runs if p.in_memory) + sum(rows.bytes for rows in self.loose)
 
     @property
     def in_memory(self) -> bool:
-        return any(piece.in_memory for piece in self.pieces)
+        return any(run.in_memory for run in self.runs)
 
 
 @dataclass(eq=False)
@@ -124,7 +124,7 @@ class SlideWork:
 
 @dataclass
 class SlideJoinState:
-    """`at` is the last instant that was told. `covered`: the stored results are all those that live on from there.
+    """`at` is the last instant that was emitted. `covered`: the stored results are all those that live on from there.
 
     `last` is the greatest finite instant at which a row begins or ends.
     """
@@ -142,9 +142,9 @@ class SlideJoinState:
         self.reader: SpillStore | None = None
 
     @property
-    def pieces(self) -> Iterator[Piece]:
+    def runs(self) -> Iterator[SortedRun]:
         for window in self.windows:
-            yield from window.pieces
+            yield from window.runs
 
     @property
     def window_bytes(self) -> int:
@@ -161,9 +161,9 @@ class SlideJoinState:
         return self.window_bytes + self.stored_bytes
 
     @property
-    def parts(self) -> Iterator[Piece | Stored]:
+    def parts(self) -> Iterator[SortedRun | Stored]:
         """All that may be in files."""
-        yield from self.pieces
+        yield from self.runs
         yield from self.stored
 
     def attach(self, store: SpillStore) -> None:

@@ -1,4 +1,4 @@
-"""A join of windows that slide, told slide by slide, as one node, which the planner alone makes."""
+"""A join of windows that slide, emitted slide by slide, as one node, which the planner alone makes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SlideJoin(Stream):
     """RSTREAM over the expressions of every tuple of rows of the inputs that agree on all keys and on the residual.
 
     The residual and the expressions are over the columns of all inputs side by side. With a memory budget, in bytes,
-    results may be put off, and the rows are told with `MARKS` before them.
+    results may be put off, and the rows are emitted with `MARKS` before them.
     """
 
     sources: tuple[SlideInput, ...]

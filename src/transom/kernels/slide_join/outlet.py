@@ -13,44 +13,44 @@ from transom.core.delta import StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
 from transom.kernels.columns import empty_batch
 from transom.kernels.keys import encode_keys, normalised
-from transom.kernels.slide_join.piece import held_bytes
+from transom.kernels.slide_join.sorted_run import held_bytes
 
 COMPLETE: Final = "complete"
 INCOMPLETE: Final = "incomplete"
 MOST_ROWS: Final = 1 << 26
 
-Tell = Callable[[StreamDelta], None]
+Emit = Callable[[StreamDelta], None]
 
 
 class Outlet:
-    """Rows go to `tell` whenever there are `most` bytes of them; without it they are all given in the end.
+    """Rows go to `emit_rows` whenever there are `most` bytes of them; without it they are all given in the end.
 
     Where a slide is given as a whole its rows are in the order of their values.
     """
 
-    def __init__(self, schema: pa.Schema, marked: bool, most: int, tell: Tell | None) -> None:
+    def __init__(self, schema: pa.Schema, marked: bool, most: int, emit_rows: Emit | None) -> None:
         self._schema = schema
         self._row = pa.schema(list(schema)[2 * marked :])
         self._floating = any(map(pa.types.is_floating, schema.types))
         self._marked = marked
         self._most = most
-        self._tell = tell
+        self._emit_rows = emit_rows
         self._slide: list[pa.RecordBatch] = []
         self._parts: list[tuple[int, int, str | None, pa.RecordBatch]] = []
         self._rows = 0
         self.bytes = 0
-        self.upto = 0
+        self.frontier = 0
 
     def add(self, at: int, attempt: int, rows: pa.RecordBatch) -> None:
         self._rows += len(rows)
         if self._floating:
             rows = pa.RecordBatch.from_arrays(normalised(rows.columns), schema=rows.schema)
-        if self._tell is not None:
+        if self._emit_rows is not None:
             self._put(at, attempt, None, rows)
             return
         if self._rows > MOST_ROWS:
             raise EvaluationError(
-                f"RSTREAM would tell more than {MOST_ROWS:,} rows in one step",
+                f"RSTREAM would report more than {MOST_ROWS:,} rows in one step",
                 remedy="SET batch_rows to a smaller number, or write a longer SLIDE",
             )
         self._slide.append(rows)
@@ -69,22 +69,22 @@ class Outlet:
             self._put(at, attempt, status, pa.RecordBatch.from_arrays(nothing, schema=self._row))
 
     def given(self) -> StreamDelta:
-        """What has not been told."""
+        """What has not been emitted."""
         parts, self._parts, self.bytes = self._parts, [], 0
         if not parts:
-            return StreamDelta(empty_batch(self._schema), no_int64s(), self.upto)
+            return StreamDelta(empty_batch(self._schema), no_int64s(), self.frontier)
         rows = pa.concat_batches([part for *_, part in parts])
         sizes = [len(part) for *_, part in parts]
         t = np.repeat(np.array([part[0] for part in parts], dtype=np.int64), sizes)
         if self._marked:
             attempts = np.repeat(np.array([part[1] for part in parts], dtype=np.int64), sizes)
-            told = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
-            statuses = pa.array([part[2] for part in parts], pa.string()).take(pa.array(told))
+            emitted = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
+            statuses = pa.array([part[2] for part in parts], pa.string()).take(pa.array(emitted))
             rows = pa.RecordBatch.from_arrays([pa.array(attempts), statuses, *rows.columns], schema=self._schema)
-        return StreamDelta(rows, t, self.upto)
+        return StreamDelta(rows, t, self.frontier)
 
     def _put(self, at: int, attempt: int, status: str | None, rows: pa.RecordBatch) -> None:
         self._parts.append((at, attempt, status, rows))
         self.bytes += held_bytes(rows)
-        if self._tell is not None and self.bytes >= self._most:
-            self._tell(self.given())
+        if self._emit_rows is not None and self.bytes >= self._most:
+            self._emit_rows(self.given())

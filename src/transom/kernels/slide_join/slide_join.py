@@ -1,4 +1,4 @@
-"""Joins of windows that slide, told slide by slide within a memory budget (paper 4).
+"""Joins of windows that slide, emitted slide by slide within a memory budget (paper 4).
 
 Meaning: at every multiple of a slide at which a row of a window is alive, the expressions of all tuples of rows that
     are alive then, one of each input, and agree on the keys and the residual.
@@ -10,14 +10,14 @@ Costs: by tactic, the new rows or all rows of the windows a slide; every byte on
 
 >>> import numpy as np
 >>> from transom.core.schema import BIGINT
->>> from transom.kernels.slide_join.spec import Side
+>>> from transom.kernels.slide_join.spec import SlideSide
 >>> from transom.plan.expression import ColumnRef
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> k = ColumnRef(0, BIGINT, "k")
->>> side = Side(20, 10, None, (k,), (k,))
+>>> side = SlideSide(20, 10, None, (k,), (k,))
 >>> kernel = SlideJoinKernel(SlideSpec((side, side), None, (k,), ("k",)), "incremental")
->>> rows = StreamDelta(pa.record_batch({"k": [7, 8]}), np.array([5, 12]), upto=21)
->>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 21, 0, HolderPool()))
+>>> rows = StreamDelta(pa.record_batch({"k": [7, 8]}), np.array([5, 12]), frontier=21)
+>>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 21, 0, OpenIdPool()))
 >>> list(zip(out.t.tolist(), out.values.column(0).to_pylist()))
 [(10, 7), (20, 7), (20, 8)]
 """
@@ -33,7 +33,7 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import Limits, limits_of
+from transom.kernels.slide_join.budget import MemoryLimits, limits_of
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.spec import SlideSpec
@@ -42,7 +42,7 @@ from transom.kernels.slide_join.turn import Turn
 
 @dataclass(frozen=True)
 class SlideJoinKernel:
-    """`memory` is a budget in bytes; `marked`: attempts are told, and how they ended."""
+    """`memory` is a budget in bytes; `marked`: attempts are emitted, and how they ended."""
 
     spec: SlideSpec
     tactic: str  # incremental, full, hybrid
@@ -55,7 +55,7 @@ class SlideJoinKernel:
     def due(self, state: SlideJoinState) -> int:
         if state.works:
             return BEGINNING
-        begins = [piece.ta for piece in state.pieces if piece.te > state.at]
+        begins = [run.ta for run in state.runs if run.te > state.at]
         found = self.spec.instant_from(max(state.at + 1, min(begins))) if begins else FOREVER
         return min([found, *(window.at for window in state.windows if window.loose)])
 
@@ -71,11 +71,11 @@ class SlideJoinKernel:
 
     def _turn(self, state: SlideJoinState, step: Step) -> Turn:
         assert self.memory is None or step.spill is not None
-        outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.tell)
+        outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.emit_rows)
         return Turn(self.spec, self.tactic, self._limits, state, step, outlet)
 
     @cached_property
-    def _limits(self) -> Limits:
+    def _limits(self) -> MemoryLimits:
         return limits_of(self.memory)
 
     @cached_property

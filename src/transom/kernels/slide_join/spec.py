@@ -1,4 +1,4 @@
-"""What a join of sliding windows is over: its inputs, what makes their rows match, and when it has something to tell.
+"""What a join of sliding windows is over: its inputs, what makes their rows match, and when it has something to report.
 
 An **instant** is a multiple of one of the slides. A row that came at t begins at the least multiple of its own slide
 that is not before t, and ends at the least one that is not before t + length; so what is alive changes at instants
@@ -29,7 +29,7 @@ KEY = "#key"
 
 
 @dataclass(frozen=True)
-class Side:
+class SlideSide:
     """One input; as `SlideInput` of plan/slide_join.py, with the columns that the join has of it."""
 
     length: int
@@ -84,7 +84,7 @@ def _hashed(keys: Sequence[pa.Array], rows: int) -> tuple[Hashes, npt.NDArray[np
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnReading:
     """An expression list over some columns of some inputs: `columns[i]` are those of input i, in this order."""
 
     expressions: tuple[Expression, ...]
@@ -95,7 +95,7 @@ class Reading:
 class SlideSpec:
     """`residual` and `expressions` are over the columns of all inputs side by side."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[SlideSide, ...]
     residual: Expression | None
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
@@ -114,18 +114,18 @@ class SlideSpec:
         return min(-(-t // slide) * slide for slide in self.slides)
 
     @cached_property
-    def check(self) -> Reading | None:
+    def check(self) -> ColumnReading | None:
         return None if self.residual is None else self._reading((self.residual,))
 
     @cached_property
-    def told(self) -> Reading:
+    def emitted(self) -> ColumnReading:
         return self._reading(self.expressions)
 
-    def _reading(self, expressions: tuple[Expression, ...]) -> Reading:
+    def _reading(self, expressions: tuple[Expression, ...]) -> ColumnReading:
         used = sorted(set().union(*(columns_of(e) for e in expressions)))
         at = {old: new for new, old in enumerate(used)}
         columns, first = [], 0
         for side in self.sides:
             columns.append(tuple(n - first for n in used if first <= n < first + len(side.expressions)))
             first += len(side.expressions)
-        return Reading(tuple(remap(e, at) for e in expressions), tuple(columns))
+        return ColumnReading(tuple(remap(e, at) for e in expressions), tuple(columns))

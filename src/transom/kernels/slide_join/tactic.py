@@ -1,4 +1,4 @@
-"""Tactics of joins of windows that slide, told slide by slide (paper 4), and of the markers between slides.
+"""Tactics of joins of windows that slide, emitted slide by slide (paper 4), and of the markers between slides.
 
 | tactic | takes | keeps |
 | --- | --- | --- |
@@ -19,7 +19,7 @@ from transom.kernels.slide_join.marks import SlideMarksKernel
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
-from transom.kernels.slide_join.spec import Side, SlideSpec
+from transom.kernels.slide_join.spec import SlideSide, SlideSpec
 
 _WINDOWS: Final = "the rows of the windows once, sorted by hash"
 
@@ -38,9 +38,9 @@ class SlideJoinTactic(Tactic):
     """Why it does not run unless it is forced."""
 
     @classmethod
-    def chosen(cls, node: SlideJoin, refused: tuple[tuple[str, str], ...]) -> SlideJoinTactic:
+    def chosen(cls, node: SlideJoin, not_taken: tuple[tuple[str, str], ...]) -> SlideJoinTactic:
         budget = "in memory" if node.memory is None else f"within {node.memory:,} bytes, the rest on disk"
-        return cls(f"{cls.kept}, {budget}", cls.work, refused)
+        return cls(f"{cls.kept}, {budget}", cls.work, not_taken)
 
     def describe(self, operator: Operator) -> str:
         """What is joined, over which windows."""
@@ -57,7 +57,7 @@ class SlideJoinTactic(Tactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node = _node(operator)
-        sides = tuple(Side(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
+        sides = tuple(SlideSide(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
         spec = SlideSpec(sides, node.residual, node.expressions, node.names)
         memory = None if node.memory is None else node.memory // site.partitions
         return (SlideJoinKernel(spec, self.name, memory, node.marked),)
@@ -81,7 +81,7 @@ class HybridSlideTactic(SlideJoinTactic):
     name = "hybrid"
     kept = f"{_WINDOWS}; the results of earlier slides while reading them costs less than joining again"
     work = "the cheaper of joining the new rows and joining all, a slide"
-    drawback = "not asked for"
+    drawback = "not requested"
 
 
 class MarkersTactic(Tactic):

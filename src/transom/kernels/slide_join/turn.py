@@ -18,11 +18,11 @@ from transom.core.delta import StreamDelta
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import Limits, put_away, victim
+from transom.kernels.slide_join.budget import MemoryLimits, put_away, victim
 from transom.kernels.slide_join.labour import Labour
 from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork
 from transom.kernels.slide_join.outlet import COMPLETE, INCOMPLETE, Outlet
-from transom.kernels.slide_join.piece import held_bytes, sorted_piece
+from transom.kernels.slide_join.sorted_run import held_bytes, sorted_run
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.state.spill import SpillStore
 
@@ -35,7 +35,7 @@ Arrived = tuple[int, int, int, int, pa.RecordBatch]
 
 class Turn:
     def __init__(
-        self, spec: SlideSpec, asked: str, limits: Limits, state: SlideJoinState, step: Step, outlet: Outlet
+        self, spec: SlideSpec, forced: str, limits: MemoryLimits, state: SlideJoinState, step: Step, outlet: Outlet
     ) -> None:
         self._spec = spec
         self._limits = limits
@@ -43,21 +43,21 @@ class Turn:
         self._step = step
         self._outlet = outlet
         self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
-        self._labour = Labour(spec, asked, limits, state, outlet, self._store, step.decisions)
+        self._labour = Labour(spec, forced, limits, state, outlet, self._store, step.decisions)
         state.attach(self._store)
 
     def take(self, inputs: Sequence[StreamDelta]) -> None:
         """Rows in time order, and every slide that is final with them."""
-        state, limit = self._state, self._step.upto
-        arrived = sorted((found for i, rows in enumerate(inputs) for found in self._arrived(i, rows)), key=_place)
+        state, limit = self._state, self._step.frontier
+        arrived = sorted((found for i, rows in enumerate(inputs) for found in self._arrived(i, rows)), key=_index)
         if limit == FOREVER:
             limit = max(self._step.horizon, state.last) + 1
-        place, slides = 0, 0
+        index, slides = 0, 0
         while True:
-            at = self._next_instant(arrived[place][0] if place < len(arrived) else FOREVER)
+            at = self._next_instant(arrived[index][0] if index < len(arrived) else FOREVER)
             if at >= limit:
                 break
-            place = self._keep(arrived, place, at)
+            index = self._keep(arrived, index, at)
             self._close(at)
             self._slide(at)
             slides += 1
@@ -66,8 +66,8 @@ class Turn:
                     f"more than {MOST_SLIDES:,} slides pass in one step",
                     remedy="SET batch_rows to a smaller number, or write a longer SLIDE",
                 )
-        self._keep(arrived, place, FOREVER)
-        if self._step.upto == FOREVER:
+        self._keep(arrived, index, FOREVER)
+        if self._step.frontier == FOREVER:
             self.catch_up()
 
     # --- what comes --------------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ class Turn:
         ta, te = side.lifetimes(rows.t)
         last = te[-1] if te[-1] < FOREVER else ta[-1]
         self._state.last = max(self._state.last, int(last))
-        batch, places = side.kept(rows.values)
-        ta, te, t = ta[places], te[places], rows.t[places]
+        batch, indexes = side.kept(rows.values)
+        ta, te, t = ta[indexes], te[indexes], rows.t[indexes]
         at = np.minimum.reduce([-(-t // slide) * slide for slide in self._spec.slides])
         changes = np.flatnonzero((at[1:] != at[:-1]) | (te[1:] != te[:-1])) + 1
         for first, last in pairwise([0, *changes.tolist(), len(at)]):
@@ -93,24 +93,24 @@ class Turn:
         """The next one at which something is alive, or begins to be."""
         state = self._state
         found = min((window.at for window in state.windows if window.loose), default=arriving)
-        begins = [piece.ta for piece in state.pieces if piece.te > state.at]
+        begins = [run.ta for run in state.runs if run.te > state.at]
         if begins:
             found = min(found, self._spec.instant_from(max(state.at + 1, min(begins))))
         return min(found, arriving)
 
-    def _keep(self, arrived: Sequence[Arrived], place: int, at: int) -> int:
+    def _keep(self, arrived: Sequence[Arrived], index: int, at: int) -> int:
         """The rows whose basic window ends at the instant or before."""
-        while place < len(arrived) and arrived[place][0] <= at:
-            closing, source, ta, te, rows = arrived[place]
+        while index < len(arrived) and arrived[index][0] <= at:
+            closing, source, ta, te, rows = arrived[index]
             window = self._window(closing)
-            size = max(len(rows) * self._limits.piece // max(held_bytes(rows), 1), 1)
+            size = max(len(rows) * self._limits.run // max(held_bytes(rows), 1), 1)
             for first in range(0, len(rows), size):
                 part = rows.slice(first, size)
                 part = part.take(pa.array(np.arange(len(part))))  # by itself: what it came with can be freed
                 self._make_room(held_bytes(part))
                 self._add(window, source, ta, te, part)
-            place += 1
-        return place
+            index += 1
+        return index
 
     def _window(self, at: int) -> BasicWindow:
         state = self._state
@@ -126,7 +126,7 @@ class Turn:
             window.loose.append(found)
         found.batches.append(rows)
         found.bytes += held_bytes(rows)
-        if found.bytes >= self._limits.piece:
+        if found.bytes >= self._limits.run:
             self._seal(window, found)
         elif len(found.batches) > MOST_LOOSE:
             found.batches = [pa.concat_batches(found.batches)]
@@ -134,10 +134,10 @@ class Turn:
 
     def _seal(self, window: BasicWindow, loose: Loose) -> None:
         window.loose.remove(loose)
-        piece = sorted_piece(loose.source, loose.ta, loose.te, loose.batches)
-        piece.reader = self._store
-        self._make_room(piece.bytes)
-        window.pieces.append(piece)
+        run = sorted_run(loose.source, loose.ta, loose.te, loose.batches)
+        run.reader = self._store
+        self._make_room(run.bytes)
+        window.runs.append(run)
 
     def _close(self, at: int) -> None:
         """No more rows come to the basic windows up to this instant."""
@@ -161,7 +161,7 @@ class Turn:
     def _void(self, window: BasicWindow) -> None:
         """Unfinished first attempts that need a window which goes to disk end here."""
         for work in self._state.works:
-            if not work.put_off and any(piece.alive(work.at) for piece in window.pieces):
+            if not work.put_off and any(run.alive(work.at) for run in window.runs):
                 self._put_off(work)
 
     def _put_off(self, work: SlideWork) -> None:
@@ -176,15 +176,15 @@ class Turn:
     def _slide(self, at: int) -> None:
         state = self._state
         state.at = at
-        if any(piece.alive(at) for piece in state.pieces):
+        if any(run.alive(at) for run in state.runs):
             state.works.append(SlideWork(at, due=self._now()))
         elif not state.works:
             self._labour.forget_stored()
             state.covered = True
-        self._go_on()
+        self._resume()
         self._bury()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         """First attempts, the oldest first, for as long as there is time."""
         for work in [work for work in self._state.works if not work.put_off]:
             if not self._finish(work):
@@ -208,9 +208,9 @@ class Turn:
     def _pressed(self) -> bool:
         """Whether a slide is due that this step does not know of: what came meanwhile has to be taken first."""
         clock = self._step.clock
-        if clock is None or self._step.upto == FOREVER:
+        if clock is None or self._step.frontier == FOREVER:
             return False
-        return clock() >= self._spec.instant_from(max(self._step.upto, self._state.at + 1))
+        return clock() >= self._spec.instant_from(max(self._step.frontier, self._state.at + 1))
 
     def _now(self) -> int:
         return 0 if self._step.clock is None else self._step.clock()
@@ -251,21 +251,21 @@ class Turn:
         following = self._spec.instant_from(state.at + 1)
         needed = [work.at for work in state.works]
         for window in state.windows:
-            gone = [p for p in window.pieces if p.te <= following and not any(p.alive(at) for at in needed)]
-            for piece in gone:
-                piece.give_up(self._store)
+            gone = [p for p in window.runs if p.te <= following and not any(p.alive(at) for at in needed)]
+            for run in gone:
+                run.give_up(self._store)
             if gone:
-                window.pieces = [piece for piece in window.pieces if piece not in gone]
-        state.windows = [window for window in state.windows if window.pieces or window.loose]
+                window.runs = [run for run in window.runs if run not in gone]
+        state.windows = [window for window in state.windows if window.runs or window.loose]
         first = min((work.at for work in state.works if not work.put_off), default=following)
         self._labour.drop([part for part in state.stored if part.death <= min(first, following)])
 
     def close(self) -> StreamDelta:
-        """What is told at the end of the step."""
+        """What is emitted at the end of the step."""
         self._labour.note_disk()
-        self._outlet.upto = self._step.upto
+        self._outlet.frontier = self._step.frontier
         return self._outlet.given()
 
 
-def _place(arrived: Arrived) -> tuple[int, int]:
+def _index(arrived: Arrived) -> tuple[int, int]:
     return arrived[0], arrived[1]

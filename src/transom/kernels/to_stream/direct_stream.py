@@ -1,17 +1,17 @@
-"""ISTREAM, DSTREAM and the changes of a relation whose rows all tell their end when they come: nothing is counted.
+"""ISTREAM, DSTREAM and the changes of a relation whose rows all report their end when they come: nothing is counted.
 
 Meaning: as `to_stream.py`, but for RSTREAM.
 Emits: the same rows in the same order.
 Keeps: the rows alive that will end, whole.
-Needs: rows without holders.
+Needs: rows without open row ids.
 Costs: values are compared only where rows begin at the instant at which others end, or several at one instant. Where
     none do, and rows come in the order of time, an ISTREAM gives the very columns that came.
 
->>> from transom.core.delta import no_holders
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"a": [7, 7]}), np.array([1, 4]), np.array([4, 6]), no_holders(2), upto=9)
+>>> from transom.core.delta import no_open_ids
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"a": [7, 7]}), np.array([1, 4]), np.array([4, 6]), no_open_ids(2), frontier=9)
 >>> kernel = DirectStreamKernel("istream", pa.schema([("a", pa.int64())]))
->>> kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool())).t.tolist()
+>>> kernel.step(kernel.start(), (rows,), Step(0, 9, 0, OpenIdPool())).t.tolist()
 [1]
 """
 
@@ -53,9 +53,9 @@ class AliveRows:
         need(self.rows.capacity >= self.slots.high)
         self.lifetimes.check_slots(self.slots.mask())
 
-    def leave(self, ends: Ends, upto: int, types: Sequence[pa.DataType]) -> tuple[list[pa.Array], Int64s]:
-        """The rows that end before `upto`, by these ends or by what they said when they came, and when they do."""
-        slots, te = self.lifetimes.leave(ends, upto)
+    def leave(self, ends: Ends, frontier: int, types: Sequence[pa.DataType]) -> tuple[list[pa.Array], Int64s]:
+        """The rows that end before `frontier`, by these ends or by what they said when they came, and when they do."""
+        slots, te = self.lifetimes.leave(ends, frontier)
         values = self.rows.gather(slots, types)
         self.rows.free(slots)
         self.slots.give_back(slots)
@@ -68,7 +68,7 @@ class AliveRows:
         slots = self.slots.take(len(which))
         self.rows.reserve(self.slots.high)
         self.rows.write(slots, values.columns if len(which) == len(rows) else _picked(values, which))
-        self.lifetimes.add(slots, rows.te[which], rows.holder[which])
+        self.lifetimes.add(slots, rows.te[which], rows.open_id[which])
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class DirectStreamKernel:
     def start(self) -> AliveRows:
         return AliveRows(RowStore.of(self.schema.types))
 
-    def due(self, state: AliveRows) -> int:
-        return state.lifetimes.due
+    def next_timer(self, state: AliveRows) -> int:
+        return state.lifetimes.next_timer
 
     def step(self, state: AliveRows, inputs: tuple[Delta], step: Step) -> StreamDelta:
         (rows,) = inputs
         values = rows.values
         if self._floating:  # as they are compared
             values = pa.RecordBatch.from_arrays(normalised(values.columns), schema=values.schema)
-        slots, te = state.lifetimes.leave(Ends(), step.upto)
-        short = np.flatnonzero(rows.te < step.upto)
+        slots, te = state.lifetimes.leave(Ends(), step.frontier)
+        short = np.flatnonzero(rows.te < step.frontier)
         gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
         # Of what is not told only that is looked at which may cancel with what is.
         gone = np.arange(len(gone_at)) if self.change != "istream" else np.flatnonzero(_among(gone_at, came_at))
@@ -101,13 +101,13 @@ class DirectStreamKernel:
         ]
         state.rows.free(slots)
         state.slots.give_back(slots)
-        state.keep(rows, values, np.flatnonzero((rows.te >= step.upto) & (rows.te < FOREVER)))
+        state.keep(rows, values, np.flatnonzero((rows.te >= step.frontier) & (rows.te < FOREVER)))
         t = np.concatenate([gone_at[gone], came_at if came is None else came_at[came]])
         entered = np.arange(len(t)) >= len(gone)
         columns = _together([part for part in parts if part is not None], values)
-        return self._told(columns, t, entered, step.upto)
+        return self._emitted(columns, t, entered, step.frontier)
 
-    def _told(self, columns: list[pa.Array], t: Int64s, entered: Mask, upto: int) -> StreamDelta:
+    def _emitted(self, columns: list[pa.Array], t: Int64s, entered: Mask, frontier: int) -> StreamDelta:
         order = in_order(t, entered, columns)
         if order is not None:
             if self.change != "changes":
@@ -117,7 +117,7 @@ class DirectStreamKernel:
         out = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
-        return StreamDelta(out, t, upto)
+        return StreamDelta(out, t, frontier)
 
     @cached_property
     def _floating(self) -> bool:
@@ -159,7 +159,7 @@ def among(these, those):  # type: ignore[no-untyped-def]
 
 
 def in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s | None:
-    """Which of the changes are told, by time; those of one instant by sign and value, without what cancels out.
+    """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
     What left is given before what entered. None: all of them, as they are, no two at one instant.
 
@@ -176,10 +176,10 @@ def in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s | None
     among = order[compared]
     keys = encode_keys([column.take(pa.array(among)) for column in columns], len(among))
     by, kept = settle(t[among], entered[among], keys.data, keys.offsets)
-    told = np.ones(len(t), dtype=np.bool_)
+    emitted = np.ones(len(t), dtype=np.bool_)
     order[compared] = among[by]
-    told[compared] = kept
-    return order[told]
+    emitted[compared] = kept
+    return order[emitted]
 
 
 def _compared(at: Int64s, sign: Mask, order: Int64s, columns: list[pa.Array]) -> Int64s:
@@ -234,7 +234,7 @@ def pairs_of(first, sign):  # type: ignore[no-untyped-def]
 
 @jit
 def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
-    """An order in which the rows of an instant, what left and then what came, are each by value; and who is told.
+    """An order in which the rows of an instant, what left and then what came, are each by value; and who is emitted.
 
     Of equal rows as many that came are not told as left. Row i has the bytes data[offsets[i]:offsets[i + 1]].
     """

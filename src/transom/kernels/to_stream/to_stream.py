@@ -8,11 +8,11 @@ Keeps: each value alive once with its count, two numbers per row alive (of negat
 Needs: nothing.
 Costs: a hash look-up a row, sorting what begins and ends in the step; RSTREAM writes the whole snapshot each time.
 
->>> from transom.core.delta import NO_HOLDER, Delta
->>> from transom.state.holders import HolderPool
->>> rows = Delta(pa.record_batch({"a": [7, 7]}), np.array([1, 4]), np.array([4, 6]), np.full(2, NO_HOLDER), upto=9)
+>>> from transom.core.delta import NO_OPEN_ID, Delta
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = Delta(pa.record_batch({"a": [7, 7]}), np.array([1, 4]), np.array([4, 6]), np.full(2, NO_OPEN_ID), frontier=9)
 >>> kernel = ToStreamKernel("istream", pa.schema([("a", pa.int64())]))
->>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, HolderPool()))
+>>> out = kernel.step(kernel.start(), (rows,), Step(0, 9, 0, OpenIdPool()))
 >>> out.t.tolist()  # the second 7 enters when the first leaves: they cancel
 [1]
 """
@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import Delta, Int64s, SignedDelta, StreamDelta, no_int64s
+from transom.core.delta import Changelog, Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import EvaluationError
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import BEGINNING, FOREVER
@@ -69,12 +69,12 @@ class ToStreamKernel:
     def start(self) -> ToStreamState:
         return ToStreamState(Tally.of(self.schema.types))
 
-    def due(self, state: ToStreamState) -> int:
-        """RSTREAM over slides tells what is there at every multiple of one."""
-        return BEGINNING if self.slides and self.change == "rstream" else state.tally.lifetimes.due
+    def next_timer(self, state: ToStreamState) -> int:
+        """RSTREAM over slides says what is there at every multiple of one."""
+        return BEGINNING if self.slides and self.change == "rstream" else state.tally.lifetimes.next_timer
 
-    def step(self, state: ToStreamState, inputs: tuple[Delta | SignedDelta], step: Step) -> StreamDelta:
-        steps = state.tally.advance(inputs, step.upto)
+    def step(self, state: ToStreamState, inputs: tuple[Delta | Changelog], step: Step) -> StreamDelta:
+        steps = state.tally.advance(inputs, step.frontier)
         if self.change == "rstream":
             t, key = self._snapshots(state, steps, step)
             sign = no_int64s()
@@ -84,7 +84,7 @@ class ToStreamKernel:
         if order is not None:
             t, key = t[order], key[order]
             sign = sign[order] if len(sign) else sign
-        values = self._moulds.batch(state.tally.places, key.reshape(-1, 1))
+        values = self._moulds.batch(state.tally.addresses, key.reshape(-1, 1))
         if values is None:
             arrays = state.tally.values.gather(key, self.schema.types)
             values = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -92,7 +92,7 @@ class ToStreamKernel:
             texts = pa.DictionaryArray.from_arrays(pa.array(sign), pa.array(["-", "+"]))
             values = values.add_column(0, CHANGE_COLUMN, texts.cast(pa.string()))
         state.tally.forget_gone(steps)
-        return StreamDelta(values, t, step.upto)
+        return StreamDelta(values, t, step.frontier)
 
     @cached_property
     def _moulds(self) -> Moulds:
@@ -106,12 +106,12 @@ class ToStreamKernel:
         tied = np.zeros(len(t), dtype=np.bool_)
         tied[1:] |= same
         tied[:-1] |= same
-        places = np.flatnonzero(tied)
-        by = [state.tally.keys.ranks(key[places]), t[places]]
+        indexes = np.flatnonzero(tied)
+        by = [state.tally.keys.ranks(key[indexes]), t[indexes]]
         if len(sign):
-            by.insert(1, sign[places])
+            by.insert(1, sign[indexes])
         order = np.arange(len(t))
-        order[places] = places[np.lexsort(by)]
+        order[indexes] = indexes[np.lexsort(by)]
         return order
 
     def _differences(self, steps: Steps) -> tuple[Int64s, Int64s, Int64s]:
@@ -132,7 +132,7 @@ class ToStreamKernel:
         changed, first = np.unique(steps.t, return_index=True)
         bounds = np.append(first, len(steps.t))
         # At the end of all input slides go on up to the horizon only.
-        limit = step.upto if step.upto < FOREVER else step.horizon + 1
+        limit = step.frontier if step.frontier < FOREVER else step.horizon + 1
         edges = [step.before, *changed.tolist(), limit]
         parts: list[tuple[Int64s, Int64s]] = []
         rows = 0
@@ -149,7 +149,7 @@ class ToStreamKernel:
             rows += count * int(state.shown[alive].sum())
             if rows > MOST_ROWS:
                 raise EvaluationError(
-                    f"RSTREAM would tell more than {MOST_ROWS:,} rows in one step",
+                    f"RSTREAM would report more than {MOST_ROWS:,} rows in one step",
                     remedy="SET batch_rows to a smaller number, write a longer SLIDE, or ISTREAM for what is new alone",
                 )
             instants = self._multiples(begin, end) if self.slides else np.array([begin])

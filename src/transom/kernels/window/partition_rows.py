@@ -2,17 +2,18 @@
 
 Meaning: as `rows.py`, counted among the rows of the same key; all rows with NULL keys alike are one partition.
 Emits: rows whose end came in the same step with that end, the others open; the ends of earlier rows.
-Keeps: per partition a list of its last N rows (time, holder); a partition is kept forever, as its rows are alive until
+Keeps: per partition a list of its last N rows (time, open row id); a partition is kept forever, as its rows are alive
+until
     others come. With RANGE also a queue of the rows whose time has not come.
 Needs: rows in time order, rows of one instant in arrival order.
 Costs: a hash look-up and O(1) list work a row.
 
 >>> import pyarrow as pa
->>> from transom.state.holders import HolderPool
->>> window, holders = PartitionRowsWindow((0,), 1), HolderPool()
->>> rows = StreamDelta(pa.record_batch({"k": ["x", "y", "x"]}), np.array([5, 6, 7]), upto=9)
->>> out = window.step(window.start(), (rows,), Step(0, 9, 0, holders))
->>> out.holder.tolist(), out.te.tolist()[0]
+>>> from transom.state.open_ids import OpenIdPool
+>>> window, open_ids = PartitionRowsWindow((0,), 1), OpenIdPool()
+>>> rows = StreamDelta(pa.record_batch({"k": ["x", "y", "x"]}), np.array([5, 6, 7]), frontier=9)
+>>> out = window.step(window.start(), (rows,), Step(0, 9, 0, open_ids))
+>>> out.open_id.tolist(), out.te.tolist()[0]
 ([-1, 0, 1], 7)
 """
 
@@ -34,14 +35,15 @@ from transom.state.checks import need, rooms, within
 from transom.state.fifo import Fifo
 from transom.state.slots import SlotPool, grown
 
-_HOLDER, _TIME, _SERIAL = 1, 2, 3  # rows of `nodes`; row 0 is the next node of the partition
+_OPEN_ID, _TIME, _SERIAL = 1, 2, 3  # rows of `nodes`; row 0 is the next node of the partition
 
 
 @dataclass
 class PartitionRowsWindowState:
     """The partitions, each a list of rows.
 
-    `lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, holder, time and serial number of a row.
+    `lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, open row id, time and serial number of a
+    row.
     """
 
     keys: KeyIndex = field(default_factory=KeyIndex)
@@ -67,9 +69,9 @@ class PartitionRowsWindowState:
         within(self.due.column(1), self.nodes.shape[1])
 
     def owned(self) -> list[Int64s]:
-        holders = self.nodes[1, self.node_slots.used()]
-        need(bool((holders >= -1).all()))  # -1: it has ended by time
-        return [holders[holders >= 0]]
+        open_ids = self.nodes[1, self.node_slots.used()]
+        need(bool((open_ids >= -1).all()))  # -1: it has ended by time
+        return [open_ids[open_ids >= 0]]
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,14 @@ class PartitionRowsWindow:
         closed, freed = push_rows(partitions, rows.t, nodes, self.rows, state.lists, state.nodes, te)
         if self.length < UNBOUNDED:
             state.due.append(by_time, nodes, serials)
-            passed = int(np.searchsorted(state.due.column(0), step.upto))
+            passed = int(np.searchsorted(state.due.column(0), step.frontier))
             late = close_by_time(*(state.due.column(i)[:passed] for i in range(3)), state.nodes, te)
             state.due.drop(passed)
             closed = (np.concatenate([closed[0], late[0]]), np.concatenate([closed[1], late[1]]))
-        ends = step.holders.close(*closed)
-        delta, holder = open_rows(rows.values, rows.t, te, step, ends)
-        waiting = state.nodes[_HOLDER, nodes] <= -2
-        state.nodes[_HOLDER, nodes[waiting]] = holder[waiting]
+        ends = step.open_ids.close(*closed)
+        delta, open_id = open_rows(rows.values, rows.t, te, step, ends)
+        waiting = state.nodes[_OPEN_ID, nodes] <= -2
+        state.nodes[_OPEN_ID, nodes[waiting]] = open_id[waiting]
         state.nodes[_SERIAL, freed] = -1
         state.node_slots.give_back(freed)
         return delta
@@ -120,9 +122,9 @@ class PartitionRowsWindow:
 def push_rows(partitions, t, new_nodes, limit, lists, nodes, te):  # type: ignore[no-untyped-def]
     """Append each row to its partition and end the one it pushes out.
 
-    A node's holder is -2 - i while it is row i of this step (its end goes to te[i]), -1 once it has ended.
+    A node's open row id is -2 - i while it is row i of this step (its end goes to te[i]), -1 once it has ended.
     """
-    closed_holder = np.empty(len(t), dtype=np.int64)
+    closed_id = np.empty(len(t), dtype=np.int64)
     closed_te = np.empty(len(t), dtype=np.int64)
     freed = np.empty(len(t), dtype=np.int64)
     closed = 0
@@ -143,35 +145,35 @@ def push_rows(partitions, t, new_nodes, limit, lists, nodes, te):  # type: ignor
             lists[0, p] = nodes[0, old]
             lists[2, p] -= 1
             end = min(t[i], nodes[2, old])
-            holder = nodes[1, old]
-            if holder <= -2:
-                te[-2 - holder] = end
-            elif holder >= 0:
-                closed_holder[closed] = holder
+            open_id = nodes[1, old]
+            if open_id <= -2:
+                te[-2 - open_id] = end
+            elif open_id >= 0:
+                closed_id[closed] = open_id
                 closed_te[closed] = end
                 closed += 1
             nodes[1, old] = -1
             freed[gone] = old
             gone += 1
-    return (closed_holder[:closed], closed_te[:closed]), freed[:gone]
+    return (closed_id[:closed], closed_te[:closed]), freed[:gone]
 
 
 @jit
-def close_by_time(by_time, due_nodes, serials, nodes, te):  # type: ignore[no-untyped-def]
+def close_by_time(by_time, expired_nodes, serials, nodes, te):  # type: ignore[no-untyped-def]
     """End the rows whose time has come; a node that was freed or given to another row has another serial number."""
-    closed_holder = np.empty(len(by_time), dtype=np.int64)
+    closed_id = np.empty(len(by_time), dtype=np.int64)
     closed_te = np.empty(len(by_time), dtype=np.int64)
     closed = 0
     for i in range(len(by_time)):
-        node = due_nodes[i]
+        node = expired_nodes[i]
         if nodes[3, node] != serials[i]:
             continue
-        holder = nodes[1, node]
-        if holder <= -2:
-            te[-2 - holder] = by_time[i]
-        elif holder >= 0:
-            closed_holder[closed] = holder
+        open_id = nodes[1, node]
+        if open_id <= -2:
+            te[-2 - open_id] = by_time[i]
+        elif open_id >= 0:
+            closed_id[closed] = open_id
             closed_te[closed] = by_time[i]
             closed += 1
         nodes[1, node] = -1
-    return closed_holder[:closed], closed_te[:closed]
+    return closed_id[:closed], closed_te[:closed]

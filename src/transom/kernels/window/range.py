@@ -7,9 +7,9 @@ Needs: rows in time order.
 Costs: one addition a row.
 
 >>> import pyarrow as pa
->>> from transom.state.holders import HolderPool
->>> rows = StreamDelta(pa.record_batch({"a": [1]}), np.array([5]), upto=6)
->>> RangeWindow(10).step(None, (rows,), Step(0, 6, 0, HolderPool())).te.tolist()
+>>> from transom.state.open_ids import OpenIdPool
+>>> rows = StreamDelta(pa.record_batch({"a": [1]}), np.array([5]), frontier=6)
+>>> RangeWindow(10).step(None, (rows,), Step(0, 6, 0, OpenIdPool())).te.tolist()
 [15]
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transom.core.delta import Delta, Int64s, StreamDelta, no_holders
+from transom.core.delta import Delta, Int64s, StreamDelta, no_open_ids
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 
@@ -33,13 +33,13 @@ class RangeWindow:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
         te = end_after(rows.t, self.length)
-        return Delta(rows.values, rows.t, te, no_holders(len(rows)), step.upto)
+        return Delta(rows.values, rows.t, te, no_open_ids(len(rows)), step.frontier)
 
 
 def end_after(t: Int64s, length: int) -> Int64s:

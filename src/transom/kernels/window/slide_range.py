@@ -7,10 +7,10 @@ Needs: rows in time order.
 Costs: O(1) a row.
 
 >>> import pyarrow as pa
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> window = SlideRangeWindow(20, 10)
->>> rows = StreamDelta(pa.record_batch({"a": [1, 2]}), np.array([10, 15]), upto=16)
->>> out = window.step(window.start(), (rows,), Step(0, 16, 0, HolderPool()))
+>>> rows = StreamDelta(pa.record_batch({"a": [1, 2]}), np.array([10, 15]), frontier=16)
+>>> out = window.step(window.start(), (rows,), Step(0, 16, 0, OpenIdPool()))
 >>> out.ta.tolist(), out.te.tolist()
 ([10], [30])
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_HOLDER, Delta, Int64s, StreamDelta
+from transom.core.delta import NO_OPEN_ID, Delta, Int64s, StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.kernel import Step
@@ -54,7 +54,7 @@ class SlideRangeWindow:
     def start(self) -> SlideRangeWindowState:
         return SlideRangeWindowState()
 
-    def due(self, state: SlideRangeWindowState) -> int:
+    def next_timer(self, state: SlideRangeWindowState) -> int:
         return int(state.waiting[0].ta[0]) if state.waiting else FOREVER
 
     def step(self, state: SlideRangeWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
@@ -68,11 +68,11 @@ class SlideRangeWindow:
             last = te[seen[-1]] if te[seen[-1]] < FOREVER else ta[seen[-1]]
             state.last = max(state.last, int(last))
         # Samples are in order: while the oldest row waits for its own, nobody else need be looked at.
-        all_wait = bool(state.waiting) and state.waiting[0].ta[0] >= step.upto
+        all_wait = bool(state.waiting) and state.waiting[0].ta[0] >= step.frontier
         later = state.waiting if all_wait else []
         sampled = []
         for part in [arrived] if all_wait else [*state.waiting, arrived]:
-            due = int(np.searchsorted(part.ta, step.upto))
+            due = int(np.searchsorted(part.ta, step.frontier))
             if due or part is arrived:
                 sampled.append(Waiting(part.values.slice(0, due), part.ta[:due], part.te[:due]))
             if due < len(part.ta):
@@ -83,8 +83,8 @@ class SlideRangeWindow:
             pa.concat_batches([part.values for part in sampled]),
             out_ta,
             np.concatenate([part.te for part in sampled]),
-            np.full(len(out_ta), NO_HOLDER, dtype=np.int64),
-            step.upto,
+            np.full(len(out_ta), NO_OPEN_ID, dtype=np.int64),
+            step.frontier,
         )
 
 

@@ -3,16 +3,16 @@
 Meaning: sampled after every M-th row and held: row i lives from the time of row ceil(i / M) M to that of row
     ceil((i + N) / M) M.
 Emits: the rows of a step of M once its last row is there, open until the sample that they are no longer in.
-Keeps: the rows of the step that is not full, below M; number and holder of the rows alive, below N + M.
+Keeps: the rows of the step that is not full, below M; number and open row id of the rows alive, below N + M.
 Needs: rows in time order, rows of one instant in arrival order.
 Costs: O(1) a row.
 
 >>> import pyarrow as pa
->>> from transom.state.holders import HolderPool
+>>> from transom.state.open_ids import OpenIdPool
 >>> window = SlideRowsWindow(2, 2)
->>> rows = StreamDelta(pa.record_batch({"a": [1, 2, 3]}), np.array([5, 6, 7]), upto=8)
->>> out = window.step(window.start(), (rows,), Step(0, 8, 0, HolderPool()))
->>> out.ta.tolist(), out.holder.tolist()
+>>> rows = StreamDelta(pa.record_batch({"a": [1, 2, 3]}), np.array([5, 6, 7]), frontier=8)
+>>> out = window.step(window.start(), (rows,), Step(0, 8, 0, OpenIdPool()))
+>>> out.ta.tolist(), out.open_id.tolist()
 ([6, 6], [0, 1])
 """
 
@@ -32,7 +32,7 @@ from transom.state.fifo import Fifo
 
 @dataclass
 class SlideRowsWindowState:
-    """`waiting` holds the rows after the last full step; `open` number and holder of the rows alive."""
+    """`waiting` holds the rows after the last full step; `open` number and open row id of the rows alive."""
 
     seen: int = 0
     waiting: list[pa.RecordBatch] = field(default_factory=list)
@@ -55,7 +55,7 @@ class SlideRowsWindow:
     def start(self) -> SlideRowsWindowState:
         return SlideRowsWindowState()
 
-    def due(self, state: SlideRowsWindowState) -> int:
+    def next_timer(self, state: SlideRowsWindowState) -> int:
         return FOREVER
 
     def step(self, state: SlideRowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
@@ -67,7 +67,7 @@ class SlideRowsWindow:
         numbers = state.open.column(0)
         ended = int(np.searchsorted(numbers, sampled - self.rows, side="right"))
         te = rows.t[self._ceil(numbers[:ended] + self.rows) - 1 - before]
-        ends = step.holders.close(state.open.column(1)[:ended].copy(), te)
+        ends = step.open_ids.close(state.open.column(1)[:ended].copy(), te)
         state.open.drop(ended)
 
         values = rows.values
@@ -79,9 +79,9 @@ class SlideRowsWindow:
         te = np.full(len(numbers), OPEN_END, dtype=np.int64)
         came = numbers <= sampled - self.rows
         te[came] = rows.t[self._ceil(numbers[came] + self.rows) - 1 - before]
-        delta, holder = open_rows(values.slice(0, len(numbers)), ta, te, step, ends)
+        delta, open_id = open_rows(values.slice(0, len(numbers)), ta, te, step, ends)
         alive = te == OPEN_END
-        state.open.append(numbers[alive], holder[alive])
+        state.open.append(numbers[alive], open_id[alive])
         rest = values.slice(len(numbers))
         if len(rest):
             state.waiting.append(rest)

@@ -34,7 +34,7 @@ class WindowTactic(Tactic):
         """What gives rows their lifetimes."""
 
     def describe(self, operator: Operator) -> str:
-        """As it is written; positions of PARTITION BY are told by name."""
+        """As it is written; positions of PARTITION BY are emitted by name."""
         spec = _spec(operator)
         text = str(spec)
         for i in sorted(spec.partition or (), reverse=True):
@@ -155,7 +155,7 @@ def choose(spec: WindowSpec, schema: Schema, negative: bool = False) -> WindowCh
         return WindowChoice(SlideRowsTactic(kept), SINGLE, True, True)
     if spec.partition is None:
         more = ", and its time" if spec.range is not None else ""
-        return WindowChoice(RowsTactic(f"a holder for each of {spec.rows} rows{more}"), SINGLE, True, True)
+        return WindowChoice(RowsTactic(f"an open row id for each of {spec.rows} rows{more}"), SINGLE, True, True)
     keys = Partitioning("keys", tuple(column(schema, i) for i in spec.partition))
     kept = f"four numbers for each of {spec.rows} rows of every partition, and the partitions"
     return WindowChoice(PartitionRowsTactic(kept), keys, False, True)

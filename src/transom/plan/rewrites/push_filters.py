@@ -155,10 +155,10 @@ def _tells_zeros_apart(expression: Expression) -> bool:
     """Whether it may have another value for -0.0 than for 0.0. Comparisons have not; what else there is, may."""
     if isinstance(expression, ColumnRef):
         return bool(pa.types.is_floating(expression.type))
-    asked = expression.children
+    children = expression.children
     if isinstance(expression, Call) and expression.function in _COMPARISONS:
-        asked = tuple(child for child in asked if not isinstance(child, ColumnRef))
-    return any(_tells_zeros_apart(child) for child in asked)
+        children = tuple(child for child in children if not isinstance(child, ColumnRef))
+    return any(_tells_zeros_apart(child) for child in children)
 
 
 def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:

@@ -9,21 +9,21 @@ from transom.planner.explain import Measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 from transom.runtimes.local.job import LocalJob
 
 
 def measure(planned: Planned, open_source: Callable[[Definition], Source], emit: str) -> list[Measured]:
     """What each operator did, in the order of EXPLAIN; `state_bytes` is the most that it kept after a step."""
-    order = Order(planned, "query", emit, OpenSink(lambda opening: Nowhere()))
-    (query,) = LocalJob([order], open_source).queries
+    spec = QuerySpec(planned, "query", emit, OpenSink(lambda opening: Nowhere()))
+    (query,) = LocalJob([spec], open_source).queries
     most = [0] * len(query.pipeline.operators)
     try:
         while query.step():
             kept = [operator.state_bytes for operator in query.status().operators]
             most = [max(pair) for pair in zip(most, kept, strict=True)]
     finally:
-        query.abandon()
+        query.abort()
     return [
         Measured(
             operator.rows_in,

@@ -12,9 +12,9 @@ from transom.connectors.connector import Source
 from transom.connectors.source import START, Growing, Position, SourceBatch
 from transom.core.time import FOREVER
 from transom.kernels.operator import Operator
-from transom.pipeline.admission import Refused
+from transom.pipeline.admission import RejectedRows
+from transom.pipeline.dead_letters import count_reasons, dead_letter_rows, unreadable
 from transom.pipeline.driver import Pipeline
-from transom.pipeline.side import count_reasons, refused_rows, unreadable
 from transom.plan.catalogue import Catalogue
 from transom.planner.columns_read import columns_wanted
 from transom.program.alignment import holding_back
@@ -22,18 +22,18 @@ from transom.program.clock import Clock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.run import Ending
-from transom.program.unread import refuse_grown
+from transom.program.unread import reject_grown
 
 POLL: Final = 200_000
 """Microseconds after which an input that had nothing is looked at again."""
 
-Refuse = Callable[[pa.RecordBatch], None]
-"""Takes rows for the side table."""
+Reject = Callable[[pa.RecordBatch], None]
+"""Takes rows for the dead-letter table."""
 
 
 @dataclass
-class Reading:
-    """How far an input has been read, and why rows of it were refused. `complete`: there is nothing more to come.
+class InputReading:
+    """How far an input has been read, and why rows of it were rejected. `complete`: there is nothing more to come.
 
     `over`: the source itself said so.
     """
@@ -48,27 +48,27 @@ class Reading:
 class Intake:
     """Inputs by name, those without a time first: they are complete before anything else is read.
 
-    How the run is to end says what becomes of an input at its present end. What is refused is handed to `refuse`.
+    How the run is to end says what becomes of an input at its present end. What is rejected is handed to `reject`.
     """
 
     def __init__(
         self,
         definitions: Mapping[str, Definition],
         open_source: Callable[[Definition], Source],
-        refuse: Refuse,
+        reject: Reject,
         *,
         rows: int,
         ending: Ending,
         clock: Clock,
     ) -> None:
-        self.readings = {name: Reading() for name in definitions}
+        self.readings = {name: InputReading() for name in definitions}
         self.definitions = definitions
         self._sources = {name: open_source(definition) for name, definition in definitions.items()}
-        self._refuse = refuse
+        self._reject = reject
         self._rows = rows
         self._ending = ending
         self._clock = clock
-        self._look_again: dict[str, int] = {}
+        self._poll_again: dict[str, int] = {}
         self._looked_at = clock.now()
 
     def narrow(self, root: Operator, catalogue: Catalogue) -> None:
@@ -86,7 +86,7 @@ class Intake:
     @property
     def exhausted(self) -> bool:
         """Whether this run has read all that it is going to read."""
-        return all(reading.complete or self._look_again.get(name) == FOREVER for name, reading in self.readings.items())
+        return all(reading.complete or self._poll_again.get(name) == FOREVER for name, reading in self.readings.items())
 
     @property
     def tables_read(self) -> bool:
@@ -102,13 +102,13 @@ class Intake:
         open_ones = {
             name: pipeline.watermark(name)
             for name, reading in self.readings.items()
-            if not reading.complete and self._look_again.get(name, now) <= now
+            if not reading.complete and self._poll_again.get(name, now) <= now
         }
         return min(holding_back(open_ones), key=lambda name: self.readings[name].reads, default=None)
 
     def wake(self) -> None:
         """Look again in the next step at the inputs that had nothing, unless this run is not to look at them again."""
-        self._look_again = {name: at for name, at in self._look_again.items() if at == FOREVER}
+        self._poll_again = {name: at for name, at in self._poll_again.items() if at == FOREVER}
 
     def read(self, name: str) -> SourceBatch:
         """The next batch of an input, which `take` is to have; a source may keep whoever reads it waiting."""
@@ -123,7 +123,7 @@ class Intake:
         if len(batch.rejected):
             pipeline.reject(name, len(batch.rejected))
             count_reasons(reading.reasons, batch.rejected.column("reason").to_pylist())
-            self._refuse(unreadable(self.definitions[name].name, batch.rejected))
+            self._reject(unreadable(self.definitions[name].name, batch.rejected))
         if stopwatch is not None and not self._is_static(name):
             stopwatch.arrive(len(batch.rows))
         if len(batch.rows):
@@ -131,14 +131,14 @@ class Intake:
         came = bool(len(batch.rows) or len(batch.rejected))
         may_grow = self._may_grow(name) and not batch.over
         if not self._is_static(name):
-            pipeline.doors.hear(name, now, came, self._looked_at if batch.ended and may_grow else None)
+            pipeline.gates.hear(name, now, came, self._looked_at if batch.ended and may_grow else None)
         if not batch.ended:
             return True
         if may_grow:
-            self._look_again[name] = FOREVER
+            self._poll_again[name] = FOREVER
             if self._ending == "stopped":
-                self._look_again[name] = now + POLL
-                pipeline.doors.follow(self._looked_at, [name])
+                self._poll_again[name] = now + POLL
+                pipeline.gates.follow(self._looked_at, [name])
             return came
         reading.complete, reading.over = True, batch.over
         pipeline.end(name)
@@ -149,25 +149,25 @@ class Intake:
 
         Whether time goes on by that. Those that this run does not look at again have nothing more for it.
         """
-        for name, again in self._look_again.items():
+        for name, again in self._poll_again.items():
             if again == FOREVER:
                 now = self._clock.now()
-                pipeline.doors.hear(name, now, came=False, looked=now)
-        return pipeline.doors.leave_idle_behind()
+                pipeline.gates.hear(name, now, came=False, polled_at=now)
+        return pipeline.gates.leave_idle_behind()
 
-    def note(self, name: str, refused: Refused | None) -> None:
+    def note(self, name: str, rejected_rows: RejectedRows | None) -> None:
         """Rows that the pipeline did not take."""
-        if refused is not None:
-            count_reasons(self.readings[name].reasons, refused.reasons)
+        if rejected_rows is not None:
+            count_reasons(self.readings[name].reasons, rejected_rows.reasons)
             definition = self.definitions[name]
-            self._refuse(refused_rows(definition.name, refused, keep_late=definition.late == "side"))
+            self._reject(dead_letter_rows(definition.name, rejected_rows, keep_late=definition.late == "dead_letter"))
 
-    def go_on(self, readings: dict[str, Reading]) -> None:
+    def resume(self, readings: dict[str, InputReading]) -> None:
         """From where a checkpoint was; what is complete must have stayed as it is."""
         self.readings = readings
         for name, reading in readings.items():
             if reading.complete and not reading.over:
-                refuse_grown(self.definitions[name], self._sources[name], reading.position)
+                reject_grown(self.definitions[name], self._sources[name], reading.position)
 
     def _may_grow(self, name: str) -> bool:
         return self._ending != "end" and not self._is_static(name)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from transom.connectors.connector import Source
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.answer import output_form, output_schema
-from transom.pipeline.consumer import Member
+from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import Alone, Engine
 from transom.pipeline.group import GroupPipeline
@@ -33,11 +33,11 @@ from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
 from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
-from transom.program.run import Ending, Order
+from transom.program.run import Ending, QuerySpec
 from transom.program.sink_epochs import Saved
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
-from transom.runtimes.local.intake import Intake, Reading
+from transom.runtimes.local.intake import InputReading, Intake
 from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import LocalQuery
@@ -48,7 +48,7 @@ OpenSource = Callable[[Definition], Source]
 
 
 class LocalJob:
-    """`orders` are to be run; `asked` is what each asks of the join that they share, and empty of a query by itself.
+    """`specs` are to be run; `request` is what each asks of the join that they share, and empty of a query by itself.
 
     Unless it is to end with its inputs they may grow, and streams that are idle are left behind. `home` is where files
     lie that a checkpoint refers to.
@@ -56,47 +56,47 @@ class LocalJob:
 
     def __init__(
         self,
-        orders: Sequence[Order],
+        specs: Sequence[QuerySpec],
         open_source: OpenSource,
         *,
-        asked: Sequence[Sharable] = (),
+        request: Sequence[Sharable] = (),
         ending: Ending = "end",
         clock: Clock | None = None,
         home: str | None = None,
     ) -> None:
-        self.join = asked[0].join if asked else None
-        """What queries that come must ask for as well; None: nobody can."""
+        self.join = request[0].join if request else None
+        """What queries that come must request as well; None: nobody can."""
         self._clock: Clock = clock or RealClock()
         self._home = home
-        self.planned = orders[0].planned
-        self._emit = orders[0].emit
+        self.planned = specs[0].planned
+        self._emit = specs[0].emit
         catalogue = self.planned.catalogue
         self._partitions = partitions_of(catalogue)
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self.engine: Engine
-        if asked:
-            self.engine = self._together(orders, asked)
+        if request:
+            self.engine = self._together(specs, request)
             if isinstance(self.engine, ScheduledGroup):
                 rows = min(rows, self.engine.schedule.buffer)
         else:
             self.engine = self._alone(self.planned)
         definitions: dict[str, Definition] = {}
-        for name in self.engine.trunk.names:
+        for name in self.engine.subplan.names:
             definition = catalogue.relations[name]
             assert isinstance(definition, StreamDefinition | TableDefinition)
             definitions[name] = definition
-        self._intake = Intake(definitions, open_source, self._refuse, rows=rows, ending=ending, clock=self._clock)
-        if not asked:
-            self._intake.narrow(self.engine.trunk.root, catalogue)
-        self.queries = [self._query(order) for order in orders]
+        self._intake = Intake(definitions, open_source, self._reject, rows=rows, ending=ending, clock=self._clock)
+        if not request:
+            self._intake.narrow(self.engine.subplan.root, catalogue)
+        self.queries = [self._query(spec) for spec in specs]
         self._away: dict[str, tuple[list[Saved], pa.RecordBatch | None]] = {}
         """What is kept of queries that have left the join: they may come back, and go on with their epochs."""
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock()
-        self._written_upto = FOREVER
+        self._written_frontier = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
-        stamped = any(self.engine.trunk.doors.stamped(name) for name in self.engine.trunk.inputs)
+        stamped = any(self.engine.subplan.gates.stamped(name) for name in self.engine.subplan.inputs)
         self._stopwatch = Stopwatch() if stamped else None
 
     def _alone(self, planned: Planned) -> Alone:
@@ -106,19 +106,19 @@ class LocalJob:
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
-    def _together(self, orders: Sequence[Order], asked: Sequence[Sharable]) -> GroupPipeline:
-        members = [Member(order.name, one, order.emit) for order, one in zip(orders, asked, strict=True)]
+    def _together(self, specs: Sequence[QuerySpec], request: Sequence[Sharable]) -> GroupPipeline:
+        consumers = [ConsumerSpec(spec.name, one, spec.emit) for spec, one in zip(specs, request, strict=True)]
         catalogue = self.planned.catalogue
-        schedule = schedule_of(asked[0], catalogue)
+        schedule = schedule_of(request[0], catalogue)
         if isinstance(schedule, Schedule):
-            return ScheduledGroup(members, catalogue, schedule, self._clock.now)
-        return GroupPipeline(members, catalogue)
+            return ScheduledGroup(consumers, catalogue, schedule, self._clock.now)
+        return GroupPipeline(consumers, catalogue)
 
-    def _query(self, order: Order) -> LocalQuery:
-        assert order.planned.root is not None
-        form = output_form(order.planned.root, order.emit)
-        schema = output_schema(form, order.planned.root.schema)
-        return LocalQuery(order, self, QueryOutput(order, schema, form, lambda: self.engine.output_key(order.name)))
+    def _query(self, spec: QuerySpec) -> LocalQuery:
+        assert spec.planned.root is not None
+        form = output_form(spec.planned.root, spec.emit)
+        schema = output_schema(form, spec.planned.root.schema)
+        return LocalQuery(spec, self, QueryOutput(spec, schema, form, lambda: self.engine.output_key(spec.name)))
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -142,18 +142,18 @@ class LocalJob:
             return False
         for query in self.queries:
             query.output.open()
-        self._written_upto = self.engine.trunk.progress
+        self._written_frontier = self.engine.subplan.progress
         try:
             return self._step()
         finally:
-            self._written_upto = FOREVER
+            self._written_frontier = FOREVER
 
     def _step(self) -> bool:
         read = self.engine.full  # then there is work enough
-        while not read and (name := self._intake.next_input(self.engine.trunk)) is not None:
+        while not read and (name := self._intake.next_input(self.engine.subplan)) is not None:
             batch = self._intake.read(name)
             with self._stepping:
-                read = self._intake.take(name, batch, self.engine.trunk, self._stopwatch)
+                read = self._intake.take(name, batch, self.engine.subplan, self._stopwatch)
         went_on = self._intake.tables_read and self._advance(read)
         went_on = went_on or (not read and self._catch_up())
         self._steps += read or went_on
@@ -162,21 +162,21 @@ class LocalJob:
     def _advance(self, read: bool) -> bool:
         """Whether there is something to make sure of: not where silence has only let things be forgotten."""
         with self._stepping:
-            came = self._intake.leave_idle_behind(self.engine.trunk) or read or not self.engine.at_rest
-            if not came and not self.engine.is_due:
+            came = self._intake.leave_idle_behind(self.engine.subplan) or read or not self.engine.at_rest
+            if not came and not self.engine.timer_passed:
                 return False
             self._changed = False
             went_on = self.engine.advance(self._write)
             self._changed = self._changed or self.engine.holds_rows
-            for name, rows in self.engine.refused.items():
+            for name, rows in self.engine.rejected_rows.items():
                 self._intake.note(name, rows)
                 self._changed = True
-        if went_on and self._stopwatch is not None and self.engine.at_rest and not self._leave_when_shown:
+        if went_on and self._stopwatch is not None and self.engine.at_rest and not self._leave_when_committed:
             self._stopwatch.leave()
         return went_on and (self._changed or came)
 
     @property
-    def _leave_when_shown(self) -> bool:
+    def _leave_when_committed(self) -> bool:
         """Whether all answers leave when a batch is over: snapshots and net changes."""
         return all(query.output.at_the_end_of_a_batch for query in self.queries)
 
@@ -189,11 +189,11 @@ class LocalJob:
         with self._stepping:
             return self.engine.catch_up(self._write)
 
-    def _write(self, place: int, rows: pa.RecordBatch) -> None:
+    def _write(self, index: int, rows: pa.RecordBatch) -> None:
         """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
-            self._changed = self.queries[place].output.write(rows) or self._changed
+            self._changed = self.queries[index].output.write(rows) or self._changed
         finally:
             self._stepping.acquire()
 
@@ -201,36 +201,36 @@ class LocalJob:
         """From within an operator, whose state is being worked on."""
         self._changed = self.queries[0].output.write(rows) or self._changed
 
-    def _refuse(self, rows: pa.RecordBatch) -> None:
-        """To the side of every query; to one that several have once."""
-        sides = [query.output.side for query in self.queries if query.output.side is not None]
-        for side in {id(side.sink): side for side in sides}.values():
-            side.write(rows)
+    def _reject(self, rows: pa.RecordBatch) -> None:
+        """To the dead letters of every query; once to a sink that several queries have."""
+        sinks = [query.output.dead_letters for query in self.queries if query.output.dead_letters is not None]
+        for sink in {id(sink.sink): sink for sink in sinks}.values():
+            sink.write(rows)
 
     def close(self) -> None:
         """Everything that was written is seen."""
         try:
-            self.engine.settle()
+            self.engine.drain()
         finally:
             self.engine.close()
-        self.show()
+        self.commit()
         for query in self.queries:
             query.output.close()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """What was written since it was last shown is forgotten."""
         self.engine.close()
         for query in self.queries:
-            query.output.abandon()
+            query.output.abort()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    def add(self, order: Order, asked: Sharable) -> LocalQuery:
+    def add(self, spec: QuerySpec, request: Sharable) -> LocalQuery:
         """A query on the same join, between two steps: it sees rows from the progress on that has been reached."""
         assert isinstance(self.engine, GroupPipeline)
         with self._stepping:
-            self.engine.add(Member(order.name, asked, order.emit))
-            query = self._query(order)
+            self.engine.add(ConsumerSpec(spec.name, request, spec.emit))
+            query = self._query(spec)
             self.queries.append(query)
         return query
 
@@ -243,7 +243,7 @@ class LocalJob:
             query.last = self.status(query)
             self.queries.remove(query)
             self.engine.remove(name)
-        query.output.show()
+        query.output.commit()
         query.output.close()
 
     # --- status ------------------------------------------------------------------------------------------------------
@@ -251,15 +251,15 @@ class LocalJob:
     def status(self, query: LocalQuery) -> Status:
         """How a query is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
         with self._stepping:
-            engine, trunk = self.engine, self.engine.trunk
-            engine.settle()
-            upto = engine.progress_of(query.name)
+            engine, subplan = self.engine, self.engine.subplan
+            engine.drain()
+            frontier = engine.progress_of(query.name)
             return Status(
                 name=query.name,
-                inputs=tuple(self._input_status(name, query) for name in trunk.names),
+                inputs=tuple(self._input_status(name, query) for name in subplan.names),
                 operators=tuple(self._operator_states(query)),
-                progress=BEGINNING if upto is None else min(upto, self._written_upto),
-                held_back_by=None if self.finished or not trunk.inputs else trunk.held_back_by,
+                progress=BEGINNING if frontier is None else min(frontier, self._written_frontier),
+                held_back_by=None if self.finished or not subplan.inputs else subplan.held_back_by,
                 rows_out=engine.rows_out(query.name),
                 steps=self._steps,
                 finished=self.finished,
@@ -269,8 +269,8 @@ class LocalJob:
 
     def _input_status(self, name: str, query: LocalQuery) -> InputStatus:
         """What became of the rows since the query came."""
-        trunk = self.engine.trunk
-        ledger, reading = trunk.ledger(name), self._intake.readings[name]
+        subplan = self.engine.subplan
+        ledger, reading = subplan.ledger(name), self._intake.readings[name]
         used, late, rejected = self.engine.used_before(query.name).get(name, (0, 0, 0))
         return InputStatus(
             name=self._intake.definitions[name].name,
@@ -279,10 +279,10 @@ class LocalJob:
             late=ledger.late - late,
             rejected=ledger.rejected - rejected,
             waiting=ledger.waiting,
-            watermark=trunk.watermark(name) if name in trunk.inputs else None,
+            watermark=subplan.watermark(name) if name in subplan.inputs else None,
             ended=reading.complete,
             reasons=dict(reading.reasons),
-            leap=trunk.doors.leap(name),
+            leap=subplan.gates.leap(name),
         )
 
     def _operator_states(self, query: LocalQuery) -> list[OperatorStatus]:
@@ -320,16 +320,16 @@ class LocalJob:
         }
         return codec.encode(saved)
 
-    def show(self) -> None:
+    def commit(self) -> None:
         """What was written until now is seen."""
         self._flush()
         for query in self.queries:
-            if query.output.show() and self._stopwatch is not None:
+            if query.output.commit() and self._stopwatch is not None:
                 self._stopwatch.leave()
         self.engine.saved()
 
     def begin(self) -> None:
-        """There is nothing to go on from; a run that died may have left something."""
+        """There is nothing to resume from; a run that died may have left something."""
         self.engine.begin()
 
     def restore(self, data: bytes) -> None:
@@ -337,18 +337,18 @@ class LocalJob:
 
         Of those that share a join new ones come in there, and others have left.
         """
-        saved: Any = codec.decode(data, (Reading,))
+        saved: Any = codec.decode(data, (InputReading,))
         if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
             raise of_another_plan()
         with codec.restoring():
             self._plan_as(saved["decisions"], int(saved["partitions"]))
             self.engine.restore(saved["engine"].tobytes())
-            alike(dict.fromkeys(self._intake.readings, Reading()), saved["readings"])
-            self._intake.go_on(saved["readings"])
+            alike(dict.fromkeys(self._intake.readings, InputReading()), saved["readings"])
+            self._intake.resume(saved["readings"])
             self._steps = int(saved["steps"])
             self._away = {name: (sinks, saved["latest"][name]) for name, sinks in saved["sinks"].items()}
             for query in self.queries:
-                query.output.go_on(*self._away.pop(query.name, (None, None)))
+                query.output.resume(*self._away.pop(query.name, (None, None)))
 
     def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
@@ -358,4 +358,4 @@ class LocalJob:
             self.engine.close()
             self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)
-            self._intake.narrow(self.engine.trunk.root, planned.catalogue)
+            self._intake.narrow(self.engine.subplan.root, planned.catalogue)

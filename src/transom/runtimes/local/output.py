@@ -1,4 +1,4 @@
-"""Where the answer of a query goes in this process, and the rows that were refused."""
+"""Where the answer of a query goes in this process, and the rows that were rejected."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from transom.connectors.connector import Opening, Sink
-from transom.pipeline.side import SIDE
-from transom.program.run import Order
+from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA
+from transom.program.run import QuerySpec
 from transom.program.sink_epochs import Saved, SinkEpochs
 
 Key = tuple[str, ...] | None
@@ -18,11 +18,11 @@ Key = tuple[str, ...] | None
 class QueryOutput:
     """The sinks of a query whose answer has this form and these columns; they are opened when they are first needed,
 
-    and `key` is asked for then: a checkpoint may have the query planned otherwise.
+    and `key` is requested then: a checkpoint may have the query planned otherwise.
     Of `latest` the last rows are the whole answer, which is shown in place of the one before.
     """
 
-    def __init__(self, order: Order, schema: pa.Schema, form: str, key: Callable[[], Key]) -> None:
+    def __init__(self, spec: QuerySpec, schema: pa.Schema, form: str, key: Callable[[], Key]) -> None:
         self.snapshots = form == "latest"
         self.at_the_end_of_a_batch = form in ("latest", "net")
         """Whether rows leave when a batch is over."""
@@ -30,9 +30,13 @@ class QueryOutput:
         self._latest_is_new = False
         self._left = False
         opening = Opening(schema, snapshots=self.snapshots)
-        self._answer = SinkEpochs(order.open_sink, lambda: replace(opening, key=key()))
-        self.side = None if order.open_side is None else SinkEpochs(order.open_side, lambda: Opening(SIDE))
-        """Where refused rows go."""
+        self._answer = SinkEpochs(spec.open_sink, lambda: replace(opening, key=key()))
+        self.dead_letters = (
+            None
+            if spec.open_dead_letters is None
+            else SinkEpochs(spec.open_dead_letters, lambda: Opening(DEAD_LETTER_SCHEMA))
+        )
+        """Where rejected rows go."""
 
     @property
     def sink(self) -> Sink:
@@ -41,7 +45,7 @@ class QueryOutput:
 
     @property
     def sinks(self) -> list[SinkEpochs]:
-        return [self._answer] if self.side is None else [self._answer, self.side]
+        return [self._answer] if self.dead_letters is None else [self._answer, self.dead_letters]
 
     def open(self) -> None:
         for each in self.sinks:
@@ -58,24 +62,24 @@ class QueryOutput:
         return len(rows) > 0
 
     def prepare(self) -> list[Saved]:
-        self.hand_latest()
+        self.write_latest()
         return [each.prepare() for each in self.sinks]
 
-    def show(self) -> bool:
+    def commit(self) -> bool:
         """What was written until now is seen; whether that ends a batch that has changed something."""
-        self.hand_latest()
+        self.write_latest()
         for each in self.sinks:
             each.commit()
         left, self._left = self._left, False
         return left
 
-    def hand_latest(self) -> None:
+    def write_latest(self) -> None:
         """The sink has the last snapshot."""
         if self.latest is not None and self._latest_is_new:
             self._answer.replace(self.latest)
             self._latest_is_new, self._left = False, True
 
-    def go_on(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
+    def resume(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
         """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""
         for each, kept in zip(self.sinks, [*(saved or ()), None, None], strict=False):
             each.restore(kept, latest if each is self._answer else None)
@@ -86,6 +90,6 @@ class QueryOutput:
         for each in self.sinks:
             each.close()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         for each in self.sinks:
             each.abort()

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from transom.connectors.connector import Sink
 from transom.pipeline.driver import Pipeline
-from transom.program.run import Order
+from transom.program.run import QuerySpec
 from transom.program.status import Status
 from transom.runtimes.local.output import QueryOutput
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class LocalQuery:
     """A query of a job. One that is alone in its job can be stepped, run, saved and restored by it."""
 
-    def __init__(self, order: Order, job: LocalJob, output: QueryOutput) -> None:
-        self.name = order.name
+    def __init__(self, spec: QuerySpec, job: LocalJob, output: QueryOutput) -> None:
+        self.name = spec.name
         self.job = job
         self.output = output
         self.last: Status | None = None
@@ -43,7 +43,7 @@ class LocalQuery:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        self.output.hand_latest()
+        self.output.write_latest()
         found = self.sink.collected()
         assert found is not None
         return found
@@ -57,7 +57,7 @@ class LocalQuery:
     @property
     def pipeline(self) -> Pipeline:
         """What takes its rows in."""
-        return self.job.engine.trunk
+        return self.job.engine.subplan
 
     def step(self) -> bool:
         """Read one batch and go on; False when there is nothing to do: for good, or for now."""
@@ -70,13 +70,13 @@ class LocalQuery:
                 pass
             self.close()
         except BaseException:
-            self.abandon()
+            self.abort()
             raise
 
     def snapshot(self) -> bytes:
         """Everything that another process needs to go on; what was written until now is shown."""
         data = self.job.save()
-        self.job.show()
+        self.job.commit()
         return data
 
     def restore(self, data: bytes) -> None:
@@ -87,6 +87,6 @@ class LocalQuery:
         """Everything that was written is seen."""
         self.job.close()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """What was written since it was last shown is forgotten."""
-        self.job.abandon()
+        self.job.abort()

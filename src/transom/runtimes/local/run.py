@@ -1,7 +1,7 @@
-"""Several standing queries run together, a step of each in turn, with a checkpoint to go on from after a crash.
+"""Several standing queries run together, a step of each in turn, with a checkpoint to resume from after a crash.
 
 At a checkpoint everything that was written is first put on disk, then the checkpoint is put in the place of the last
-one, and then what was written is shown. Whenever the process dies, the run that goes on from the checkpoint shows the
+one, and then what was written is shown. Whenever the process dies, the run that resumes from the checkpoint shows the
 very rows that an unbroken run would have shown.
 """
 
@@ -16,17 +16,17 @@ from typing import Final
 
 import numpy as np
 
-from transom.pipeline.exhausted import Kept, told_when_exhausted
+from transom.pipeline.exhausted import Kept, reported_when_exhausted
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.sharing_shape import Sharable
-from transom.program.asked import Asked
 from transom.program.checkpoint_folder import STATE, CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.clock import Clock, RealClock
 from transom.program.interrupt import Interrupt
 from transom.program.progress import RECENT, Listener, Progress, progress_of, read_rows
-from transom.program.run import EVERY, Order
-from transom.program.sharing import asked_of
+from transom.program.requests import Requests
+from transom.program.run import EVERY, QuerySpec
+from transom.program.sharing import request_of
 from transom.program.status import Status, kept_by
 from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.job import LocalJob
@@ -58,7 +58,7 @@ class LocalRun:
     """Queries that run together. `checkpoint` is a folder, which is for what `manifest` says; `every` so many steps it
     is renewed.
 
-    They are told in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
+    They are reported in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
     join that others may share.
     """
 
@@ -70,7 +70,7 @@ class LocalRun:
         every: int = EVERY,
         clock: Clock | None = None,
         names: Sequence[str] = (),
-        make: Callable[[Order, Sharable | None], LocalJob] | None = None,
+        make: Callable[[QuerySpec, Sharable | None], LocalJob] | None = None,
         manifest: Manifest | None = None,
     ) -> None:
         self.jobs = list(jobs)
@@ -83,10 +83,10 @@ class LocalRun:
         self._clock = clock or RealClock()
         self._stop = threading.Event()
         self._turn = 0
-        self._unsettled = 0
-        self._asked = Asked()
+        self._uncommitted = 0
+        self._requests = Requests()
         self._recent: dict[str, _Recent] = {}
-        self._looked = time.perf_counter()
+        self._polled_at = time.perf_counter()
 
     @property
     def queries(self) -> list[LocalQuery]:
@@ -101,11 +101,11 @@ class LocalRun:
         return [query.status() for query in self.queries]
 
     def resume(self) -> bool:
-        """Go on from the checkpoint, if there is one."""
+        """Resume from the checkpoint, if there is one."""
         try:
             return self._resume()
         except BaseException:
-            self.abandon()
+            self.abort()
             raise
 
     def _resume(self) -> bool:
@@ -131,9 +131,9 @@ class LocalRun:
             job = self.jobs[self._turn]
             self._turn += 1
             if self._step(job):
-                self._unsettled += 1
-                if self._unsettled >= self._every:
-                    self.settle()
+                self._uncommitted += 1
+                if self._uncommitted >= self._every:
+                    self.commit()
                 return True
         return False
 
@@ -148,9 +148,9 @@ class LocalRun:
             seconds = time.perf_counter() - started
             for query in queries:
                 status = query.status()
-                told = progress_of(status, status.steps, before[query.name], seconds)
+                progress = progress_of(status, status.steps, before[query.name], seconds)
                 for listener in self.listeners:
-                    listener(told)
+                    listener(progress)
         return went_on
 
     def last(self, name: str) -> Progress | None:
@@ -164,21 +164,21 @@ class LocalRun:
     def _look(self, at_once: bool = False) -> None:
         """Remember what the queries did, now and then."""
         now = time.perf_counter()
-        if at_once or now - self._looked >= _SECONDS_OF_PROGRESS:
-            self._looked = now
+        if at_once or now - self._polled_at >= _SECONDS_OF_PROGRESS:
+            self._polled_at = now
             for query in self.queries:
                 self._recent.setdefault(query.name, _Recent()).look(query.status())
 
     def _kept(self) -> list[Kept]:
         return [one for status in self.status() for one in kept_by(status)]
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         """Make sure of all that was done, and show it."""
         if self._checkpoint is not None:
             self._checkpoint.write(STATE, codec.encode([np.frombuffer(job.save(), np.uint8) for job in self.jobs]))
         for job in self.jobs:
-            job.show()
-        self._unsettled = 0
+            job.commit()
+        self._uncommitted = 0
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
         """To the end that it is to have, or until it is stopped: what was done so far is shown then.
@@ -187,39 +187,39 @@ class LocalRun:
         every step, and now and then while there is nothing to do.
         """
         try:
-            with Interrupt() as interrupt, told_when_exhausted(self._kept):
+            with Interrupt() as interrupt, reported_when_exhausted(self._kept):
                 self._look(at_once=True)  # a run that resumes did what came before in another one
-                while not interrupt.asked and not self._stop.is_set():
-                    self._asked.do()
+                while not interrupt.requested and not self._stop.is_set():
+                    self._requests.do()
                     if self.step():
                         self._look()
                         watch(self)
                     elif all(job.done for job in self.jobs):
                         break
                     else:
-                        if self._unsettled:
-                            self.settle()
+                        if self._uncommitted:
+                            self.commit()
                         watch(self)
                         self._clock.sleep(POLL)
                 self.close()
                 self._look(at_once=True)
         except BaseException:
-            self.abandon()
+            self.abort()
             raise
-        interrupt.tell()
+        interrupt.notify()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    def add(self, order: Order) -> LocalQuery:
+    def add(self, spec: QuerySpec) -> LocalQuery:
         """A query that was not there before, to whom it shares a join with, if there is one."""
         assert self._make is not None
-        self._recent.pop(order.name, None)
-        asked = asked_of(order.planned)
-        if isinstance(asked, Sharable):
+        self._recent.pop(spec.name, None)
+        request = request_of(spec.planned)
+        if isinstance(request, Sharable):
             for job in self.jobs:
-                if job.join == asked.join and not job.finished:
-                    return job.add(order, asked)
-        made = self._make(order, asked if isinstance(asked, Sharable) else None)
+                if job.join == request.join and not job.finished:
+                    return job.add(spec, request)
+        made = self._make(spec, request if isinstance(request, Sharable) else None)
         self.jobs.append(made)
         return made.queries[0]
 
@@ -233,29 +233,29 @@ class LocalRun:
                     job.remove(name)
                 return
 
-    def ask(self, work: Callable[[], None]) -> Future[None]:
+    def submit(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two steps, by the thread that runs them."""
-        return self._asked.ask(work)
+        return self._requests.submit(work)
 
-    def refuse_asked(self) -> None:
-        """The run is over: what was asked for is not done any more."""
-        self._asked.refuse()
+    def reject_requests(self) -> None:
+        """The run is over: what was requested is not done any more."""
+        self._requests.reject()
 
     def stop(self) -> None:
         """Let `run` end after the step that is under way; from another thread."""
         self._stop.set()
 
     def close(self) -> None:
-        if self._unsettled or self._checkpoint is not None:  # time may have gone on though nothing came of it
-            self.settle()
+        if self._uncommitted or self._checkpoint is not None:  # time may have gone on though nothing came of it
+            self.commit()
         for job in self.jobs:
             job.close()
         if self._checkpoint is not None:
             self._checkpoint.release()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """Leave everything as it was at the last checkpoint."""
         for job in self.jobs:
-            job.abandon()
+            job.abort()
         if self._checkpoint is not None:
             self._checkpoint.release()

@@ -16,7 +16,7 @@ from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Definition
 from transom.program.interrupt import listen
 from transom.program.planned import Planned
-from transom.program.run import Order, Terms
+from transom.program.run import QuerySpec, RunOptions
 from transom.program.sharing import sharing_of
 from transom.program.statistics import this_machine
 from transom.runtimes.local.analyze import measure
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def _home(order: Order, number: int, checkpoint: str | None) -> str | None:
+def _home(spec: QuerySpec, number: int, checkpoint: str | None) -> str | None:
     """Where files lie that a checkpoint refers to: in its folder, or on the disk that SET spill names."""
     if checkpoint is None:
         return None
-    where = order.planned.catalogue.options.get("spill")
+    where = spec.planned.catalogue.options.get("spill")
     if where is None:
         return os.path.join(checkpoint, f"spill-{number}")
     owner = hashlib.sha256(os.path.abspath(checkpoint).encode()).hexdigest()[:16]
@@ -59,46 +59,52 @@ class LocalRuntime:
     def begin(self, brief: bool = False) -> None:
         """There is nothing to start."""
 
-    def assemble(self, orders: Sequence[Order], terms: Terms) -> LocalRun:
-        if terms.on_batch is not None:
+    def assemble(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> LocalRun:
+        if run_options.on_batch is not None:
             raise OptionError(
                 "batches have no numbers of their own in this process",
                 remedy="write on_rows, or run the query on Spark",
             )
-        jobs = self._jobs(orders, terms)
+        jobs = self._jobs(specs, run_options)
         shared = {query.name for job in jobs if job.join is not None for query in job.queries}
         run = LocalRun(
             jobs,
-            checkpoint=terms.checkpoint,
-            every=terms.every,
-            clock=terms.clock,
-            names=[order.name for order in orders],
-            manifest=Manifest.of("local", orders, shared),
+            checkpoint=run_options.checkpoint,
+            every=run_options.every,
+            clock=run_options.clock,
+            names=[spec.name for spec in specs],
+            manifest=Manifest.of("local", specs, shared),
         )
         run.resume()
         return run
 
-    def open(self, terms: Terms) -> LocalRun:
-        def make(order: Order, asked: Sharable | None) -> LocalJob:
-            return self._job([order], [] if asked is None else [asked], 0, terms)
+    def open(self, run_options: RunOptions) -> LocalRun:
+        def make(spec: QuerySpec, request: Sharable | None) -> LocalJob:
+            return self._job([spec], [] if request is None else [request], 0, run_options)
 
-        return LocalRun((), every=terms.every, clock=terms.clock, make=make)
+        return LocalRun((), every=run_options.every, clock=run_options.clock, make=make)
 
-    def _jobs(self, orders: Sequence[Order], terms: Terms) -> list[LocalJob]:
+    def _jobs(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[LocalJob]:
         """Queries on the same join share it; where the first of them stands they take their turn."""
-        sharing = sharing_of([order.planned for order in orders])
+        sharing = sharing_of([spec.planned for spec in specs])
         found: list[LocalJob] = []
-        for place, order in enumerate(orders):
-            group = sharing.group_of(place)
+        for index, spec in enumerate(specs):
+            group = sharing.group_of(index)
             if not group:
-                found.append(self._job([order], [], place, terms))
-            elif place == group[0]:
-                found.append(self._job([orders[i] for i in group], [sharing.asked[i] for i in group], place, terms))
+                found.append(self._job([spec], [], index, run_options))
+            elif index == group[0]:
+                found.append(
+                    self._job([specs[i] for i in group], [sharing.request[i] for i in group], index, run_options)
+                )
         return found
 
-    def _job(self, orders: Sequence[Order], asked: Sequence[Sharable], number: int, terms: Terms) -> LocalJob:
-        home = _home(orders[0], number, terms.checkpoint)
-        return LocalJob(orders, self._inputs.open, asked=asked, ending=terms.ending, clock=terms.clock, home=home)
+    def _job(
+        self, specs: Sequence[QuerySpec], request: Sequence[Sharable], number: int, run_options: RunOptions
+    ) -> LocalJob:
+        home = _home(specs[0], number, run_options.checkpoint)
+        return LocalJob(
+            specs, self._inputs.open, request=request, ending=run_options.ending, clock=run_options.clock, home=home
+        )
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         return measure(planned, self._inputs.open, emit)
@@ -110,7 +116,7 @@ class LocalRuntime:
             + ("" if frame.isStreaming else ", or hand over its rows: df.toArrow()"),
         )
 
-    def dataframe(self, order: Order) -> NoReturn:
+    def dataframe(self, spec: QuerySpec) -> NoReturn:
         raise OptionError(
             "the queries of this session run in this process, and there is no DataFrame of Spark",
             remedy="use transom.Session(spark=..), or take the rows with to_arrow()",

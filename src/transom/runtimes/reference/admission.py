@@ -46,7 +46,7 @@ class AdmittedTable:
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeSettings:
     """The session's tick, and its origin where the user has set one."""
 
     tick: int = 1
@@ -65,7 +65,7 @@ class Clock:
         return floored
 
 
-def admit(rows: Sequence[Row], definition: StreamDefinition | TableDefinition, clock: Clock) -> AdmittedStream:
+def admit(rows: Sequence[Row], definition: StreamDefinition | TableDefinition, clock: TimeSettings) -> AdmittedStream:
     """The rows that are neither rejected nor late, in stream order: by time, those of one instant as they arrived."""
     assert definition.time is not None
     at = position(definition, definition.time.column)
@@ -84,7 +84,7 @@ def admit(rows: Sequence[Row], definition: StreamDefinition | TableDefinition, c
     return AdmittedStream(tuple(sorted(admitted, key=lambda row: row.t)), late, rejected)
 
 
-def admit_table(rows: Sequence[Row], definition: TableDefinition, clock: Clock) -> AdmittedTable:
+def admit_table(rows: Sequence[Row], definition: TableDefinition, clock: TimeSettings) -> AdmittedTable:
     """The lifetimes of a changing table's rows. A change without a meaning (a '-' without its row) is rejected."""
     changes = admit(rows, definition, clock)
     key = [position(definition, name) for name in definition.primary_key]

@@ -12,9 +12,9 @@ from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.runtimes.reference.admission import (
     AdmittedStream,
     AdmittedTable,
-    Clock,
     Lifetime,
     TimedRow,
+    TimeSettings,
     admit,
     admit_table,
     position,
@@ -53,7 +53,7 @@ def evaluate(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
 class _Taken:
     """What a query reads, admitted; `tables` are the changing ones. Names are in lower case."""
 
-    clock: Clock
+    clock: TimeSettings
     definitions: dict[str, StreamDefinition | TableDefinition] = field(default_factory=dict)
     streams: dict[str, AdmittedStream] = field(default_factory=dict)
     tables: dict[str, AdmittedTable] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Taken:
 
 
 def _take_in(query: Node, catalogue: Catalogue, inputs: Inputs) -> _Taken:
-    taken = _Taken(Clock(catalogue.options.get("tick", 1), catalogue.options.get("origin")))
+    taken = _Taken(TimeSettings(catalogue.options.get("tick", 1), catalogue.options.get("origin")))
     for scan in scans(query):
         name = scan.name.lower()
         definition = catalogue.relations[name]

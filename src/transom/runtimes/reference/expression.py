@@ -30,7 +30,7 @@ _TEMPLATES: Final = {
 
 
 @dataclass(frozen=True)
-class Scope:
+class SqlScope:
     """What the columns of a row are called, and those of the rows around a sub-query, the nearest last."""
 
     columns: Columns
@@ -69,7 +69,7 @@ def literal_sql(value: Any, type_: pa.DataType) -> str:
     return f"CAST({text} AS {type_sql(type_)})"
 
 
-def expression_sql(expression: Expression, scope: Scope, sub_query: SubQuery) -> str:
+def expression_sql(expression: Expression, scope: SqlScope, sub_query: SubQuery) -> str:
     """The expression over a row of the scope; `sub_query` writes the SELECT of a plan, given the rows around it."""
 
     def sql(node: Expression) -> str:

@@ -24,7 +24,7 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.expression import Expression
-from transom.runtimes.reference.expression import Columns, Scope, expression_sql, type_sql
+from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, type_sql
 
 Leaf = Window | TableScan
 Outer = tuple[Columns, ...]
@@ -68,7 +68,7 @@ class _Writer:
         return f"r{self.aliases}"
 
     def expression(self, expression: Expression, columns: Columns, outer: Outer) -> str:
-        return expression_sql(expression, Scope(columns, outer), self.select)
+        return expression_sql(expression, SqlScope(columns, outer), self.select)
 
     def select(self, node: Relation, outer: Outer) -> str:
         """The SELECT of a node; its columns are called c0, c1, .."""

@@ -44,9 +44,9 @@ def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
         partitions.setdefault(grouped(row.values[k] for k in spec.partition or ()), []).append(i)
     found: list[int | None] = [None] * len(rows)
     for members in partitions.values():
-        for place, i in enumerate(members):
-            if place + spec.rows < len(members):
-                found[i] = rows[members[place + spec.rows]].t
+        for index, i in enumerate(members):
+            if index + spec.rows < len(members):
+                found[i] = rows[members[index + spec.rows]].t
     return found
 
 

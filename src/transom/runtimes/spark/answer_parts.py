@@ -8,25 +8,25 @@ from dataclasses import replace
 import pyarrow as pa
 
 from transom.connectors.connector import TaskWriter
-from transom.pipeline.cargo import FILES, OUT, CargoPart, Parcel
+from transom.pipeline.frames import FILES, OUT, Frame, Message
 
 
-def written(writers: Mapping[str, TaskWriter], parcels: Sequence[Parcel]) -> Iterator[Parcel]:
-    """The parcels of a bucket; in the place of the answer to a query that has a writer what that tells of it."""
-    for parcel in parcels:
-        answer = list(parcel.opened()) if parcel.kind == OUT else []  # to one query, which is told in one parcel
+def written(writers: Mapping[str, TaskWriter], messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages of a partition; in the place of the answer to a query that has a writer what that reports of it."""
+    for message in messages:
+        answer = list(message.opened()) if message.kind == OUT else []  # to one query, which is reported in one message
         if not answer or answer[0].about["query"] not in writers:
-            yield parcel if len(answer) < 2 else replace(parcel, blob=b"", parts=(_together(answer),))
+            yield message if len(answer) < 2 else replace(message, blob=b"", parts=(_together(answer),))
             continue
         query = answer[0].about["query"]
         rows = [part.rows for part in answer if part.rows is not None and len(part.rows)]
         if rows:
             part = writers[query].write(rows)
             count = sum(map(len, rows))
-            about = {"kind": "part", "query": query, "part": part, "bucket": parcel.bucket, "rows": count}
-            yield Parcel(parcel.fragment, parcel.bucket, FILES, parts=(CargoPart(about),))
+            about = {"kind": "part", "query": query, "part": part, "partition": message.partition, "rows": count}
+            yield Message(message.fragment, message.partition, FILES, parts=(Frame(about),))
 
 
-def _together(answer: Sequence[CargoPart]) -> CargoPart:
-    """In the order in which it was told, so that nobody has to find it again."""
+def _together(answer: Sequence[Frame]) -> Frame:
+    """In the order in which it was reported, so that nobody has to find it again."""
     return replace(answer[0], rows=pa.concat_batches([part.rows for part in answer if part.rows is not None]))

@@ -161,8 +161,8 @@ def _keeps(source: pa.DataType, target: pa.DataType) -> bool:
         return is_integer(target)
     if is_integer(source) or is_decimal(source):
         if is_decimal(target):
-            (digits, scale), (most, places) = digits_of(source), digits_of(target)
-            return scale <= places and digits - scale <= most - places
+            (digits, scale), (most, indexes) = digits_of(source), digits_of(target)
+            return scale <= indexes and digits - scale <= most - indexes
         if is_integer(source):
             return is_float(target) or (is_integer(target) and source.bit_width <= target.bit_width)
         return bool(target == DOUBLE and (source.scale > 0 or source.precision <= 18))

@@ -103,10 +103,10 @@ def _constant(expression: Expression) -> Any:
 
 def _among(call: Call, arguments: list[Column]) -> Column:
     """IN. Of long lists Spark makes a hash set, which tells -0.0 from 0.0; so floats are compared one by one."""
-    operand, *members = arguments
+    operand, *consumers = arguments
     if is_float(call.arguments[0].type):
-        return balanced("or", [operand == member for member in members])
-    return operand.isin(*members)
+        return balanced("or", [operand == consumer for consumer in consumers])
+    return operand.isin(*consumers)
 
 
 def _extreme(function: Callable[..., Column]) -> Entry:
@@ -221,7 +221,7 @@ _LETTERS: Final = "Java and DuckDB follow different versions of Unicode"
 _LOGARITHMS: Final = "the last digit depends on the library; outside the domain Spark gives NULL"
 _SPACE: Final = "it may fail for want of space, and Spark has other limits"
 
-REFUSED: Final[dict[str, str]] = {
+UNSUPPORTED: Final[dict[str, str]] = {
     "//": "by zero, and of the least integer by -1, it fails; Spark's columns have no division of integers",
     "ilike": _LETTERS,
     "upper": _LETTERS,

@@ -1,4 +1,5 @@
-"""What a query's checkpoint tells before Spark reads it: how far it came, over how many buckets, and for which query.
+"""What a query's checkpoint reports before Spark reads it: how far it came, over how many partitions, and for which
+query.
 
 Spark logs the plan of every batch before it runs (`offsets`) and that it is done afterwards (`commits`). It keeps the
 number of partitions that a checkpoint began with, whatever the session says now; and so do we.
@@ -46,12 +47,12 @@ _NO_DAMAGE: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Reached:
-    """So many batches are done, so many have been planned; `buckets` is None where nothing has been planned."""
+class CheckpointProgress:
+    """So many batches are done, so many have been planned; `partitions` is None where nothing has been planned."""
 
     done: int = 0
     planned: int = 0
-    buckets: int | None = None
+    partitions: int | None = None
 
 
 class QueryCheckpoint:
@@ -64,15 +65,15 @@ class QueryCheckpoint:
         self.uri = file_uri(self.spark)
         """The same place for Spark, whose own paths may begin in another file system."""
 
-    def reached(self) -> Reached:
+    def reached(self) -> CheckpointProgress:
         with self._errors():
             planned, done = (self._batches(name) for name in ("offsets", "commits"))
             if not planned and not done:
-                return Reached()
+                return CheckpointProgress()
             if not planned or (done and max(done) > max(planned)):
                 raise self._damaged("batches are done that were never planned")
             last = max(planned)
-            return Reached(max(done, default=-1) + 1, last + 1, self._buckets(last))
+            return CheckpointProgress(max(done, default=-1) + 1, last + 1, self._partitions(last))
 
     def offset(self, batch: int) -> dict[str, Any]:
         """Where our own source stood after a batch; it is the first of all."""
@@ -95,7 +96,7 @@ class QueryCheckpoint:
                 return file.read()
 
     def threads(self) -> int | None:
-        """Over how many partitions its only bucket spreads the plan; None before the first batch."""
+        """Over how many partitions its only partition spreads the plan; None before the first batch."""
         path = os.path.join(self.folder, _THREADS)
         with self._errors():
             if not self._batches("offsets"):
@@ -109,7 +110,7 @@ class QueryCheckpoint:
         return int(text)
 
     def claim(self, fingerprint: str, decisions: str = "[]", threads: int = 1) -> None:
-        """Refuse the checkpoint of another query; an empty one is this query's from now on."""
+        """Reject the checkpoint of another query; an empty one is this query's from now on."""
         path = os.path.join(self.folder, _PLAN)
         with self._errors():
             os.makedirs(self.folder, exist_ok=True)
@@ -120,7 +121,7 @@ class QueryCheckpoint:
                 sync_folder(self.folder)
                 return
             if not os.path.exists(path):
-                return  # every bucket looks at its own memory, too
+                return  # every partition looks at its own memory, too
             with open(path, encoding="utf-8") as file:
                 known = file.read()
         if known != fingerprint:
@@ -140,7 +141,7 @@ class QueryCheckpoint:
         except FileNotFoundError:
             return []
 
-    def _buckets(self, batch: int) -> int:
+    def _partitions(self, batch: int) -> int:
         with open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
             lines = file.read().split("\n")
         try:
@@ -182,8 +183,8 @@ def begun(folder: str) -> bool:
 def damage(error: str, folder: str) -> CheckpointError | None:
     """Spark's error as one of the checkpoint, if its exceptions say that state or a file of it is lost or spoilt.
 
-    What else the text holds says nothing: it tells the plan and the settings of the query, whatever went wrong. And an
-    exception may name the checkpoint for other reasons; whoever throws it away for one of those loses good state.
+    What else the text holds says nothing: it reports the plan and the settings of the query, whatever went wrong. And
+    an exception may name the checkpoint for other reasons; whoever throws it away for one of those loses good state.
 
     >>> text = "Job aborted\\n  at x.y\\nCaused by: java.io.FileNotFoundException: File /c/spark/state/2 does not exist"
     >>> print(damage(text, "/c"))
@@ -191,10 +192,10 @@ def damage(error: str, folder: str) -> CheckpointError | None:
       put it back from a copy, or start with an empty checkpoint folder
     >>> damage(text, "/d")
     """
-    told = exceptions(error)
-    of_files = [line for line in told if f"{folder}/" in line and _OF_A_FILE.search(line)]
-    known = of_files or [line for line in told if _OF_STATE.search(line)]
-    if not known or any(_NO_DAMAGE.search(line) for line in told):
+    messages = exceptions(error)
+    of_files = [line for line in messages if f"{folder}/" in line and _OF_A_FILE.search(line)]
+    known = of_files or [line for line in messages if _OF_STATE.search(line)]
+    if not known or any(_NO_DAMAGE.search(line) for line in messages):
         return None
     # The last cause is the first thing that went wrong.
     return CheckpointError(

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from transom.core.time import BEGINNING, FOREVER, UNBOUNDED
-from transom.program.alignment import Pace
+from transom.program.alignment import InputPace
 from transom.program.batch_size import MOST_ROWS
 
 _NAME: Final = "feedback.json"
 _LONGEST: Final = 1 << 24
-"""Characters; a hundred or two tell of an input."""
+"""Characters; a hundred or two report of an input."""
 _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
 _ROWS: Final = range(1, MOST_ROWS + 1)
@@ -29,10 +29,10 @@ class Feedback:
 
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
-    `begun` when the batch of this number was done; None: nobody has told.
+    `begun` when the batch of this number was done; None: nobody has reported.
     """
 
-    paces: dict[str, Pace] = field(default_factory=dict)
+    paces: dict[str, InputPace] = field(default_factory=dict)
     wake: int | None = None
     stopping: bool = False
     rows: int | None = None
@@ -64,13 +64,13 @@ class Feedback:
             return cls()
 
 
-def _pace(watermark: int, rows: int, waiting: int, density: float | None) -> Pace:
+def _pace(watermark: int, rows: int, waiting: int, density: float | None) -> InputPace:
     if not (_is_among(_TIMES, watermark) and _is_among(_NUMBERS, rows) and _is_among(_NUMBERS, waiting)):
         raise ValueError
     # One row in all time is the least, and all there can be at once are the most.
     if density is not None and not 1 / UNBOUNDED <= density <= _NUMBERS[-1]:
         raise ValueError
-    return Pace(watermark, rows, waiting, density)
+    return InputPace(watermark, rows, waiting, density)
 
 
 def _is_among(allowed: range, number: object) -> bool:

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 from transom.runtimes.spark.launcher import FORKED, SOCKET
 from transom.runtimes.spark.python_path import without_archives
 
-_LOOK: Final = 2.0
+_POLL: Final = 2.0
 """Seconds between two looks whether the daemon is still there."""
 
 
@@ -36,7 +36,7 @@ def start(folder: str) -> None:
 
 
 def serve(folder: str, daemon: int) -> None:
-    """Fork whenever it is asked for, as long as the parent is `daemon`."""
+    """Fork whenever it is requested, as long as the parent is `daemon`."""
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who has ended is forgotten
     path = os.path.join(folder, SOCKET)
@@ -45,7 +45,7 @@ def serve(folder: str, daemon: int) -> None:
         listening.bind(f"{path}-{os.getpid()}")
         listening.listen()
         os.rename(f"{path}-{os.getpid()}", path)
-        listening.settimeout(_LOOK)
+        listening.settimeout(_POLL)
         while os.getppid() == daemon:
             try:
                 connection, _ = listening.accept()
@@ -84,18 +84,18 @@ def _fork_again(connection: socket.socket) -> NoReturn:
 
 
 def _run(connection: socket.socket) -> int:
-    """Be the process that was asked for; its status."""
+    """Be the process that was requested; its status."""
     connection.settimeout(None)
     head, descriptors, _, _ = socket.recv_fds(connection, 8, 2)
-    told = _received(connection, int.from_bytes(head, "little")).split(b"\0")
-    module, folder = map(os.fsdecode, told[:2])
+    request = _received(connection, int.from_bytes(head, "little")).split(b"\0")
+    module, folder = map(os.fsdecode, request[:2])
     for mine, given in enumerate(descriptors, start=1):
         os.dup2(given, mine)
         os.close(given)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.environb.clear()
-    os.environb.update(dict(variable.split(b"=", 1) for variable in told[2:]))
+    os.environb.update(dict(variable.split(b"=", 1) for variable in request[2:]))
     os.chdir(folder)
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = without_archives([*dict.fromkeys([folder, *path, *sys.path])])

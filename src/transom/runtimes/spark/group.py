@@ -1,7 +1,7 @@
 """Standing queries that share a join on Spark: one streaming query with one state, and a sink for each of them.
 
-Queries come and go between two batches: the streaming query is stopped, and another one goes on from there with what it
-remembers (`handover.py`). A query that comes begins at the progress that has been reached.
+Queries come and go between two batches: the streaming query is stopped, and another one resumes from there with what it
+remembers (`savepoint.py`). A query that comes begins at the progress that has been reached.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.consumer import Consumer
 from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
 from transom.planner.sharing_shape import Sharable
-from transom.program.run import Terms
+from transom.program.run import RunOptions
 from transom.program.status import OperatorStatus, Status
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
-from transom.runtimes.spark.handover import Stop, hand_over
 from transom.runtimes.spark.log_names import STATE
-from transom.runtimes.spark.member import SparkMember
-from transom.runtimes.spark.query import Definition, Heritage, Sinks, SparkQuery
+from transom.runtimes.spark.query import Definition, Savepoint, Sinks, SparkQuery
+from transom.runtimes.spark.savepoint import Stop, migrate_state
+from transom.runtimes.spark.spark_consumer import SparkConsumer
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a group runs, and how: the same for all that goes on from it."""
+class GroupContext:
+    """Where a group runs, and how: the same for all that resumes from it."""
 
     spark: SparkSession
     open_source: Callable[[Definition], Source]
-    terms: Terms
+    run_options: RunOptions
     frames: Mapping[str, DataFrame] | None = None
     checkpoint: str | None = None
     open: bool = False
@@ -44,38 +44,38 @@ class Place:
 
 
 class SparkGroup(SparkQuery):
-    """Queries on the same join; none of them tells snapshots."""
+    """Queries on the same join; none of them reports snapshots."""
 
     def __init__(
         self,
-        members: Sequence[SparkMember],
-        place: Place,
+        consumers: Sequence[SparkConsumer],
+        context: GroupContext,
         sides: Sides = NOT_COUNTED,
-        heritage: Heritage | None = None,
+        savepoint: Savepoint | None = None,
     ) -> None:
-        first = members[0].order
-        trunk = shared_join([member.asked for member in members], first.planned.catalogue, sides)
-        self.members = list(members)
-        self.sides = counted([member.asked for member in members], sides)
-        self._where = place
+        first = consumers[0].spec
+        subplan = shared_join([consumer.request for consumer in consumers], first.planned.catalogue, sides)
+        self.consumers = list(consumers)
+        self.sides = counted([consumer.request for consumer in consumers], sides)
+        self._where = context
         self._known: Status | None = None
-        """How all was doing where this group goes on from another one."""
+        """How all was doing where this group resumes from another one."""
         super().__init__(
-            replace(first.planned, root=trunk, decisions=()),
-            place.spark,
-            place.open_source,
+            replace(first.planned, root=subplan, decisions=()),
+            context.spark,
+            context.open_source,
             first.open_sink,
-            frames=place.frames,
-            ending=place.terms.ending,
-            checkpoint=place.checkpoint,
+            frames=context.frames,
+            ending=context.run_options.ending,
+            checkpoint=context.checkpoint,
             name=f"shared-{first.name}",
-            on_batch=place.terms.on_batch,
-            open=place.open,
-            consumers=tuple(member.consumer for member in members),
-            heritage=heritage,
+            on_batch=context.run_options.on_batch,
+            open=context.open,
+            consumers=tuple(consumer.consumer for consumer in consumers),
+            savepoint=savepoint,
         )
-        for member in self.members:
-            member.join(self)
+        for consumer in self.consumers:
+            consumer.join(self)
 
     def status_of(self, consumer: Consumer) -> tuple[Status, list[OperatorStatus], int]:
         """How all are doing, the operators that one of the queries has for itself, and how many rows left it."""
@@ -83,28 +83,28 @@ class SparkGroup(SparkQuery):
             return self._statuses.status(), *self._statuses.of_consumer(consumer)
 
     def _sinks(self) -> Sinks:
-        """Where the answers go, and refused rows if they are wanted; to a side that several queries have, once."""
+        """Where the answers go, and rejected rows if they are wanted; to a side that several queries have, once."""
         if self._opened is None:
             answers: dict[str, Sink] = {}
             sides: dict[int, Sink] = {}
-            for member in self.members:
-                answers[member.key], *side = member.open(self)
-                sides |= {id(each): each for each in side}
+            for consumer in self.consumers:
+                answers[consumer.key], *dead_letters = consumer.open(self)
+                sides |= {id(each): each for each in dead_letters}
             self._opened = Sinks(answers, list(sides.values()))
         return self._opened
 
-    def _take(self, cargo: pa.Table, number: int) -> None:
+    def _take(self, messages: pa.Table, number: int) -> None:
         """Sinks know batches by their number in the whole run."""
-        super()._take(cargo, number + self.batches_before)
+        super()._take(messages, number + self.batches_before)
 
     # --- coming and going --------------------------------------------------------------------------------------------
 
-    def admits(self, asked: Sharable) -> bool:
+    def admits(self, request: Sharable) -> bool:
         """Whether a query may come to this group: it has the same join, which its windows leave as it is."""
-        same = asked.join == self.members[0].asked.join
-        return self._where.open and same and not self.finished and counted([asked], self.sides) == self.sides
+        same = request.join == self.consumers[0].request.join
+        return self._where.open and same and not self.finished and counted([request], self.sides) == self.sides
 
-    def changed(self, come: Sequence[SparkMember] = (), go: Sequence[str] = ()) -> SparkGroup | None:
+    def changed(self, come: Sequence[SparkConsumer] = (), go: Sequence[str] = ()) -> SparkGroup | None:
         """Stop, and let another group go on with other queries; None if the end of the input had come by then."""
         try:
             return self._changed(come, go)
@@ -114,43 +114,43 @@ class SparkGroup(SparkQuery):
 
     def let_go(self, name: str) -> None:
         """One of several queries goes when all is over."""
-        member = next(each for each in self.members if each.name == name)
-        self.members.remove(member)
+        consumer = next(each for each in self.consumers if each.name == name)
+        self.consumers.remove(consumer)
         self._opened = None
-        member.leave()
+        consumer.leave()
 
-    def _changed(self, come: Sequence[SparkMember], go: Sequence[str]) -> SparkGroup | None:
+    def _changed(self, come: Sequence[SparkConsumer], go: Sequence[str]) -> SparkGroup | None:
         self.finish()
         stop = self._stopped()
-        upto = None if stop is None else stop.upto
-        if upto == FOREVER:
+        frontier = None if stop is None else stop.frontier
+        if frontier == FOREVER:
             return None
         whole = self.status() if self._known is None or self.statuses.batches else self._known
-        for member in self.members:
-            member.last = member.status()
-        for member in come:
-            _let_in(member, upto, whole)
-        for member in self.members:
-            if member.name in go:
-                member.leave()
-        staying = [member for member in self.members if member.name not in go]
+        for consumer in self.consumers:
+            consumer.last = consumer.status()
+        for consumer in come:
+            _let_in(consumer, frontier, whole)
+        for consumer in self.consumers:
+            if consumer.name in go:
+                consumer.leave()
+        staying = [consumer for consumer in self.consumers if consumer.name not in go]
         assert self._scratch is not None  # those that queries come to have no checkpoint
-        heritage = Heritage(stop, self._pumps, [*self._older, self._scratch])
-        following = SparkGroup([*staying, *come], self._where, self.sides, heritage)
+        savepoint = Savepoint(stop, self._prefetchers, [*self._older, self._scratch])
+        following = SparkGroup([*staying, *come], self._where, self.sides, savepoint)
         following._known = whole
         if stop is not None:
-            self._hand_over(stop, following)
+            self._migrate_state(stop, following)
         self._forget(stop)
         return following
 
-    def _hand_over(self, stop: Stop, following: SparkGroup) -> None:
+    def _migrate_state(self, stop: Stop, following: SparkGroup) -> None:
         try:
-            hand_over(self.spark, stop, following.layout, following._folder())
+            migrate_state(self.spark, stop, following.layout, following._folder())
         except BaseException as error:
             if following._scratch is not None:
                 following._scratch.remove()
             if isinstance(error, Exception) and not isinstance(error, TransomError):
-                raise self._told(error) from None
+                raise self._as_ours(error) from None
             raise
 
     def _stopped(self) -> Stop | None:
@@ -159,29 +159,29 @@ class SparkGroup(SparkQuery):
         if not reached.done:
             return self._stop
         offset = QueryCheckpoint(self._folder()).offset(reached.done - 1)
-        return Stop(self.layout, self._folder(), self.statuses.upto, offset, self.batches_before + reached.done)
+        return Stop(self.layout, self._folder(), self.statuses.frontier, offset, self.batches_before + reached.done)
 
     def _forget(self, stop: Stop | None) -> None:
-        """What nobody goes on from any more is removed; rows that were pumped stay."""
+        """What nobody resumes from any more is removed; rows that were pumped stay."""
         for scratch in self._older:
             if stop is None or scratch.path != stop.folder:
                 for name in ("spark", "memories", STATE):
                     shutil.rmtree(os.path.join(scratch.path, name), ignore_errors=True)
-        for held in filter(None, (self._cargo, self._memory)):
+        for held in filter(None, (self._messages, self._memory)):
             held.remove()
 
 
-def _let_in(member: SparkMember, upto: int | None, whole: Status) -> None:
+def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> None:
     """As if it had been there, with its time set to begin now; `whole` is how all are doing."""
-    member.begin = upto
-    member.key = f"{member.name} {uuid.uuid4().hex}"
-    member.before = {one.name: one for one in whole.inputs}
-    inputs = tuple(member.since(one) for one in whole.inputs)
-    progress = BEGINNING if upto is None else upto
-    member.last = replace(whole, name=member.name, inputs=inputs, operators=(), rows_out=0, progress=progress)
+    consumer.begin = frontier
+    consumer.key = f"{consumer.name} {uuid.uuid4().hex}"
+    consumer.before = {one.name: one for one in whole.inputs}
+    inputs = tuple(consumer.since(one) for one in whole.inputs)
+    progress = BEGINNING if frontier is None else frontier
+    consumer.last = replace(whole, name=consumer.name, inputs=inputs, operators=(), rows_out=0, progress=progress)
 
 
-def counted(asked: Sequence[Sharable], sides: Sides = NOT_COUNTED) -> Sides:
+def counted(request: Sequence[Sharable], sides: Sides = NOT_COUNTED) -> Sides:
     """The sides of a join whose rows are counted, by one of these queries or before."""
-    left, right = (sides[i] or any(one.windows[i].rows is not None for one in asked) for i in (0, 1))
+    left, right = (sides[i] or any(one.windows[i].rows is not None for one in request) for i in (0, 1))
     return left, right

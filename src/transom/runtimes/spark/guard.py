@@ -37,20 +37,20 @@ def free_name(spark: SparkSession, name: str) -> str:
 class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked = False
+        self._stop_requested = False
         self.busy = False
         self.holding = False
         """Whether a batch waits here that is not to begin; Spark does it first thing when it goes on."""
         self.error: BaseException | None = None
         """What went wrong in a batch on our side, before Spark has made a text of it."""
         self.after: Callable[[int, float], None] = lambda number, seconds: None
-        """Told of every batch that is written: its number, and the seconds since its rows were asked for."""
+        """Notified of every batch that is written: its number, and the seconds since its rows were requested."""
 
     def around(self, batch: Batch) -> Batch:
         def guarded(frame: Any, number: int) -> None:
             with self._lock:
-                self.holding = self._asked
-                self.busy = not self._asked
+                self.holding = self._stop_requested
+                self.busy = not self._stop_requested
             if self.holding:
                 _wait_for_the_stop(frame)
             began = time.perf_counter()
@@ -65,16 +65,16 @@ class Guard:
 
         return guarded
 
-    def ask(self) -> None:
+    def request_stop(self) -> None:
         """Let no further batch begin."""
         with self._lock:
-            self._asked = True
+            self._stop_requested = True
 
 
 def _wait_for_the_stop(frame: Any) -> NoReturn:
     """Sleep in the thread of the JVM that runs the query, where a stop of the query interrupts it.
 
-    Spark knows that for a stop, and tells its listeners so; any other error would be a failure of the query to them.
+    Spark knows that for a stop, and reports its listeners so; any other error would be a failure of the query to them.
     """
     context = frame.sparkSession.sparkContext
     while isinstance(context._gateway, ClientServer):  # otherwise calls run in other threads than the one that asks
@@ -83,5 +83,5 @@ def _wait_for_the_stop(frame: Any) -> NoReturn:
 
 
 def _ours(error: BaseException) -> BaseException | None:
-    """None if it is Spark that speaks through it: what a worker had to tell is found in Spark's own text."""
+    """None if it is Spark that speaks through it: what a worker had to report is found in Spark's own text."""
     return None if type(error).__module__.partition(".")[0] in ("pyspark", "py4j") else error

@@ -1,4 +1,4 @@
-"""A level of the plan as a stateful stage of Spark: every group of cargo is a bucket, whose memory Spark keeps.
+"""A stage of the plan as a stateful stage of Spark: every group of frames is a partition, whose memory Spark keeps.
 
 Spark loads this on the driver, too, in a process of its own for every stage, to ask what state it has: a second or less
 that every start waits for. So it comes with what it needs for that and no more. The rest is sealed, and is opened, with

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from transom.connectors.connector import TaskWriter
 from transom.pipeline.layout import Layout
-from transom.runtimes.spark.depot import Depot
+from transom.runtimes.spark.local_shuffle import LocalShuffle
 from transom.runtimes.spark.state_files import LEAST_BYTES
-from transom.runtimes.spark.stretch import Reading
+from transom.runtimes.spark.task_split import TaskReading
 
 
 @dataclass(frozen=True)
 class Hosted:
     """`run` names the run of the query, so that a worker does not confuse one with another.
 
-    Rows of answers that have `writers` are written there, and only what these tell of them goes on. `folder` is that of
-    the checkpoint, if it is ours; where the query goes on from another, what buckets `begins` with is in it.
+    Rows of answers that have `writers` are written there, and only what these report of them goes on. `folder` is that
+    of the checkpoint, if it is ours; where the query resumes from another, what partitions `begins` with is in it.
     """
 
-    reading: Reading
-    level: int
+    reading: TaskReading
+    stage_number: int
     run: str
     writers: dict[str, TaskWriter]
     folder: str | None = None
@@ -33,5 +33,5 @@ class Hosted:
         return self.reading.layout
 
     @property
-    def depot(self) -> Depot:
-        return self.reading.depot
+    def local_shuffle(self) -> LocalShuffle:
+        return self.reading.local_shuffle

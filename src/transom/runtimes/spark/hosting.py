@@ -1,4 +1,4 @@
-"""What a stateful stage does with the cargo of a bucket: a step with its memory, and what goes on from there."""
+"""What a stateful stage does with the frames of a partition: a step with its memory, and what resumes from there."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any, Final
 
 import pandas as pd
 
-from transom.pipeline import keeper
-from transom.pipeline.bucket import Bucket
-from transom.pipeline.bucket_state import BUCKET_CLASSES
-from transom.pipeline.bucket_status import kept_in
-from transom.pipeline.cargo import CARGO, SPLITS, STATUS, CargoPart, Parcel
-from transom.pipeline.exhausted import told_when_exhausted
+from transom.pipeline import state_backend
+from transom.pipeline.exhausted import reported_when_exhausted
+from transom.pipeline.fragment_partition import FragmentPartition
+from transom.pipeline.frames import FRAMES, SPLITS, STATUS, Frame, Message
 from transom.pipeline.layout import SINK
+from transom.pipeline.partition_state import PARTITION_CLASSES
+from transom.pipeline.partition_status import kept_in
 from transom.runtimes.spark.answer_parts import written
-from transom.runtimes.spark.cargo_rows import CARGO_SCHEMA, cargo_batch
-from transom.runtimes.spark.handover import memory_at
 from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.log_names import files_of
+from transom.runtimes.spark.message_rows import MESSAGE_SCHEMA, message_batch
+from transom.runtimes.spark.savepoint import memory_at
 from transom.runtimes.spark.spark_log import SparkLog
 from transom.runtimes.spark.state_files import StateFiles
-from transom.runtimes.spark.stretch import Inputs, Stretch
-from transom.runtimes.spark.worker_errors import told_to_the_driver
+from transom.runtimes.spark.task_split import TaskInputs, TaskSplit
+from transom.runtimes.spark.worker_errors import reported_to_driver
 from transom.state.arena import Arena
 
-_BUCKETS: dict[tuple[str, int, int], tuple[Bucket, keeper.Warm]] = {}
-"""Buckets that this process has hosted, by run, fragment and number: their kernels need not be built again."""
+_HOSTED: dict[tuple[str, int, int], tuple[FragmentPartition, state_backend.StateCache]] = {}
+"""Partitions that this process has hosted, by run, fragment and number: their kernels need not be built again."""
 
-MOST_BUCKETS: Final = 64
+MOST_PARTITIONS: Final = 64
 
 READERS: Final = 2
-"""So many threads read ahead of a bucket that reads by itself."""
+"""So many threads read ahead of a partition that reads by itself."""
 
 
 class Hosting:
@@ -43,62 +43,67 @@ class Hosting:
     def __init__(self, hosted: Hosted) -> None:
         self._host = hosted
         self._labels = Labels(hosted.layout)
-        self._inputs = Inputs(hosted.reading)
+        self._inputs = TaskInputs(hosted.reading)
 
     def take(self, label: int, rows: Iterator[pd.DataFrame], entries: Any) -> pd.DataFrame:
-        """The cargo of a bucket, or what only passes this level; what goes on from here. `entries` is Spark's state."""
+        """The frames of a partition, or what only passes this stage; what resumes from here. `entries` is Spark's
+        state."""
         log = SparkLog(entries, self._files(label))
-        fragment, number = self._labels.place(self._host.level, label)
+        fragment, number = self._labels.partition_id(self._host.stage_number, label)
         if fragment == SINK:
-            columns = ["fragment", "bucket", "kind", "blob"]
-            return self._frame([Parcel(*row) for frame in rows for row in frame[columns].itertuples(index=False)])
-        with told_to_the_driver():
-            bucket, warm = self._bucket(fragment, number, log)
+            columns = ["fragment", "partition", "kind", "blob"]
+            return self._frame([Message(*row) for frame in rows for row in frame[columns].itertuples(index=False)])
+        with reported_to_driver():
+            partition, cache = self._partition(fragment, number, log)
             came, gone = self._unloaded(fragment, number, rows)
             begin = partial(memory_at, self._host.folder if self._host.begins else None, fragment, number)
             try:
-                with told_when_exhausted(partial(kept_in, bucket)):
-                    kept = keeper.step(bucket, log, warm, came, begin, partial(written, self._host.writers))
+                with reported_when_exhausted(partial(kept_in, partition)):
+                    kept = state_backend.step(partition, log, cache, came, begin, partial(written, self._host.writers))
             finally:
-                bucket.close()  # buckets lie here for long, and nobody tells when they are needed no more
-            bucket.state = bucket.start()  # what was put down belongs to whoever takes it next
-            parcels = [*gone, *kept.parcels]
-        cost = {"fragment": fragment, "bucket": number, "written": kept.written, "rebuilt": kept.rebuilt}
-        told = Parcel(SINK, number, STATUS, parts=(CargoPart({"kind": "kept", "kept": cost}),))
-        return self._frame([*parcels, told])
+                partition.close()  # partitions lie here for long, and nobody says when they are needed no more
+            partition.state = partition.start()  # what was put down belongs to whoever takes it next
+            messages = [*gone, *kept.messages]
+        cost = {"fragment": fragment, "partition": number, "written": kept.written, "rebuilt": kept.rebuilt}
+        status = Message(SINK, number, STATUS, parts=(Frame({"kind": "kept", "kept": cost}),))
+        return self._frame([*messages, status])
 
     def _files(self, label: int) -> StateFiles:
         host = self._host
-        return StateFiles(None if host.folder is None else files_of(host.folder, host.level, label), host.least)
+        return StateFiles(None if host.folder is None else files_of(host.folder, host.stage_number, label), host.least)
 
-    def _unloaded(self, fragment: int, number: int, rows: Iterator[pd.DataFrame]) -> tuple[list[Parcel], list[Parcel]]:
-        """What came for a bucket, what it is to read by itself included; and what of that goes past it."""
-        came: list[Parcel] = []
-        gone: list[Parcel] = []
+    def _unloaded(
+        self, fragment: int, number: int, rows: Iterator[pd.DataFrame]
+    ) -> tuple[list[Message], list[Message]]:
+        """What came for a partition, what it is to read by itself included; and what of that goes past it."""
+        came: list[Message] = []
+        gone: list[Message] = []
         for kind, blob in (row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)):
             if kind == SPLITS:
-                for parcel in self._inputs.parcels(Stretch.of(blob), READERS):
-                    (came if parcel.kind == CARGO else gone).append(parcel)
+                for message in self._inputs.messages(TaskSplit.of(blob), READERS):
+                    (came if message.kind == FRAMES else gone).append(message)
             else:
-                came.append(Parcel(fragment, number, CARGO, self._host.depot.pick_up(kind, blob)))
+                came.append(Message(fragment, number, FRAMES, self._host.local_shuffle.pick_up(kind, blob)))
         return came, gone
 
-    def _bucket(self, fragment: int, number: int, log: SparkLog) -> tuple[Bucket, keeper.Warm]:
-        place = self._host.run, fragment, number
-        if place not in _BUCKETS:
+    def _partition(
+        self, fragment: int, number: int, log: SparkLog
+    ) -> tuple[FragmentPartition, state_backend.StateCache]:
+        partition_id = self._host.run, fragment, number
+        if partition_id not in _HOSTED:
             known = log.header()
             if known is not None:
-                log.tidy(keeper.Header.of(known).entries())
-            while len(_BUCKETS) >= MOST_BUCKETS:
-                del _BUCKETS[next(iter(_BUCKETS))]
-            name, depot = f"{fragment}-{number}", self._host.depot
-            on_disk = os.path.join(depot.warm_folder(), self._host.run)
-            in_memory = on_disk if depot.memory is None else os.path.join(depot.memory, self._host.run)
-            warm = Arena(os.path.join(in_memory, name), BUCKET_CLASSES, os.path.join(on_disk, name))
+                log.tidy(state_backend.Header.of(known).entries())
+            while len(_HOSTED) >= MOST_PARTITIONS:
+                del _HOSTED[next(iter(_HOSTED))]
+            name, local_shuffle = f"{fragment}-{number}", self._host.local_shuffle
+            on_disk = os.path.join(local_shuffle.cache_folder(), self._host.run)
+            in_memory = on_disk if local_shuffle.memory is None else os.path.join(local_shuffle.memory, self._host.run)
+            cache = Arena(os.path.join(in_memory, name), PARTITION_CLASSES, os.path.join(on_disk, name))
             home = os.path.join(on_disk, f"{name}.spill")
-            _BUCKETS[place] = Bucket(self._host.layout, fragment, number, home), warm
-        return _BUCKETS[place]
+            _HOSTED[partition_id] = FragmentPartition(self._host.layout, fragment, number, home), cache
+        return _HOSTED[partition_id]
 
-    def _frame(self, parcels: list[Parcel]) -> pd.DataFrame:
-        batch = cargo_batch(parcels, self._labels, self._host.level + 1, self._host.depot)
-        return pd.DataFrame({name: batch.column(name).to_pandas() for name in CARGO_SCHEMA.names})
+    def _frame(self, messages: list[Message]) -> pd.DataFrame:
+        batch = message_batch(messages, self._labels, self._host.stage_number + 1, self._host.local_shuffle)
+        return pd.DataFrame({name: batch.column(name).to_pandas() for name in MESSAGE_SCHEMA.names})

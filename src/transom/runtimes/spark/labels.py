@@ -1,7 +1,7 @@
-"""Labels: whole numbers by which Spark groups cargo, chosen so that it puts every bucket where we want it.
+"""Labels: whole numbers by which Spark groups frames, chosen so that it puts every partition where we want it.
 
 Spark sends a group to the partition that its hash names (Murmur3 of the label, seed 42, modulo the number of
-partitions). Labels taken as they come would put two buckets into one partition and leave another without work.
+partitions). Labels taken as they come would put two partitions into one partition and leave another without work.
 """
 
 from __future__ import annotations
@@ -37,43 +37,48 @@ def murmur3(number: int, seed: int = 42) -> int:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a layout over `layout.buckets` partitions."""
+    """The labels of a layout over `layout.partitions` partitions."""
 
     layout: Layout
 
     @cached_property
     def _of(self) -> dict[tuple[int, int, int], int]:
-        """(level, fragment, bucket) -> label. Fragment 0 on a level is cargo that only passes it."""
+        """(stage, fragment, partition) -> label. Fragment 0 on a stage is frames that only passes it."""
         found: dict[tuple[int, int, int], int] = {}
-        partitions = self.layout.buckets
-        for level in range(1, self.layout.levels + 1):
-            wanted = [(SINK, bucket, bucket) for bucket in range(partitions)]
-            for number, at in self.layout.level.items():
-                if at == level:
-                    # Fragments that have one bucket each are spread over the partitions, too.
-                    buckets = self.layout.buckets_of(number)
-                    wanted += [(number, b, b if buckets > 1 else (number - 1) % partitions) for b in range(buckets)]
+        spark_partitions = self.layout.partitions
+        for stage_number in range(1, self.layout.stage_count + 1):
+            wanted = [(SINK, partition, partition) for partition in range(spark_partitions)]
+            for number, at in self.layout.stage_number.items():
+                if at == stage_number:
+                    # Fragments that have one partition each are spread over the partitions, too.
+                    partitions = self.layout.partitions_of(number)
+                    wanted += [
+                        (number, b, b if partitions > 1 else (number - 1) % spark_partitions) for b in range(partitions)
+                    ]
             numbers = count()
-            spare: dict[int, list[int]] = {partition: [] for partition in range(partitions)}
-            for fragment, bucket, partition in wanted:
-                while not spare[partition]:
+            spare: dict[int, list[int]] = {spark_partition: [] for spark_partition in range(spark_partitions)}
+            for fragment, partition, spark_partition in wanted:
+                while not spare[spark_partition]:
                     number = next(numbers)
-                    spare[murmur3(number) % partitions].append(number)
-                found[level, fragment, bucket] = spare[partition].pop(0)
+                    spare[murmur3(number) % spark_partitions].append(number)
+                found[stage_number, fragment, partition] = spare[spark_partition].pop(0)
         return found
 
     @cached_property
-    def _place(self) -> dict[tuple[int, int], tuple[int, int]]:
-        return {(level, label): (fragment, bucket) for (level, fragment, bucket), label in self._of.items()}
+    def _partition_ids(self) -> dict[tuple[int, int], tuple[int, int]]:
+        return {
+            (stage_number, label): (fragment, partition)
+            for (stage_number, fragment, partition), label in self._of.items()
+        }
 
-    def label(self, level: int, fragment: int, bucket: int) -> int:
-        """What cargo for a bucket is called when it enters a level: its own label there, or one to pass by."""
-        if level > self.layout.levels:
+    def label(self, stage_number: int, fragment: int, partition: int) -> int:
+        """What frames for a partition is called when it enters a stage: its own label there, or one to pass by."""
+        if stage_number > self.layout.stage_count:
             return 0
-        if fragment != SINK and self.layout.level[fragment] == level:
-            return self._of[level, fragment, bucket]
-        return self._of[level, SINK, bucket % self.layout.buckets]
+        if fragment != SINK and self.layout.stage_number[fragment] == stage_number:
+            return self._of[stage_number, fragment, partition]
+        return self._of[stage_number, SINK, partition % self.layout.partitions]
 
-    def place(self, level: int, label: int) -> tuple[int, int]:
-        """(fragment, bucket) of a label on a level; fragment 0: it only passes."""
-        return self._place[level, label]
+    def partition_id(self, stage_number: int, label: int) -> tuple[int, int]:
+        """(fragment, partition) of a label on a stage; fragment 0: it only passes."""
+        return self._partition_ids[stage_number, label]

@@ -1,7 +1,7 @@
 """A SparkSession of Transom's own: quick to start, quiet, and closed to the network.
 
 All that the JVM and the workers say goes to a log file, from Spark's first line to the last one at shutdown, so
-nothing of it can get between the lines that a user reads. `log_file` tells where it is.
+nothing of it can get between the lines that a user reads. `log_file` says where it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from transom.state.scratch import Scratch
 LOG_FILE: Final = "spark.transom.log"
 LOGS_KEPT: Final = 10
 
-_LONGEST_PLACE: Final = 36
+_LONGEST_PATH: Final = 36
 """Letters of a folder in which sockets may lie; the name of ours and of a socket in it come to it."""
 
 FETCHED: Final = ("spark.jars", "spark.submit", "spark.driver.extraClassPath")
@@ -65,7 +65,7 @@ def warm(spark: SparkSession) -> threading.Thread:
     """Start the workers and load what a first batch will want, while the caller goes on with its plan."""
 
     def work() -> None:
-        # Whatever goes wrong here goes wrong in the query too, and is told there.
+        # Whatever goes wrong here goes wrong in the query too, and is reported there.
         with suppress(Exception):
             spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()  # type: ignore[union-attr]
         with suppress(Exception):
@@ -147,7 +147,7 @@ def _new_gateway(java: Java, chosen: Mapping[str, str], lasting: bool) -> Any:
 def _folder() -> str:
     """A folder that nobody else can look into, with a short name: those of sockets may have a hundred letters."""
     where = tempfile.gettempdir()
-    return Scratch("spark", where if len(where) <= _LONGEST_PLACE else "/tmp").path
+    return Scratch("spark", where if len(where) <= _LONGEST_PATH else "/tmp").path
 
 
 def _new_log() -> Path:

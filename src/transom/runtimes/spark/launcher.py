@@ -65,10 +65,10 @@ def _forked(folder: str, module: str) -> _socket.socket | None:
         connection.settimeout(_LONGEST_ANSWER)
         connection.connect(os.path.join(folder, SOCKET))
         variables = [name + b"=" + value for name, value in os.environb.items()]
-        told = b"\0".join([module.encode(), os.getcwdb(), *variables])
+        request = b"\0".join([module.encode(), os.getcwdb(), *variables])
         given = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [1, 2]))
-        connection.sendmsg([len(told).to_bytes(8, "little")], [given])
-        connection.sendall(told)
+        connection.sendmsg([len(request).to_bytes(8, "little")], [given])
+        connection.sendall(request)
         if connection.recv(1) != b"\0":
             return None
     except OSError:

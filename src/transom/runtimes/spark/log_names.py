@@ -1,4 +1,4 @@
-"""What the log of a bucket is called in Spark's state, and how it is written there."""
+"""What the log of a partition is called in Spark's state, and how it is written there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from transom.core.errors import CheckpointError
 
 LOG: Final = "log"
-"""The state variable that a bucket has its log in."""
+"""The state variable that a partition has its log in."""
 
 STATE: Final = "state"
 """The folder of a checkpoint in which long entries are files."""
@@ -35,6 +35,6 @@ def header_of(kept: bytes) -> tuple[str, list[str]]:
     return header, gone
 
 
-def files_of(folder: str, level: int, label: int) -> str:
-    """Where the files of a bucket are, in the folder of a checkpoint."""
-    return os.path.join(folder, STATE, f"{level}-{label}")
+def files_of(folder: str, stage_number: int, label: int) -> str:
+    """Where the files of a partition are, in the folder of a checkpoint."""
+    return os.path.join(folder, STATE, f"{stage_number}-{label}")

@@ -1,4 +1,5 @@
-"""A standing query on Spark: cargo from its sources, through a stateful stage for every level, to its sink."""
+"""A standing query on Spark: frames from its sources, through a stateful stage for every stage of the plan, to its
+sink."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError
 from transom.core.schema import Schema
 from transom.kernels.operator import scanned
-from transom.pipeline.cargo import FILES, OUT, SIDE_ROWS, STATUS, CargoPart, unpack
 from transom.pipeline.consumer import Consumer
+from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA
+from transom.pipeline.frames import DEAD_LETTERS, FILES, OUT, STATUS, Frame, unpack
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.merge import merged
-from transom.pipeline.side import SIDE
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.columns_read import shown_whole
 from transom.planner.multiway_choice import read_decisions, written
@@ -34,19 +35,19 @@ from transom.program.batch_size import FIRST_ROWS, BatchSize
 from transom.program.planned import Planned
 from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
-from transom.program.unread import refuse_grown
-from transom.runtimes.spark.checkpoint import QueryCheckpoint, Reached, damage
-from transom.runtimes.spark.depot import Depot
+from transom.program.unread import reject_grown
+from transom.runtimes.spark.checkpoint import CheckpointProgress, QueryCheckpoint, damage
+from transom.runtimes.spark.dataframe_stages import answer_rows, from_sources, through_stages
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
-from transom.runtimes.spark.handover import Stop
+from transom.runtimes.spark.local_shuffle import LocalShuffle
 from transom.runtimes.spark.log_names import STATE
-from transom.runtimes.spark.pump import Pump
+from transom.runtimes.spark.prefetcher import Prefetcher
+from transom.runtimes.spark.savepoint import Stop
 from transom.runtimes.spark.settings import partitions, settings_of
 from transom.runtimes.spark.sizing import first_size, much_waits
-from transom.runtimes.spark.stages import answer_rows, from_sources, through_levels
 from transom.runtimes.spark.statuses import Statuses
-from transom.runtimes.spark.stretch import Reading
+from transom.runtimes.spark.task_split import TaskReading
 from transom.runtimes.spark.worker_errors import cause, read_back
 from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
 from transom.state.scratch import Scratch, in_memory
@@ -56,31 +57,31 @@ Definition = StreamDefinition | TableDefinition
 FOLLOW_EVERY: Final = "100 milliseconds"
 """How often Spark looks for more in the DataFrames of a query that follows them; our own source waits by itself."""
 
-_LOOK: Final = 0.05
+_POLL: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Heritage:
-    """What a query takes over from the one that it goes on from: where that stopped, if it had done a batch at all.
+class Savepoint:
+    """What a query takes over from the one that it resumes from: where that stopped, if it had done a batch at all.
 
     In the folders may be rows that have been pumped, and memories; they are removed in the end.
     """
 
     stop: Stop | None
-    pumps: dict[str, Pump]
+    prefetchers: dict[str, Prefetcher]
     folders: list[Scratch]
 
 
 @dataclass(frozen=True)
 class Sinks:
-    """Where the answers go, by the keys of the queries, and where refused rows go."""
+    """Where the answers go, by the keys of the queries, and where rejected rows go."""
 
     answers: dict[str, Sink]
-    sides: list[Sink]
+    dead_letters: list[Sink]
 
     @property
     def all(self) -> list[Sink]:
-        return [*self.answers.values(), *self.sides]
+        return [*self.answers.values(), *self.dead_letters]
 
 
 class SparkQuery:
@@ -98,7 +99,7 @@ class SparkQuery:
         open_sink: OpenSink,
         *,
         frames: Mapping[str, DataFrame] | None = None,
-        open_side: OpenSink | None = None,
+        open_dead_letters: OpenSink | None = None,
         emit: str = "changes",
         ending: Ending = "end",
         checkpoint: str | None = None,
@@ -107,7 +108,7 @@ class SparkQuery:
         watch: Callable[[SparkQuery], None] = lambda query: None,
         open: bool = False,
         consumers: tuple[Consumer, ...] = (),
-        heritage: Heritage | None = None,
+        savepoint: Savepoint | None = None,
     ) -> None:
         # A query that goes on is planned as it was, whatever speaks for another plan by now.
         decided = "" if checkpoint is None else QueryCheckpoint(checkpoint).decisions()
@@ -124,12 +125,12 @@ class SparkQuery:
         laid_out = partial(Layout, planned.root, planned.catalogue, emit)
         threads = self._threads(planned.catalogue)
         laid_out = partial(laid_out, unordered=frozenset(self._frames), open=open, consumers=consumers, threads=threads)
-        known = None if heritage is None or heritage.stop is None else heritage.stop.layout.buckets
+        known = None if savepoint is None or savepoint.stop is None else savepoint.stop.layout.partitions
         self._open_source = open_source
-        self.layout = laid_out(known or self._reached().buckets or self._tasks(planned.catalogue, laid_out))
+        self.layout = laid_out(known or self._reached().partitions or self._tasks(planned.catalogue, laid_out))
         self.schema = self.layout.output_schema
         self._planned = planned
-        self._open_sink, self._open_side, self._on_batch = open_sink, open_side, on_batch
+        self._open_sink, self._open_dead_letters, self._on_batch = open_sink, open_dead_letters, on_batch
         self._opened: Sinks | None = None
         self._max_rows: int | None = planned.catalogue.options.get("batch_rows")
         self._max_files: int | None = planned.catalogue.options.get("batch_files")
@@ -137,16 +138,16 @@ class SparkQuery:
         self._first_rows = FIRST_ROWS if size is None else size.rows
         self._statuses = Statuses(self.layout, name, size)
         if checkpoint is not None:
-            self._statuses.recall(self._status_file)
-            self._statuses.go_on(Feedback.read(checkpoint))
+            self._statuses.recover(self._status_file)
+            self._statuses.resume(Feedback.read(checkpoint))
         self._watch = watch
-        self._stop = None if heritage is None else heritage.stop
-        self._pumps: dict[str, Pump] = {} if heritage is None else heritage.pumps
-        self._older: list[Scratch] = [] if heritage is None else heritage.folders
+        self._stop = None if savepoint is None else savepoint.stop
+        self._prefetchers: dict[str, Prefetcher] = {} if savepoint is None else savepoint.prefetchers
+        self._older: list[Scratch] = [] if savepoint is None else savepoint.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
-        self._depot = Depot()
-        self._cargo: Scratch | None = None
+        self._local_shuffle = LocalShuffle()
+        self._messages: Scratch | None = None
         self._memory: Scratch | None = None
         self.guard = Guard()
         self._lock = threading.Lock()
@@ -163,17 +164,17 @@ class SparkQuery:
         checkpoint = QueryCheckpoint(self._folder())
         checkpoint.claim(self.layout.fingerprint, written(self._planned.decisions), self.layout.threads)
         if not self._closing:
-            self._refuse_grown(checkpoint)
+            self._reject_grown(checkpoint)
         answers = self._sinks().answers
-        if self._alone and self._cargo is None:
-            self._cargo, memory = Scratch("cargo"), in_memory()
+        if self._alone and self._messages is None:
+            self._messages, memory = Scratch("cargo"), in_memory()
             self._memory = None if memory is None else Scratch("memory", memory)
-            self._depot = Depot(self._cargo.path, None if self._memory is None else self._memory.path)
+            self._local_shuffle = LocalShuffle(self._messages.path, None if self._memory is None else self._memory.path)
         writers = {key: sink.tasks for key, sink in answers.items() if sink.tasks is not None}
         replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
-        cargo = self.cargo(self._depot, writers, self._folder())
+        messages = self.messages(self._local_shuffle, writers, self._folder())
         writer = (
-            cargo.writeStream.foreachBatch(self.guard.around(self._batch))
+            messages.writeStream.foreachBatch(self.guard.around(self._batch))
             .queryName(free_name(self.spark, self.name))
             .option("checkpointLocation", checkpoint.uri)
             .outputMode("append")
@@ -182,22 +183,22 @@ class SparkQuery:
         if self.ending == "stopped":
             trigger = {"processingTime": FOLLOW_EVERY if self._frames else "0 seconds"}
         try:
-            with settings_of(self.spark, self.layout.buckets):
+            with settings_of(self.spark, self.layout.partitions):
                 self._started = writer.trigger(**trigger).start()
         except Exception as error:  # of PySpark, or of the JVM itself
-            raise self._told(error) from None
+            raise self._as_ours(error) from None
         return self._started
 
-    def _refuse_grown(self, checkpoint: QueryCheckpoint) -> None:
+    def _reject_grown(self, checkpoint: QueryCheckpoint) -> None:
         """Inputs that had been read to their end must have stayed as they are."""
         planned = checkpoint.reached().planned
         last = checkpoint.offset(planned - 1) if planned else {"ended": []}
         for name in last["ended"]:
             if name in self._frames or name not in self.layout.sources:
-                continue  # Spark knows how far it has read a DataFrame, and buckets take no row of it
+                continue  # Spark knows how far it has read a DataFrame, and partitions take no row of it
             source = self._open_source(self.layout.sources[name])
             if source.distributed:  # of the others, a pump knows
-                refuse_grown(self.layout.sources[name], source, last["at"].get(name, {}))
+                reject_grown(self.layout.sources[name], source, last["at"].get(name, {}))
 
     @property
     def active(self) -> bool:
@@ -208,24 +209,24 @@ class SparkQuery:
         assert self._started is not None
         end = None if seconds is None else time.monotonic() + seconds
         while True:
-            for pump in self._pumps.values():
-                if pump.error is not None:
-                    raise pump.error
+            for prefetcher in self._prefetchers.values():
+                if prefetcher.error is not None:
+                    raise prefetcher.error
             if not self._started.isActive:
                 self._raise_what_went_wrong()
                 return True
             if end is not None and time.monotonic() >= end:
                 return False
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
 
     def run(self) -> None:
         """To the end of the input, which must have one."""
         try:
             self.start()
             while not self.ended():
-                time.sleep(_LOOK)
+                time.sleep(_POLL)
         except BaseException:
-            self.abandon()
+            self.abort()
             raise
         self.close()
 
@@ -250,10 +251,10 @@ class SparkQuery:
 
     def finish(self) -> None:
         """Stop after the batch that is under way."""
-        self.guard.ask()
+        self.guard.request_stop()
         self._let_the_source_go()
         while self.active and not self.guard.holding and (self.guard.busy or self._triggered):
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
         self.stop()
         if self._started is not None:
             self._raise_what_went_wrong()
@@ -282,7 +283,7 @@ class SparkQuery:
             sink.close()
         self._tidy()
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         self.stop()
         for sink in [] if self._opened is None else self._opened.all:
             sink.abort(self._number)
@@ -314,7 +315,7 @@ class SparkQuery:
 
     @property
     def batches_before(self) -> int:
-        """Of the query that this one goes on from, and all before it."""
+        """Of the query that this one resumes from, and all before it."""
         return 0 if self._stop is None else self._stop.batches
 
     @property
@@ -332,62 +333,65 @@ class SparkQuery:
         if last is None or last["batchId"] < number:
             return None
         known = [last] if last["batchId"] == number else self.progress
-        told = next((each for each in known if each["batchId"] == number), None)
-        if told is None:
+        rows_out = next((each for each in known if each["batchId"] == number), None)
+        if rows_out is None:
             return None
-        spent: dict[str, float] = told["durationMs"]
+        spent: dict[str, float] = rows_out["durationMs"]
         waited = spent.get("latestOffset", 0) if self.ending == "stopped" else 0
         return (spent.get("triggerExecution", 0) - waited) / 1000
 
     def dataframe(self) -> DataFrame:
-        """The answer as a streaming DataFrame, to go on with; refused rows are counted, and not in it."""
+        """The answer as a streaming DataFrame, to go on with; rejected rows are counted, and not in it."""
         if self._alone and not self._frames and "tasks" not in self.layout.catalogue.options:
-            # Its checkpoint is the user's: how much lies there now must not decide over what goes on from it.
-            self.layout = replace(self.layout, buckets=1)
-        return answer_rows(self.cargo(Depot()), self.schema)
+            # Its checkpoint is the user's: how much lies there now must not decide over what resumes from it.
+            self.layout = replace(self.layout, partitions=1)
+        return answer_rows(self.messages(LocalShuffle()), self.schema)
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
-    def cargo(
-        self, depot: Depot, writers: Mapping[str, TaskWriter] = MappingProxyType({}), feedback: str | None = None
+    def messages(
+        self,
+        local_shuffle: LocalShuffle,
+        writers: Mapping[str, TaskWriter] = MappingProxyType({}),
+        feedback: str | None = None,
     ) -> DataFrame:
         """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
         In the folder `feedback` the source finds how the batches went, if they are ours.
         """
-        reading = self._reading(depot, feedback)
-        cargo = from_sources(self.spark, reading, self._frames)
+        reading = self._reading(local_shuffle, feedback)
+        messages = from_sources(self.spark, reading, self._frames)
         folder = None if feedback is None else os.path.abspath(feedback)
         if folder is not None:
             os.makedirs(os.path.join(folder, STATE), exist_ok=True)
-        return through_levels(cargo, reading, writers, folder, begins=self._stop is not None)
+        return through_stages(messages, reading, writers, folder, begins=self._stop is not None)
 
-    def _reading(self, depot: Depot, feedback: str | None) -> Reading:
+    def _reading(self, local_shuffle: LocalShuffle, feedback: str | None) -> TaskReading:
         own = [name for name in self.layout.sources if name not in self._frames]
         for name in own:
             definition = self.layout.sources[name]
             used = partial(self._statuses.rows_in, name)
-            if name in self._pumps:
-                self._pumps[name].used = used
+            if name in self._prefetchers:
+                self._prefetchers[name].used = used
                 continue
             source = self._open_source(definition)
             if not source.distributed:
                 folder = os.path.join(self._folder(), "rows", name)
-                self._pumps[name] = Pump(source, folder, definition, self.ending, used)
+                self._prefetchers[name] = Prefetcher(source, folder, definition, self.ending, used)
         now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
-        return Reading(
+        return TaskReading(
             self.layout,
             tuple(own),
             {name: self._opener(name) for name in own},
             tasks=self.spark.sparkContext.defaultParallelism,
             max_rows=self._max_rows,
             max_files=self._max_files,
-            depot=depot,
+            local_shuffle=local_shuffle,
             first_rows=self._first_rows,
-            in_host=self._alone and self.layout.buckets == len(self.layout.fragments) == 1,
+            in_host=self._alone and self.layout.partitions == len(self.layout.fragments) == 1,
             growing=frozenset(name for name in own if self._may_grow(name)),
             follow=self.ending == "stopped",
-            tells_time_from=time.time_ns() // 1000 if now else None,
+            time_known_from=time.time_ns() // 1000 if now else None,
             ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
             feedback=feedback,
@@ -397,8 +401,8 @@ class SparkQuery:
     def _opener(self, name: str) -> Callable[[], Source]:
         """Opens an input wherever it is read."""
         definition, within = self.layout.sources[name], self.layout.catalogue.within
-        if name in self._pumps:
-            return partial(open_spool, declaration_of(definition), self._pumps[name].folder)
+        if name in self._prefetchers:
+            return partial(open_spool, declaration_of(definition), self._prefetchers[name].folder)
         opener = source_opener(definition, within)
         if shown_whole(definition, self.layout.catalogue):
             return opener
@@ -409,49 +413,49 @@ class SparkQuery:
         definition = self.layout.sources[name]
         if shown_whole(definition, self.layout.catalogue):
             return definition.columns
-        read = {place for port in self.layout.ports_of(name) for place in port.columns}
-        return Schema(tuple(definition.columns[place] for place in sorted(read)))
+        read = {index for channel in self.layout.channels_of(name) for index in channel.columns}
+        return Schema(tuple(definition.columns[index] for index in sorted(read)))
 
     def _may_grow(self, name: str) -> bool:
         """Whether the present end of an input is not its end."""
         if self.ending == "end" or self.layout.sources[name].time is None:
             return False
         # Rows that a program makes as it goes come to an end in this run, and until then it is waited for.
-        return self.ending == "stopped" or name not in self._pumps or not self._pumps[name].closes
+        return self.ending == "stopped" or name not in self._prefetchers or not self._prefetchers[name].closes
 
     # --- a batch -----------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """What a batch brought to the sink."""
         self._began = time.monotonic()
-        self._depot.forget(number)
-        cargo = frame.select("kind", "blob")
+        self._local_shuffle.forget(number)
+        messages = frame.select("kind", "blob")
         if not self._alone:
             # Where an executor has died Spark takes stages back and runs them again, but for the last one: so the last
             # one is not ours.
-            cargo = cargo.repartition(1)
-        self._take(cargo.toArrow(), number)
+            messages = messages.repartition(1)
+        self._take(messages.toArrow(), number)
         self._watch(self)
 
-    def _take(self, cargo: pa.Table, number: int) -> None:
-        brought: dict[int, list[CargoPart]] = {kind: [] for kind in (OUT, SIDE_ROWS, STATUS, FILES)}
-        for kind, blob in zip(cargo.column("kind").to_pylist(), cargo.column("blob"), strict=True):
+    def _take(self, messages: pa.Table, number: int) -> None:
+        brought: dict[int, list[Frame]] = {kind: [] for kind in (OUT, DEAD_LETTERS, STATUS, FILES)}
+        for kind, blob in zip(messages.column("kind").to_pylist(), messages.column("blob"), strict=True):
             brought[kind] += unpack(blob.as_buffer())
         self._number = number
         sinks = self._sinks()
         for key, answer in sinks.answers.items():
             emit, schema = self.layout.answers[key]
-            told = [part.rows for part in brought[OUT] if part.about["query"] == key]
+            rows_out = [part.rows for part in brought[OUT] if part.about["query"] == key]
             if answer.tasks is not None:
                 parts = [part.about for part in brought[FILES] if part.about["query"] == key]
-                answer.add_parts((about["bucket"], about["part"]) for about in parts)
+                answer.add_parts((about["partition"], about["part"]) for about in parts)
             elif emit == "latest":
-                answer.replace(merged(told, emit, schema))
-            elif len(rows := merged(told, emit, schema)):
+                answer.replace(merged(rows_out, emit, schema))
+            elif len(rows := merged(rows_out, emit, schema)):
                 answer.write(rows)
-        refused = [part.rows for part in brought[SIDE_ROWS]]
-        for side in sinks.sides if refused else ():
-            side.write(pa.concat_batches(refused))
+        rejected_rows = [part.rows for part in brought[DEAD_LETTERS]]
+        for dead_letters in sinks.dead_letters if rejected_rows else ():
+            dead_letters.write(pa.concat_batches(rejected_rows))
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
@@ -463,14 +467,16 @@ class SparkQuery:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _sinks(self) -> Sinks:
-        """Where the answer goes, and refused rows if they are wanted."""
+        """Where the answer goes, and rejected rows if they are wanted."""
         if self._opened is None:
-            answer, *side = self.open_sinks(self._open_sink, self._open_side, self.schema, self.layout.output_key)
-            self._opened = Sinks({SHARED: answer}, side)
+            answer, *dead_letters = self.open_sinks(
+                self._open_sink, self._open_dead_letters, self.schema, self.layout.output_key
+            )
+            self._opened = Sinks({SHARED: answer}, dead_letters)
         return self._opened
 
     def open_sinks(
-        self, open_sink: OpenSink, open_side: OpenSink | None, schema: pa.Schema, key: tuple[str, ...] | None
+        self, open_sink: OpenSink, open_dead_letters: OpenSink | None, schema: pa.Schema, key: tuple[str, ...] | None
     ) -> list[Sink]:
         """Sinks that go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled."""
         reached = self._reached()
@@ -480,14 +486,14 @@ class SparkQuery:
         else:
             snapshots = self.layout.emit_name == "latest"
             opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots, key=key))]
-        if open_side is not None:
-            opened.append(open_side(Opening(SIDE, resume, replayed=True)))
+        if open_dead_letters is not None:
+            opened.append(open_dead_letters(Opening(DEAD_LETTER_SCHEMA, resume, replayed=True)))
         return opened
 
     def _tasks(self, catalogue: Catalogue, laid_out: Callable[[int], Layout]) -> int:
-        """Every level of a plan costs a batch, and the start, more than a task can win that has one machine anyway.
+        """Every stage of a plan costs a batch, and the start, more than a task can win that has one machine anyway.
 
-        A plan of one level gains by several where much waits for it, or where Spark brings the rows.
+        A plan of one stage gains by several where much waits for it, or where Spark brings the rows.
         """
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
@@ -500,16 +506,17 @@ class SparkQuery:
             number = min(number, self.spark.sparkContext.defaultParallelism)
             if self.ending == "stopped" or not much_waits(laid_out(1), self._open_source):
                 return 1
-        return number if laid_out(number).levels == 1 else 1
+        return number if laid_out(number).stage_count == 1 else 1
 
     def _threads(self, catalogue: Catalogue) -> int:
-        """Over how many partitions a plan is spread that is in one task: over one, as in one process, unless told."""
+        """Over how many partitions a plan is spread that is in one task: over one, as in one process, unless
+        reported."""
         known = None if self._checkpoint is None else QueryCheckpoint(self._checkpoint).threads()
         wanted: int | None = catalogue.options.get("partitions")
         return known or wanted or 1
 
     def _batch_size(self) -> BatchSize | None:
-        """None where a number of rows or files is asked for; of a DataFrame Spark takes what it is told to take."""
+        """None where a number of rows or files is requested; of a DataFrame Spark takes what it is reported to take."""
         if self._max_rows is not None or self._max_files is not None:
             return None
         read = [self._read(name) for name in self.layout.sources]
@@ -517,11 +524,11 @@ class SparkQuery:
 
     @property
     def _written_by_tasks(self) -> bool:
-        """Whether the answer stays away from the driver, as far as can be told before its sink is opened."""
+        """Whether the answer stays away from the driver, as far as can be reported before its sink is opened."""
         return self._on_batch is None and self.layout.emit != "latest" and bool(self._open_sink.folders())
 
-    def _reached(self) -> Reached:
-        return Reached() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()
+    def _reached(self) -> CheckpointProgress:
+        return CheckpointProgress() if self._checkpoint is None else QueryCheckpoint(self._checkpoint).reached()
 
     def _folder(self) -> str:
         if self._checkpoint is not None:
@@ -536,9 +543,9 @@ class SparkQuery:
         return os.path.join(self._checkpoint or "", "status.json")
 
     def _tidy(self) -> None:
-        for pump in self._pumps.values():
-            pump.stop()
-        for scratch in filter(None, (*self._older, self._scratch, self._cargo, self._memory)):
+        for prefetcher in self._prefetchers.values():
+            prefetcher.stop()
+        for scratch in filter(None, (*self._older, self._scratch, self._messages, self._memory)):
             scratch.remove()
         self._scratch = None
 
@@ -547,13 +554,13 @@ class SparkQuery:
         error = self._started.exception()
         if error is None or self.guard.holding:
             return
-        raise self.guard.error or self._told(error)
+        raise self.guard.error or self._as_ours(error)
 
-    def _told(self, error: Exception) -> TransomError:
+    def _as_ours(self, error: Exception) -> TransomError:
         found = read_back(str(error))
         if found is None and self._checkpoint is not None:
             found = damage(str(error), os.path.abspath(self._checkpoint))
         if found is None:
-            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log tells more")
+            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log reports more")
         found.query = self._planned.statement.text
         return found

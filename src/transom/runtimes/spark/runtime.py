@@ -17,20 +17,20 @@ from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
-from transom.program.inputs import Frame, Inputs
+from transom.program.inputs import DataFrameInput, SessionInputs
 from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
-from transom.program.run import Order, Terms
+from transom.program.run import QuerySpec, RunOptions
 from transom.program.sharing import Sharing, sharing_of
-from transom.program.statistics import in_buckets
+from transom.program.statistics import in_partitions
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import begun
-from transom.runtimes.spark.group import Place, SparkGroup
-from transom.runtimes.spark.member import SparkMember
+from transom.runtimes.spark.group import GroupContext, SparkGroup
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
+from transom.runtimes.spark.spark_consumer import SparkConsumer
 from transom.runtimes.spark.types import readable, schema_of
 from transom.runtimes.spark.workers import Needs, check_workers
 
@@ -38,7 +38,7 @@ from transom.runtimes.spark.workers import Needs, check_workers
 class SparkRuntime:
     """`spark` is a session to be used as it is; without one, one is started when it is first needed."""
 
-    def __init__(self, inputs: Inputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
+    def __init__(self, inputs: SessionInputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
         if spark is not None:
             settings.check(spark)
         listen()
@@ -55,51 +55,51 @@ class SparkRuntime:
         return () if self._given is None else settings.missing(self._given)
 
     def machine(self) -> Machine:
-        return in_buckets(self._buckets())
+        return in_partitions(self._partitions())
 
-    def _buckets(self) -> int:
-        """Without starting Spark to ask for it."""
+    def _partitions(self) -> int:
+        """Without starting Spark to request it."""
         if self._given is None:
             return self._lease.cores
-        told = settings.partitions(self._given) or ""
-        return int(told) if told.isdecimal() else self._lease.cores
+        given = settings.partitions(self._given) or ""
+        return int(given) if given.isdecimal() else self._lease.cores
 
     def begin(self, brief: bool = False) -> None:
         if self._given is None:
             self._lease.begin(brief)
 
-    def assemble(self, orders: Sequence[Order], terms: Terms) -> SparkRun:
-        if terms.clock is not None:
+    def assemble(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> SparkRun:
+        if run_options.clock is not None:
             raise OptionError(
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
             )
-        self._check(orders, terms)
-        folder = None if terms.checkpoint is None else CheckpointFolder(terms.checkpoint)
+        self._check(specs, run_options)
+        folder = None if run_options.checkpoint is None else CheckpointFolder(run_options.checkpoint)
         try:
             if folder is not None:
-                sharing = sharing_of([order.planned for order in orders])
+                sharing = sharing_of([spec.planned for spec in specs])
                 shared = {
-                    orders[place].name for places in _together(orders, sharing) if len(places) > 1 for place in places
+                    specs[index].name for indexes in _together(specs, sharing) if len(indexes) > 1 for index in indexes
                 }
-                folder.claim(Manifest.of("spark", orders, shared), begun(folder.folder))
-            return SparkRun(self._units(orders, terms), folder, [order.name for order in orders])
+                folder.claim(Manifest.of("spark", specs, shared), begun(folder.folder))
+            return SparkRun(self._units(specs, run_options), folder, [spec.name for spec in specs])
         except BaseException:
             if folder is not None:
                 folder.release()
             raise
 
-    def _check(self, orders: Sequence[Order], terms: Terms) -> None:
+    def _check(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> None:
         """Before anything is written; workers of a session of our own are started on this machine, by this Python."""
         if self._given is None:
             return
 
         def needs() -> Needs:
-            sources = [source for order in orders for source in self._sources(order.planned)]
+            sources = [source for spec in specs for source in self._sources(spec.planned)]
             written = (
-                [] if terms.on_batch is not None else [order.open_sink for order in orders if order.emit != "latest"]
+                [] if run_options.on_batch is not None else [spec.open_sink for spec in specs if spec.emit != "latest"]
             )
-            return Needs.of(map(self._inputs.open, sources), written, terms.checkpoint)
+            return Needs.of(map(self._inputs.open, sources), written, run_options.checkpoint)
 
         check_workers(self._given, needs)
 
@@ -110,37 +110,37 @@ class SparkRuntime:
         named = [planned.catalogue.relations[name] for name in sorted(read - self._inputs.frames.keys())]
         return [one for one in named if isinstance(one, StreamDefinition | TableDefinition)]
 
-    def _units(self, orders: Sequence[Order], terms: Terms) -> list[SparkQuery]:
-        """Queries on the same join are one streaming query; those that tell snapshots stay alone."""
-        sharing = sharing_of([order.planned for order in orders])
+    def _units(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[SparkQuery]:
+        """Queries on the same join are one streaming query; those that report snapshots stay alone."""
+        sharing = sharing_of([spec.planned for spec in specs])
         return [
-            self._query(orders[places[0]], terms)
-            if len(places) == 1
-            else self._group([(orders[place], sharing.asked[place]) for place in places], terms)
-            for places in _together(orders, sharing)
+            self._query(specs[indexes[0]], run_options)
+            if len(indexes) == 1
+            else self._group([(specs[index], sharing.request[index]) for index in indexes], run_options)
+            for indexes in _together(specs, sharing)
         ]
 
-    def _group(self, orders: Sequence[tuple[Order, Sharable]], terms: Terms) -> SparkGroup:
-        frames, checkpoint = self._inputs.frames, _folder(terms, f"shared-{orders[0][0].name}")
-        place = Place(self.spark, self._inputs.open, terms, frames, checkpoint)
-        return SparkGroup([SparkMember(order, asked) for order, asked in orders], place)
+    def _group(self, specs: Sequence[tuple[QuerySpec, Sharable]], run_options: RunOptions) -> SparkGroup:
+        frames, checkpoint = self._inputs.frames, _folder(run_options, f"shared-{specs[0][0].name}")
+        index = GroupContext(self.spark, self._inputs.open, run_options, frames, checkpoint)
+        return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], index)
 
-    def open(self, terms: Terms) -> SparkRun:
-        def make(order: Order, asked: Sharable | None) -> SparkQuery:
-            self._check([order], terms)
-            if asked is None or order.emit == "latest" or self._reads_frames(asked):
-                return self._query(order, terms)
-            place = Place(self.spark, self._inputs.open, terms, open=True)
-            return SparkGroup([SparkMember(order, asked)], place)
+    def open(self, run_options: RunOptions) -> SparkRun:
+        def make(spec: QuerySpec, request: Sharable | None) -> SparkQuery:
+            self._check([spec], run_options)
+            if request is None or spec.emit == "latest" or self._reads_frames(request):
+                return self._query(spec, run_options)
+            index = GroupContext(self.spark, self._inputs.open, run_options, open=True)
+            return SparkGroup([SparkConsumer(spec, request)], index)
 
         return SparkRun([], make=make)
 
-    def _reads_frames(self, asked: Sharable) -> bool:
-        """Spark alone knows how far it has read a DataFrame: nobody else can go on from there."""
-        return any(scan.name.lower() in self._inputs.frames for scan in asked.scans)
+    def _reads_frames(self, request: Sharable) -> bool:
+        """Spark alone knows how far it has read a DataFrame: nobody else can resume from there."""
+        return any(scan.name.lower() in self._inputs.frames for scan in request.scans)
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
-        self._check([], Terms())
+        self._check([], RunOptions())
         most: list[int] = []
 
         def watch(query: SparkQuery) -> None:
@@ -170,7 +170,7 @@ class SparkRuntime:
             for operator, bytes_kept in zip(operators, most or [0] * len(operators), strict=True)
         ]
 
-    def adopt(self, name: str, frame: DataFrame) -> Frame | pa.Table:
+    def adopt(self, name: str, frame: DataFrame) -> DataFrameInput | pa.Table:
         """A streaming DataFrame is read where it lives; the rows of any other one are fetched."""
         if not hasattr(frame, "isStreaming"):
             raise SourceError(
@@ -178,44 +178,44 @@ class SparkRuntime:
             )
         frame = readable(frame)
         columns = schema_of(frame, f"'{name}'")
-        return Frame(frame, columns) if frame.isStreaming else frame.toArrow()
+        return DataFrameInput(frame, columns) if frame.isStreaming else frame.toArrow()
 
-    def dataframe(self, order: Order) -> DataFrame:
-        self._check([order], Terms())
-        return self._query(order, Terms()).dataframe()
+    def dataframe(self, spec: QuerySpec) -> DataFrame:
+        self._check([spec], RunOptions())
+        return self._query(spec, RunOptions()).dataframe()
 
     def close(self) -> None:
         """Stop Spark if it was started for this runtime, and for no other one that is still there."""
         self._lease.release()
 
-    def _query(self, order: Order, terms: Terms) -> SparkQuery:
+    def _query(self, spec: QuerySpec, run_options: RunOptions) -> SparkQuery:
         return SparkQuery(
-            order.planned,
+            spec.planned,
             self.spark,
             self._inputs.open,
-            order.open_sink,
+            spec.open_sink,
             frames=self._inputs.frames,
-            open_side=order.open_side,
-            emit=order.emit,
-            ending=terms.ending,
-            checkpoint=_folder(terms, order.name),
-            name=order.name,
-            on_batch=terms.on_batch,
+            open_dead_letters=spec.open_dead_letters,
+            emit=spec.emit,
+            ending=run_options.ending,
+            checkpoint=_folder(run_options, spec.name),
+            name=spec.name,
+            on_batch=run_options.on_batch,
         )
 
 
-def _together(orders: Sequence[Order], sharing: Sharing) -> list[list[int]]:
+def _together(specs: Sequence[QuerySpec], sharing: Sharing) -> list[list[int]]:
     """The places of the orders, those together that are one streaming query."""
     found: list[list[int]] = []
-    for place in range(len(orders)):
-        group = [i for i in sharing.group_of(place) if orders[i].emit != "latest"]
-        if place not in group or len(group) < 2:
-            found.append([place])
-        elif place == group[0]:
+    for index in range(len(specs)):
+        group = [i for i in sharing.group_of(index) if specs[i].emit != "latest"]
+        if index not in group or len(group) < 2:
+            found.append([index])
+        elif index == group[0]:
             found.append(group)
     return found
 
 
-def _folder(terms: Terms, name: str) -> str | None:
+def _folder(run_options: RunOptions, name: str) -> str | None:
     """Where the checkpoint of one of the queries lies."""
-    return None if terms.checkpoint is None else os.path.abspath(os.path.join(terms.checkpoint, name))
+    return None if run_options.checkpoint is None else os.path.abspath(os.path.join(run_options.checkpoint, name))

@@ -20,13 +20,13 @@ from transom.core.errors import SparkError
 TRIES: Final = 4
 """How often a task is tried before the query fails: a worker that is killed goes unnoticed."""
 
-MOST_BUCKETS_A_CORE: Final = 4
+MOST_PARTITIONS_A_CORE: Final = 4
 
 STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 
 
 @dataclass(frozen=True)
-class Setting:
+class SparkSetting:
     """`live`: it can be changed in a session that runs already."""
 
     name: str
@@ -52,43 +52,43 @@ class Missing:
 
 
 NEEDED: Final = (
-    Setting(
+    SparkSetting(
         "spark.sql.streaming.stateStore.providerClass",
         f"{STREAMING}.state.RocksDBStateStoreProvider",
-        "stateful stages in Python keep their state in RocksDB; Spark refuses any other store",
+        "stateful stages in Python keep their state in RocksDB; Spark rejects any other store",
     ),
 )
 """Without these a query cannot run."""
 
 WANTED: Final = (
-    Setting(
+    SparkSetting(
         "spark.python.unix.domain.socket.enabled",
         "true",
         "workers are reached through files that only the user can open, and without the delays of TCP",
         live=False,
     ),
-    Setting(
+    SparkSetting(
         "spark.python.daemon.module",
         "transom.runtimes.spark.daemon",
         "workers start with everything imported, and collect no garbage after every task",
         live=False,
     ),
-    Setting(
+    SparkSetting(
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
         "true",
         "a batch writes what it changed, not files of the whole store",
     ),
-    Setting(
+    SparkSetting(
         "spark.sql.streaming.stateStore.checkpointFormatVersion",
         "2",
         "files of the checkpoint carry checksums, and a task that was given up cannot disturb the one that replaced it",
     ),
-    Setting(
+    SparkSetting(
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled",
         "false",
         "sources and stateful stages share their workers; where it is on, each kind starts a daemon of its own",
     ),
-    Setting(
+    SparkSetting(
         "spark.sql.session.timeZone",
         "UTC",
         "instants look the same in Spark's columns as in Transom's",
@@ -157,11 +157,11 @@ def missing(spark: SparkSession) -> list[Missing]:
             value = spark.conf.get(setting.name, None)
             if value != setting.value:
                 found.append(Missing(setting.name, setting.value, value, setting.why, needed, setting.live))
-    return found + _tries(spark) + _buckets(spark)
+    return found + _tries(spark) + _partitions(spark)
 
 
 def check(spark: SparkSession) -> None:
-    """Refuse a session that lacks what a query needs, with the lines that mend it."""
+    """Reject a session that lacks what a query needs, with the lines that mend it."""
     needed = [each for each in missing(spark) if each.needed]
     if needed:
         lines = "\n".join(f"    {each}" for each in needed)
@@ -172,12 +172,12 @@ def check(spark: SparkSession) -> None:
         )
 
 
-def _buckets(spark: SparkSession) -> list[Missing]:
-    """Every bucket is a task in every batch; Spark's own number, 200, is made for other work."""
+def _partitions(spark: SparkSession) -> list[Missing]:
+    """Every partition is a task in every batch; Spark's own number, 200, is made for other work."""
     cores, value = spark.sparkContext.defaultParallelism, partitions(spark) or ""
-    if value.isdecimal() and int(value) <= MOST_BUCKETS_A_CORE * cores:
+    if value.isdecimal() and int(value) <= MOST_PARTITIONS_A_CORE * cores:
         return []
-    why = "a query has so many buckets, and each of them is a task in every batch"
+    why = "a query has so many partitions, and each of them is a task in every batch"
     return [Missing(PARTITIONS, str(cores), value, why, needed=False)]
 
 

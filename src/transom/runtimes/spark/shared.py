@@ -20,7 +20,7 @@ from transom.runtimes.spark import launch
 _SECONDS_TO_STOP: Final = 20.0
 
 
-class _Shared:
+class _SharedSession:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
@@ -46,7 +46,7 @@ class _Shared:
             aside(spark.stop)
 
 
-_SHARED: Final = _Shared()
+_SHARED: Final = _SharedSession()
 
 
 class Lease:
@@ -96,7 +96,7 @@ class Lease:
     def _start(self, brief: bool) -> None:
         try:
             spark = _SHARED.take(self, self._cores, brief)
-        except BaseException as error:  # raised where the session is asked for
+        except BaseException as error:  # raised where the session is requested
             self._error = error
             return
         with self._lock:

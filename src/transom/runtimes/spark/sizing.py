@@ -15,9 +15,9 @@ from transom.plan.algebra import (
 )
 from transom.program.batch_size import (
     BACKLOG_ROWS,
+    DEFAULT_ROWS,
     FIRST_ROWS,
     MOST_ROWS,
-    TOLD_ROWS,
     WANTED_SECONDS,
     BatchSize,
     most_rows,
@@ -31,7 +31,7 @@ MUCH: Final = 1 << 19
 def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
     """Whether a run that ends with what there is has much to read at once, and much to do with it.
 
-    Where partitions or a latency are asked for it is left at that. Rows without a join or an aggregate go through
+    Where partitions or a latency are requested it is left at that. Rows without a join or an aggregate go through
     faster than they can be handed over.
     """
     options = layout.catalogue.options
@@ -49,13 +49,13 @@ def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> b
 
 
 def first_size(layout: Layout, read: Iterable[Schema], ending: Ending, by_tasks: bool) -> BatchSize:
-    """The size of the first batch, where no number of rows or files is asked for.
+    """The size of the first batch, where no number of rows or files is requested.
 
     `read` are the columns that are read of each input. `by_tasks`: the tasks write the answer, and the driver does not
     see it.
     """
     latency: int | None = layout.catalogue.options.get("latency")
-    most = min(MOST_ROWS if by_tasks else TOLD_ROWS, *map(most_rows, read))
+    most = min(MOST_ROWS if by_tasks else DEFAULT_ROWS, *map(most_rows, read))
     first = FIRST_ROWS
     if ending != "stopped" and latency is None:
         quick = by_tasks and all(operator.tactic.cheap for operator in layout.operators)

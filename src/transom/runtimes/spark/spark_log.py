@@ -1,19 +1,19 @@
-"""The log of a bucket in Spark's state."""
+"""The log of a partition in Spark's state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from transom.pipeline.cargo import Piece
-from transom.pipeline.keeper import Written
-from transom.runtimes.spark.depot import batch_number
+from transom.pipeline.frames import Buffer
+from transom.pipeline.state_backend import WrittenEntry
+from transom.runtimes.spark.local_shuffle import batch_number
 from transom.runtimes.spark.log_names import HEADER, header_of, kept_header
 from transom.runtimes.spark.state_files import StateFiles, name_of
 
 
 class SparkLog:
-    """The log of the bucket at hand, in Spark's state; long entries are in files beside it."""
+    """The log of the partition at hand, in Spark's state; long entries are in files beside it."""
 
     def __init__(self, entries: Any, files: StateFiles) -> None:
         self._entries = entries
@@ -34,11 +34,11 @@ class SparkLog:
     def read(self, entry: int, part: int) -> bytes:
         return self._files.value(self._kept(entry, part))
 
-    def write(self, entry: int, pieces: Iterable[Piece]) -> Written:
-        kept, size = self._files.kept(pieces, batch_number() or 0)
+    def write(self, entry: int, buffers: Iterable[Buffer]) -> WrittenEntry:
+        kept, size = self._files.kept(buffers, batch_number() or 0)
         for part, blob in enumerate(kept):
             self._entries.updateValue((entry, part), (blob,))
-        return Written(len(kept), size)
+        return WrittenEntry(len(kept), size)
 
     def remove(self, entry: int, part: int) -> None:
         name = name_of(self._kept(entry, part))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from transom.core.errors import CheckpointError, SparkError
 
 if TYPE_CHECKING:
-    from transom.pipeline.cargo import Piece
+    from transom.pipeline.frames import Buffer
 
 LEAST_BYTES: Final = 1 << 15
 
@@ -39,7 +39,7 @@ _FILE: Final = b"@"
 
 @dataclass(frozen=True)
 class StateFiles:
-    """The files of one bucket; `folder` is None where there is none that everybody shares: then all is plain.
+    """The files of one partition; `folder` is None where there is none that everybody shares: then all is plain.
 
     What has less than `least` bytes is kept in the state itself.
     """
@@ -47,21 +47,21 @@ class StateFiles:
     folder: str | None
     least: int = LEAST_BYTES
 
-    def kept(self, pieces: Iterable[Piece], batch: int) -> tuple[list[bytes], int]:
+    def kept(self, buffers: Iterable[Buffer], batch: int) -> tuple[list[bytes], int]:
         """What the state keeps of a value that has these pieces, in parts, and how many bytes that are."""
-        pieces = iter(pieces)
-        first: list[Piece] = []
+        buffers = iter(buffers)
+        first: list[Buffer] = []
         size = 0
-        for piece in pieces:
-            first.append(piece)
-            size += len(piece)
+        for buffer in buffers:
+            first.append(buffer)
+            size += len(buffer)
             if self.folder is not None and size >= self.least:
-                name, size, checksum = self._written(chain(first, pieces), batch)
+                name, size, checksum = self._written(chain(first, buffers), batch)
                 return [_FILE + json.dumps([name, size, checksum]).encode()], size
         whole = b"".join(first)
         return [_PLAIN + whole[at : at + PART_BYTES] for at in range(0, len(whole), PART_BYTES)], size
 
-    def _written(self, pieces: Iterable[Piece], batch: int) -> tuple[str, int, int]:
+    def _written(self, buffers: Iterable[Buffer], batch: int) -> tuple[str, int, int]:
         """The name, the size and the checksum of a file of these pieces."""
         assert self.folder is not None
         name, size, checksum = f"{batch}-{secrets.token_hex(8)}", 0, 0
@@ -69,10 +69,10 @@ class StateFiles:
             with suppress(FileExistsError):
                 os.mkdir(self.folder)  # in that of the query: of one that has ended it is gone, and stays so
             with open(os.path.join(self.folder, name), "xb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                    size += len(piece)
-                    checksum = zlib.crc32(piece, checksum)
+                for buffer in buffers:
+                    file.write(buffer)
+                    size += len(buffer)
+                    checksum = zlib.crc32(buffer, checksum)
         except OSError as error:
             raise SparkError(
                 f"state cannot be written to '{self.folder}': {error.strerror}",

@@ -1,4 +1,4 @@
-"""How the buckets of a query are doing, put together: what each of them told last."""
+"""How the partitions of a query are doing, put together: what each of them reported last."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Final
 from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.operator import Operator, scanned
-from transom.pipeline.cargo import CargoPart
 from transom.pipeline.consumer import Consumer
+from transom.pipeline.frames import Frame
 from transom.pipeline.layout import Layout
 from transom.pipeline.leap import Leap
-from transom.program.alignment import Pace
+from transom.program.alignment import InputPace
 from transom.program.batch_size import BatchSize
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
@@ -33,14 +33,14 @@ class BatchCost:
 
 
 class Statuses:
-    """Ledgers add up over the buckets; what tasks counted is told by one of them."""
+    """Ledgers add up over the partitions; what tasks counted is reported by one of them."""
 
     def __init__(self, layout: Layout, name: str, size: BatchSize | None = None) -> None:
         self._layout = layout
         self._name = name
         self._size = size
         """Of batches; None where that is not ours to say."""
-        self._buckets: dict[tuple[int, int], dict[str, Any]] = {}
+        self._partitions: dict[tuple[int, int], dict[str, Any]] = {}
         self.batches = 0
         self._rows = 0
         self.written = 0
@@ -48,12 +48,12 @@ class Statuses:
         self.history: list[BatchCost] = []
         self.rebuilt = 0
         """How often memory had to be made again from its log."""
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, InputPace] = {}
         self.stopping = False
         self._begun: int | None = None
 
-    def take(self, parts: Iterable[CargoPart], seconds: float = 0.0, number: int = 0) -> None:
-        """What the buckets told in the batch of this number, which took so long."""
+    def take(self, parts: Iterable[Frame], seconds: float = 0.0, number: int = 0) -> None:
+        """What the partitions reported in the batch of this number, which took so long."""
         self.batches += 1
         before = {name: self.rows_in(name) for name in self._layout.sources}
         self.written = 0
@@ -62,18 +62,18 @@ class Statuses:
                 self.written += part.about["kept"]["written"]
                 self.rebuilt += part.about["kept"]["rebuilt"]
             else:
-                told = json.loads(part.about["status"])
-                self._buckets[told["fragment"], told["bucket"]] = told
-        if self._begun is None and all(told["upto"] is not None for told in self._buckets.values()):
+                reported = json.loads(part.about["status"])
+                self._partitions[reported["fragment"], reported["partition"]] = reported
+        if self._begun is None and all(reported["frontier"] is not None for reported in self._partitions.values()):
             self._begun = number
         inputs = {name: self._input(name) for name in self._layout.sources}
         for name, one in inputs.items():
             if one.watermark is not None:
-                known = self._paces.get(name, Pace())
+                known = self._paces.get(name, InputPace())
                 self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
         if self._size is not None:
             streams = [one.rows_in - before[name] for name, one in inputs.items() if one.watermark is not None]
-            # Of a query that goes on from another one nobody knows here how much was read before.
+            # Of a query that resumes from another one nobody knows here how much was read before.
             self._size = self._size.after(min(max(streams, default=0), self._size.rows), seconds)
         rows = sum(one.rows_in for one in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
@@ -81,21 +81,23 @@ class Statuses:
         del self.history[:-MOST_HISTORY]
 
     def keep(self, path: str) -> None:
-        """Write down what is known, for a run that goes on from here and finds nothing more to do."""
+        """Write down what is known, for a run that resumes from here and finds nothing more to do."""
         with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(list(self._buckets.values()), file)
+            json.dump(list(self._partitions.values()), file)
         os.replace(path + ".new", path)
 
-    def recall(self, path: str) -> None:
-        """What `keep` wrote. Nothing depends on it but what people are told, so a file that is gone is no loss."""
+    def recover(self, path: str) -> None:
+        """What `keep` wrote. Nothing depends on it but what people are reported, so a file that is gone is no loss."""
         try:
             with open(path, encoding="utf-8") as file:
-                self._buckets = {(told["fragment"], told["bucket"]): told for told in json.load(file)}
+                self._partitions = {
+                    (reported["fragment"], reported["partition"]): reported for reported in json.load(file)
+                }
             self.status()  # which looks at all of it
         except FileNotFoundError:
             pass
         except Exception as error:  # what it may say instead is anybody's guess
-            self._buckets = {}
+            self._partitions = {}
             raise CheckpointError(
                 f"'{path}' is damaged, which says how far the query had come: {error or type(error).__name__}",
                 remedy="restore it from a copy, or delete this file alone: only the counts of earlier runs are lost",
@@ -104,11 +106,11 @@ class Statuses:
     @property
     def feedback(self) -> Feedback:
         """What the source is to know for the next batch."""
-        wakes = [wake for told in self._buckets.values() if (wake := told.get("wake")) is not None]
+        wakes = [wake for reported in self._partitions.values() if (wake := reported.get("wake")) is not None]
         rows = None if self._size is None else self._size.rows
         return Feedback(dict(self._paces), min(wakes, default=None), self.stopping, rows, self._begun)
 
-    def go_on(self, known: Feedback) -> None:
+    def resume(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""
         self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
         self._begun = known.begun
@@ -118,23 +120,23 @@ class Statuses:
     def _start(self, name: str) -> int | None:
         """Where the watermark of an input was when its first row came."""
         time = self._layout.sources[name].time
-        firsts = [told.get("firsts", {}).get(name) for told in self._buckets.values()]
+        firsts = [reported.get("firsts", {}).get(name) for reported in self._partitions.values()]
         known = [first for first in firsts if first is not None]
         return min(known) - time.bound if known and time is not None else None
 
     @property
-    def upto(self) -> int | None:
-        """How far the answer is out, which all buckets agree on; None where it has not begun."""
-        found: int | None = next((told["upto"] for told in self._buckets.values()), None)
+    def frontier(self) -> int | None:
+        """How far the answer is out, which all partitions agree on; None where it has not begun."""
+        found: int | None = next((reported["frontier"] for reported in self._partitions.values()), None)
         return found
 
     def rows_in(self, name: str) -> int:
         """How many rows of an input tasks have read."""
-        return sum(told["seen"].get(name, (0,))[0] for told in list(self._buckets.values()))
+        return sum(reported["seen"].get(name, (0,))[0] for reported in list(self._partitions.values()))
 
     def status(self) -> Status:
         inputs = tuple(self._input(name) for name in self._layout.sources)
-        progress = min((told["progress"] for told in self._buckets.values()), default=BEGINNING)
+        progress = min((reported["progress"] for reported in self._partitions.values()), default=BEGINNING)
         waits = [one for one in inputs if one.watermark is not None]
         ended = all(one.ended for one in inputs)
         return Status(
@@ -143,21 +145,21 @@ class Statuses:
             operators=tuple(self._operator(i) for i in range(len(self._layout.operators))),
             progress=progress,
             held_back_by=None if ended or not waits else min(waits, key=lambda one: one.watermark or BEGINNING).name,
-            rows_out=sum(told["rows_out"] for told in self._buckets.values()),
+            rows_out=sum(reported["rows_out"] for reported in self._partitions.values()),
             steps=self.batches,
             finished=ended and progress == FOREVER,
         )
 
     def of_consumer(self, consumer: Consumer) -> tuple[list[OperatorStatus], int]:
         """How the operators are doing that one of several queries has for itself, and how many rows left it."""
-        told = [
-            found for each in self._buckets.values() if (found := each.get("queries", {}).get(consumer.member.name))
+        reported = [
+            found for each in self._partitions.values() if (found := each.get("queries", {}).get(consumer.spec.name))
         ]
         operators = [
-            _operator_status(i, operator, [each["operators"].get(str(i), ()) for each in told])
+            _operator_status(i, operator, [each["operators"].get(str(i), ()) for each in reported])
             for i, operator in enumerate(consumer.operators)
         ]
-        return operators, sum(each["rows_out"] for each in told)
+        return operators, sum(each["rows_out"] for each in reported)
 
     def _input(self, name: str) -> InputStatus:
         definition = self._layout.sources[name]
@@ -167,19 +169,19 @@ class Statuses:
         leap: Leap | None = None
         after_leap = 0
         watermark = BEGINNING
-        for told in self._buckets.values():
-            seen = told["seen"].get(name)
+        for reported in self._partitions.values():
+            seen = reported["seen"].get(name)
             if seen is not None:
                 rows_in, late, rejected, ended = rows_in + seen[0], late + seen[1], rejected + seen[2], bool(seen[3])
                 after_leap += seen[4]
-            if name in told["leaps"]:
-                leap = Leap(*told["leaps"][name])
+            if name in reported["leaps"]:
+                leap = Leap(*reported["leaps"][name])
                 after_leap += leap.late
-            mine = told["inputs"].get(name, [0, 0, 0])
+            mine = reported["inputs"].get(name, [0, 0, 0])
             used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
-            for reason, count in told["reasons"].get(name, {}).items():
+            for reason, count in reported["reasons"].get(name, {}).items():
                 reasons[reason] = reasons.get(reason, 0) + count
-            watermark = max(watermark, told["watermarks"].get(name, BEGINNING))
+            watermark = max(watermark, reported["watermarks"].get(name, BEGINNING))
         static = definition.time is None
         if static:
             used = rows_in - rejected
@@ -198,19 +200,19 @@ class Statuses:
 
     def _operator(self, i: int) -> OperatorStatus:
         operator = self._layout.operators[i]
-        buckets = self._buckets.values()
-        found = _operator_status(i, operator, [told["operators"].get(str(i), ()) for told in buckets])
+        partitions = self._partitions.values()
+        found = _operator_status(i, operator, [reported["operators"].get(str(i), ()) for reported in partitions])
         if not operator.inputs:  # where a scan belongs to no fragment
             found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
-        return replace(found, slides=slides_in([told.get("slides", {}).get(str(i)) for told in buckets]))
+        return replace(found, slides=slides_in([reported.get("slides", {}).get(str(i)) for reported in partitions]))
 
 
-def _operator_status(i: int, operator: Operator, told: Iterable[Sequence[float]]) -> OperatorStatus:
-    """What all buckets told of an operator, added up."""
+def _operator_status(i: int, operator: Operator, reported: Iterable[Sequence[float]]) -> OperatorStatus:
+    """What all partitions notified of an operator, added up."""
     totals = [0, 0, 0, 0.0, 0, 0]
-    for done in told:
-        for place, value in enumerate(done):
-            totals[place] += value
+    for done in reported:
+        for index, value in enumerate(done):
+            totals[index] += value
     rows_in, rows_out, ends, seconds, kept, rows_kept = totals
     return OperatorStatus(
         number=i + 1,

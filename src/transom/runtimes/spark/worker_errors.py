@@ -20,25 +20,25 @@ _OPEN: Final = "<<transom "
 _CLOSE: Final = " transom>>"
 _MARKED: Final = re.compile(re.escape(_OPEN) + r"([0-9a-f]+)" + re.escape(_CLOSE))
 _PLAN: Final = "=== Streaming Query ==="
-"""Behind it Spark tells how the query was doing, with its plan."""
+"""Behind it Spark says how the query was doing, with its plan."""
 
 _EXCEPTION: Final = re.compile(r"^(?:Caused by: |: )?(?=[\w.$]+(?:Exception|Error)(?::|$))")
 _CLASS: Final = re.compile(r"^[\w.$]+(?:Exception|Error): ")
 
 
-class ToldToTheDriver(Exception):
+class ReportedToDriver(Exception):
     """An error of ours in a form that survives the way through the JVM."""
 
 
 @contextmanager
-def told_to_the_driver() -> Iterator[None]:
+def reported_to_driver() -> Iterator[None]:
     try:
         yield
     except TransomError as error:
-        raise ToldToTheDriver(marked(error)) from None
+        raise ReportedToDriver(marked(error)) from None
     except (MemoryError, OSError) as error:
         what = f"a worker failed: {type(error).__name__}: {error}"
-        raise ToldToTheDriver(marked(SparkError(what, remedy="see that it has memory and room on disk"))) from None
+        raise ReportedToDriver(marked(SparkError(what, remedy="see that it has memory and room on disk"))) from None
 
 
 def marked(error: TransomError) -> str:
@@ -50,12 +50,12 @@ def marked(error: TransomError) -> str:
       yes
     <BLANKLINE>
     """
-    told = {
+    described = {
         "class": type(error).__name__, "what": error.what, "remedy": error.remedy, "operator": error.operator
     }  # fmt: skip
     plain = str(error).replace(_OPEN, _OPEN.replace("<<", "< <"))  # it may quote a row, which may hold anything
     # Whatever the JVM does to line ends and quotes, letters and digits come through.
-    return f"{plain}\n" + _OPEN + json.dumps(told).encode().hex() + _CLOSE
+    return f"{plain}\n" + _OPEN + json.dumps(described).encode().hex() + _CLOSE
 
 
 def read_back(text: str) -> TransomError | None:
@@ -63,18 +63,18 @@ def read_back(text: str) -> TransomError | None:
     found = _MARKED.search(text)
     if found is None:
         return None
-    told = json.loads(bytes.fromhex(found.group(1)))
-    known = getattr(errors, told["class"], TransomError)
+    described = json.loads(bytes.fromhex(found.group(1)))
+    known = getattr(errors, described["class"], TransomError)
     assert issubclass(known, TransomError)
-    error = known(told["what"], remedy=told["remedy"])
-    error.operator = told["operator"]
+    error = known(described["what"], remedy=described["remedy"])
+    error.operator = described["operator"]
     return error
 
 
 def exceptions(text: str) -> list[str]:
     """What a text of the JVM says went wrong, one line an exception: the first is what came of it, the last the cause.
 
-    Where they were raised, and what Spark tells of the query and its plan, is left out.
+    Where they were raised, and what Spark reports of the query and its plan, is left out.
 
     >>> exceptions("Checksum error: /c/1\\n\\tat x.y\\nCaused by: a.BException: no\\n\\n=== Streaming Query ===\\nplan")
     ['Checksum error: /c/1', 'a.BException: no']

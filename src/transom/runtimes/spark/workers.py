@@ -2,7 +2,7 @@
 
 They must be able to import Transom, in the driver's version, and on a cluster they must see the folders that the driver
 sees: a checkpoint on a disk that is not shared would fall apart into pieces on all machines, each of which looks whole.
-A small job tells, on every executor that is there.
+A small job reports, on every executor that is there.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def on_one_machine(spark: SparkSession) -> bool:
 
 
 def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> None:
-    """Refuse a session whose workers cannot do the work; they are asked once whether they have the package."""
+    """Reject a session whose workers cannot do the work; they are asked once whether they have the package."""
     alone = on_one_machine(spark)
     if alone and spark.sparkContext in _known:
         return
@@ -75,17 +75,17 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         tokens = {what: stack.enter_context(_token(folder)) for what, folder in wanted.folders.items()}
         named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
         looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
-        found = _asked(spark, looked_for)
-        places = sorted((int(place), host) for host, kind, place in found if kind == "unseen")
+        found = _workers_report(spark, looked_for)
+        indexes = sorted((int(index), host) for host, kind, index in found if kind == "unseen")
         # A file may have gone since it was listed, for everybody.
-        unseen = [(host, looked_for[at][0]) for at, host in places if os.path.exists(looked_for[at][0])]
-    for host, kind, told in found:
-        if kind == "version" and told != __version__:
+        unseen = [(host, looked_for[at][0]) for at, host in indexes if os.path.exists(looked_for[at][0])]
+    for host, kind, report in found:
+        if kind == "version" and report != __version__:
             raise SparkError(
-                f"the workers on {host} have transom {told}, and the driver has {__version__}", remedy=_REMEDY
+                f"the workers on {host} have transom {report}, and the driver has {__version__}", remedy=_REMEDY
             )
         if kind == "import":
-            raise _cannot_import(f"{told} ({host})")
+            raise _cannot_import(f"{report} ({host})")
     _known.add(spark.sparkContext)
     for host, path in unseen:
         raise SparkError(
@@ -101,8 +101,8 @@ def check_temporary_files(spark: SparkSession) -> None:
         check_workers(spark, lambda: Needs({what: tempfile.gettempdir()}))
 
 
-def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
-    """(host, kind, what) of all that workers had to tell, `unseen` with the number of a path."""
+def _workers_report(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[tuple[str, str, str]]:
+    """(host, kind, what) of all that workers had to report, `unseen` with the number of a path."""
 
     version = __version__
 
@@ -113,22 +113,22 @@ def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[t
 
         import pyarrow as pa
 
-        told = []
+        report = []
         try:
             import transom
 
-            told.append(("version", transom.__version__))
+            report.append(("version", transom.__version__))
             if transom.__version__ == version:
                 import transom.runtimes.spark.hosting
         except ImportError as error:
-            told.append(("import", str(error)))
-        for place, (path, size) in enumerate(looked_for):
+            report.append(("import", str(error)))
+        for index, (path, size) in enumerate(looked_for):
             if not os.path.isfile(path) or os.path.getsize(path) < size:
-                told.append(("unseen", str(place)))
+                report.append(("unseen", str(index)))
         for _ in batches:
             pass
         host = socket.gethostname()
-        columns = [[host] * len(told), [kind for kind, _ in told], [what for _, what in told]]
+        columns = [[host] * len(report), [kind for kind, _ in report], [what for _, what in report]]
         yield pa.RecordBatch.from_arrays(
             [pa.array(column, pa.string()) for column in columns], ["host", "kind", "what"]
         )
@@ -141,7 +141,9 @@ def _asked(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) -> list[t
         missing = _IMPORT.search(text)
         if missing is not None:
             raise _cannot_import(missing[0].removeprefix("PYTHON_VERSION_MISMATCH] ")) from None
-        raise SparkError(f"the workers of the Spark session fail: {cause(text)}", remedy="the log tells more") from None
+        raise SparkError(
+            f"the workers of the Spark session fail: {cause(text)}", remedy="the log reports more"
+        ) from None
     return sorted({(row.host, row.kind, row.what) for row in rows})
 
 
@@ -153,7 +155,7 @@ def _cannot_import(why: str) -> SparkError:
 def _token(folder: str) -> Iterator[str | None]:
     """A file that only this driver can have written there, or above where the folder is going to be.
 
-    None where the driver may not write: that is told by whoever wants to write there.
+    None where the driver may not write: that is reported by whoever wants to write there.
     """
     above = os.path.abspath(folder)
     while not os.path.isdir(above):

@@ -1,0 +1,53 @@
+"""Dead letters: rows that were rejected, with the reason.
+
+Rejected rows are in it, and late ones of streams that declare late = 'dead_letter'. `row` is the row as JSON; one that
+could not be read is there as it stands in the source, and `position` says where. In a session it is the table
+`transom_dead_letters`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+import pyarrow as pa
+
+from transom.connectors.row_text import json_text
+from transom.pipeline.admission import IDLE, LATE, REASONS, RejectedRows
+
+DEAD_LETTER_SCHEMA: Final = pa.schema(
+    [("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())]
+)
+
+DEAD_LETTER_TABLE: Final = "transom_dead_letters"
+
+_LATE: Final = (REASONS[LATE], REASONS[IDLE])
+_MOST_REASONS: Final = 100
+_OTHER: Final = "other reasons"
+
+
+def unreadable(stream: str, rejected: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that the source could not read."""
+    names = pa.array([stream] * len(rejected), pa.string())
+    columns = [names, rejected.column("reason"), rejected.column("position"), rejected.column("raw")]
+    return pa.RecordBatch.from_arrays(columns, schema=DEAD_LETTER_SCHEMA)
+
+
+def dead_letter_rows(stream: str, rejected_rows: RejectedRows, keep_late: bool) -> pa.RecordBatch:
+    """Rows that the query did not admit; late ones only if they are wanted."""
+    wanted = [i for i, reason in enumerate(rejected_rows.reasons) if keep_late or reason not in _LATE]
+    values = rejected_rows.values.take(pa.array(wanted, pa.int64()))
+    rows = json_text(values, values.schema.names).decode().split("\n")[:-1]
+    reasons = [rejected_rows.reasons[i] for i in wanted]
+    columns = [[stream] * len(wanted), reasons, [None] * len(wanted), rows]
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=DEAD_LETTER_SCHEMA)
+
+
+def count_reasons(known: dict[str, int], reasons: list[str]) -> None:
+    """Add to the counts. A reason is counted without its value, and past a hundred different ones together."""
+    for reason, count in Counter(reasons).items():
+        kind = re.sub(r" and cannot hold .*", " and cannot hold the value", reason, flags=re.DOTALL)
+        if kind not in known and len(known) >= _MOST_REASONS:
+            kind = _OTHER
+        known[kind] = known.get(kind, 0) + count

@@ -1,0 +1,105 @@
+"""How a partition is doing, emitted with every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from transom.kernels.slide_join.memory import SlideJoinState
+from transom.pipeline.exhausted import Kept
+from transom.pipeline.layout import SHARED
+from transom.pipeline.memory import state_bytes, state_rows
+from transom.pipeline.part import Part, PartState
+from transom.planner.explain import title
+
+if TYPE_CHECKING:
+    from transom.pipeline.fragment_partition import FragmentPartition
+
+
+def partition_status(partition: FragmentPartition) -> dict[str, Any]:
+    """What the partition has done since the query began, as JSON can hold it.
+
+    In `queries` is what operators have done that one of several queries has for itself.
+    """
+    state = partition.state
+    inputs, leaps = {}, {}
+    for name in partition.gates.inputs:
+        if name in partition.channels and partition.channels[name].accounts:
+            ledger = state.gates.inputs[name].ledger
+            inputs[partition.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+            leap = state.gates.inputs[name].leap
+            if leap is not None:
+                leaps[partition.source_of[name]] = [leap.before, leap.to, leap.late]
+    in_prefix = {int(number): [came, went, 0, 0.0, 0, 0] for number, (came, went) in state.in_prefix.items()}
+    done = [_done(part, memory, partition.numbers) for part, memory in partition.hosted(state)]
+    queries: dict[str, dict[str, Any]] = {
+        key: {"operators": done, "rows_out": rows_out}
+        for key, done, rows_out in (
+            (
+                partition.query,
+                _added([in_prefix, *done]),
+                state.rows_out + sum(stage.rows_out for stage in state.stages),
+            ),
+            *(
+                (key, _done(runner.part, state.consumers[key].part, runner.numbers), state.consumers[key].rows_out)
+                for key, runner in partition.beside.items()
+            ),
+        )
+    }
+    slides = {
+        partition.numbers[id(operator)]: known.report.totals()
+        for operator, memory in zip(partition.part.operators, state.part.operators, strict=True)
+        for known in memory
+        if isinstance(known, SlideJoinState)
+    }
+    return {
+        "fragment": partition.fragment.number,
+        "partition": partition.partition,
+        "inputs": inputs,
+        "leaps": leaps,
+        "seen": state.gates.seen,
+        "reasons": state.reasons,
+        **queries.pop(SHARED, {"operators": {}, "rows_out": 0}),
+        "slides": slides,
+        "watermarks": {partition.source_of[name]: partition.gates.watermark(name) for name in partition.gates.inputs},
+        "firsts": {partition.source_of[name]: state.gates.inputs[name].first for name in partition.gates.inputs},
+        "progress": partition.gates.progress,
+        "frontier": state.gates.frontier,
+        "wake": partition.wake,
+        "queries": queries,
+    }
+
+
+def _done(part: Part, state: PartState, numbers: Mapping[int, int]) -> dict[int, list[float]]:
+    """By the number of an operator, what it has done and what it keeps."""
+    found: dict[int, list[float]] = {}
+    for operator, counters, memory in part.states(state, part.operators):
+        done = [counters.rows_in, counters.rows_out, counters.ends_out, counters.seconds]
+        found[numbers[id(operator)]] = [*done, state_bytes(memory), state_rows(memory)]
+    return found
+
+
+def _added(parts: Iterable[Mapping[int, Sequence[float]]]) -> dict[int, list[float]]:
+    """What several places did, by the number of an operator."""
+    found: dict[int, list[float]] = {}
+    for part in parts:
+        for number, done in part.items():
+            found[number] = [a + b for a, b in zip(found[number], done, strict=True)] if number in found else [*done]
+    return found
+
+
+def kept_in(partition: FragmentPartition) -> list[Kept]:
+    """What the operators keep in this partition."""
+    return list(_kept_in(partition))
+
+
+def _kept_in(partition: FragmentPartition) -> Iterator[Kept]:
+    shared = len(partition.layout.operators)  # before them, in the plan of one of several queries
+    own = 0 if partition.consumer is None else shared
+    parts = [(part, memory, partition.numbers, own) for part, memory in partition.hosted(partition.state)]
+    for key, runner in partition.beside.items():
+        parts.append((runner.part, partition.state.consumers[key].part, runner.numbers, shared))
+    for part, state, numbers, before in parts:
+        for one, memory in zip(part.operators, state.operators, strict=True):
+            name = f"#{before + numbers[id(one)] + 1} {title(one.kind, one.tactic.name)}"
+            yield name, state_rows(memory), state_bytes(memory)

@@ -1,0 +1,44 @@
+"""Requests to the thread of a run: work that it does between two steps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+
+class Requests:
+    """
+    >>> request = Requests()
+    >>> one, other = request.submit(lambda: print("now")), request.submit(lambda: None)
+    >>> request.do()
+    now
+    >>> one.done(), request.submit(lambda: None).done()
+    (True, False)
+    >>> request.reject()
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Callable[[], None], Future[None]]] = deque()
+
+    def submit(self, work: Callable[[], None]) -> Future[None]:
+        """From any thread; what the work raises is raised where its result is requested."""
+        done: Future[None] = Future()
+        self._waiting.append((work, done))
+        return done
+
+    def do(self) -> None:
+        """All that was requested so far."""
+        while self._waiting:
+            work, done = self._waiting.popleft()
+            try:
+                work()
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+    def reject(self) -> None:
+        """It will not be done any more."""
+        while self._waiting:
+            self._waiting.popleft()[1].cancel()

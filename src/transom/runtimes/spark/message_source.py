@@ -1,0 +1,208 @@
+"""Our own sources as one streaming source of Spark that yields packed frames.
+
+The driver plans how far a batch goes and which splits its tasks read; the plan is part of the offset that
+Spark logs, so a batch that is run again reads the very same records, whatever has come to the folders since then.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from transom.connectors.connector import Limits, Split
+from transom.connectors.splits import divide
+from transom.program.alignment import InputPace, read_by_need
+from transom.program.batch_size import FIRST_ROWS, MOST_BYTES
+from transom.runtimes.spark.feedback import Feedback
+from transom.runtimes.spark.labels import Labels
+from transom.runtimes.spark.message_rows import MESSAGE_FIELDS, message_batch
+from transom.runtimes.spark.offset_log import OffsetLog
+from transom.runtimes.spark.task_split import TaskInputs, TaskReading, TaskSplit
+from transom.runtimes.spark.worker_errors import reported_to_driver
+
+LEAST_ROWS: Final = 1 << 16
+"""A task that reads less than so many rows is not worth its start."""
+
+_POLL: Final = 0.1
+_SELDOM: Final = 0.3
+"""Seconds between two looks at the inputs of a query that follows them: at first, and after a long silence."""
+
+_PATIENCE: Final = 1.0
+"""For so many seconds the source looks by itself before Spark has to ask again."""
+
+MOST_WAITING: Final = 8
+"""While an input that the others wait for brings nothing, so many times the rows of a batch may wait of each.
+
+However large batches have become: what waits is in memory, and of no use yet.
+"""
+
+
+def message_source(name: str, reading: TaskReading) -> type[DataSource]:
+    """A source of this name for this query: Spark takes classes, not objects."""
+    return type("CargoSource", (_MessageSource,), {"called": name, "reading": reading, "__module__": "__transom__"})
+
+
+class _MessageSource(DataSource):
+    called: str
+    reading: TaskReading
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.called
+
+    def schema(self) -> StructType:
+        return MESSAGE_FIELDS
+
+    def streamReader(self, schema: StructType) -> MessageReader:
+        return MessageReader(self.reading)
+
+
+@dataclass
+class _Batch:
+    """A batch as it is planned: how far it goes, which inputs end with it, and what is to be read.
+
+    The inputs `at_end` have nothing more now.
+    """
+
+    at: dict[str, Any]
+    ended: list[str]
+    at_end: list[str] = field(default_factory=list)
+    splits: dict[str, list[Any]] = field(default_factory=dict)
+
+
+class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, reading: TaskReading) -> None:
+        self._reading = reading
+        self._inputs = TaskInputs(reading)
+        self._log = None if reading.feedback is None else OffsetLog(reading.feedback)
+        self._pause = _POLL
+        self._to_the_end = False
+
+    def initialOffset(self) -> dict[str, Any]:
+        begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
+        return {name: begin[name] for name in ("batch", "at", "ended")}  # the splits that led there have been read
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What has an end is read to its end; that is all such a run requests. Where nothing has come Spark ends it."""
+        self._to_the_end = True
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._reading.max_rows or 2**62)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """As far as the limits allow, with the splits that lead there."""
+        with reported_to_driver():
+            return self._latest(start)
+
+    def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Where nothing is to be done it looks again for a while: to ask it costs Spark more than to look does.
+
+        A run to the end looks until all that is to end with it has ended, its query is stopping, or the driver is gone.
+        """
+        reading = self._reading
+        reading.enter()
+        patience = time.monotonic() + (_PATIENCE if reading.alone else 0.0)
+        missing = [name for name in reading.names if name not in start["ended"] and name not in reading.growing]
+        waits, driver = self._to_the_end and bool(missing), os.getppid()
+        while True:
+            known = None if reading.feedback is None else Feedback.read(reading.feedback)
+            found = self._plan(start, known)
+            if found is not None:
+                self._pause = _POLL
+                return found
+            if (known is not None and known.stopping) or os.getppid() != driver:
+                return start
+            if time.monotonic() >= patience and not waits:
+                return start
+            wake = 0.0 if known is None or known.wake is None else known.wake / 1e6 - time.time()
+            time.sleep(min(self._pause, wake) if wake > 0 else self._pause)
+            self._pause = min(1.1 * self._pause, _SELDOM)
+
+    def _plan(self, start: dict[str, Any], known: Feedback | None) -> dict[str, Any] | None:
+        """The next batch; None if there is nothing to be done now."""
+        reading = self._reading
+        # Before anybody looks: what comes later is not behind this clock.
+        now = time.time_ns() // 1000 if reading.wants_time else None
+        rows = reading.max_rows or (None if known is None else known.rows) or reading.first_rows
+        batch = self._read_by_need(start, {} if known is None else known.paces, rows)
+        ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
+        if not batch.splits and ended == start["ended"]:
+            has_more = len(ended) < len(reading.layout.sources)
+            if now is None or not has_more or not reading.is_time(now, start, known):
+                return None
+        begun = known is not None and known.begun is not None
+        entry = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
+        return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
+
+    def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, InputPace], most: int) -> _Batch:
+        reading = self._reading
+        batch = _Batch(dict(start["at"]), list(start["ended"]))
+        left = [name for name in reading.names if name not in batch.ended]
+        aligned = [name for name in left if reading.aligned(name)]
+        for name in left:
+            if name not in aligned:
+                self._read(name, most, batch)
+        read_by_need(
+            {name: paces.get(name, InputPace()) for name in aligned},
+            most,
+            lambda name, rows: self._read(name, rows, batch),
+            MOST_WAITING * (reading.max_rows or FIRST_ROWS) if reading.follow else None,
+        )
+        return batch
+
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
+        """Plan to read so many rows of an input in the batch; how many there are."""
+        reading = self._reading
+        static, growing = reading.layout.sources[name].time is None, name in reading.growing
+        limited = reading.max_rows is not None or reading.max_files is not None
+        limits = Limits() if static else Limits(rows, reading.max_files, None if limited else MOST_BYTES)
+        before = batch.at.get(name, {})
+        whole = before if self._log is None else self._log.whole(name, before)
+        plan = self._inputs.source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
+        batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
+        if plan.splits:
+            batch.splits[name] = [split.packed() for split in plan.splits]
+        if plan.ended:
+            batch.at_end.append(name)
+        if plan.over or (plan.ended and not growing):
+            batch.ended.append(name)
+        return plan.rows
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        reading = self._reading
+        splits = {name: [Split.unpacked(each) for each in packed] for name, packed in end.get("splits", {}).items()}
+        ended = tuple(name for name in end["ended"] if name not in start["ended"])
+        share = max(1, reading.tasks // max(1, len(splits)))
+        groups: list[tuple[str, tuple[Split, ...]]] = []
+        for name, mine in splits.items():
+            groups += [(name, tuple(group)) for group in divide(mine, share, LEAST_ROWS)]
+        # Small inputs share a task; the splits of one input stay in order, as their senders are.
+        task_splits = [[group] for group in groups]
+        while len(task_splits) > (1 if reading.in_host else reading.tasks):
+            task_splits[-2:] = [task_splits[-2] + task_splits[-1]]
+        clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
+        found = [TaskSplit(i, *clock, tuple(task_split), ()) for i, task_split in enumerate(task_splits[:-1])]
+        last = tuple(task_splits[-1]) if task_splits else ()
+        return [*found, TaskSplit(len(found), *clock, last, ended)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskSplit)
+        reading = self._reading
+        with reported_to_driver():
+            labels = Labels(reading.layout)
+            # Where one task has all of the plan it reads by itself: nothing has to come to it.
+            messages = [partition.message()] if reading.in_host else self._inputs.messages(partition)
+            for message in messages:
+                yield message_batch([message], labels, 1, reading.local_shuffle)
+
+    def commit(self, end: dict[str, Any]) -> None: ...
+
+    def stop(self) -> None: ...

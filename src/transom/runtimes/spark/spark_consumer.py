@@ -1,0 +1,126 @@
+"""A query that shares its join with others on Spark: what it asks, where its answer goes, and how it is doing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from transom.connectors.connector import Sink
+from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.consumer import Consumer, ConsumerSpec
+from transom.planner.sharing_shape import Sharable
+from transom.program.run import QuerySpec
+from transom.program.status import InputStatus, Status
+
+if TYPE_CHECKING:
+    from transom.runtimes.spark.group import SparkGroup
+    from transom.runtimes.spark.query import SparkQuery
+
+
+class SparkConsumer:
+    """A query of a group: what it asks, where its answer goes, and how it is doing; `begin`: when it came to others."""
+
+    def __init__(self, spec: QuerySpec, request: Sharable) -> None:
+        self.name = spec.name
+        self.key = spec.name
+        """What its operators are known by; a name may be given again to a query that comes later."""
+        self.spec = spec
+        assert spec.planned.root is not None
+        self.emit = output_form(spec.planned.root, spec.emit)
+        self.schema = output_schema(self.emit, spec.planned.root.schema)
+        self.request = request
+        self.begin: int | None = None
+        self.before: dict[str, InputStatus] = {}
+        """What had become of the inputs when it came."""
+        self.last: Status | None = None
+        """Its status as long as its group has not done a batch."""
+        self._in: SparkGroup | None = None
+        self._sinks: list[Sink] = []
+
+    @cached_property
+    def consumer(self) -> Consumer:
+        """What it does with the join, planned when it comes; whoever comes or goes afterwards."""
+        made = Consumer(ConsumerSpec(self.key, self.request, self.spec.emit), self.spec.planned.catalogue, self.begin)
+        assert (self.emit, self.schema) == (made.emit_name, made.output_schema)
+        return made
+
+    def join(self, group: SparkGroup) -> None:
+        """It is in this group from now on."""
+        self._in = group
+
+    def open(self, group: SparkQuery) -> list[Sink]:
+        """Where the answer goes, and rejected rows if they are wanted; opened once."""
+        if not self._sinks:
+            self._sinks = group.open_sinks(
+                self.spec.open_sink, self.spec.open_dead_letters, self.schema, self._output_key
+            )
+        return self._sinks
+
+    @property
+    def _output_key(self) -> tuple[str, ...] | None:
+        """By a plan of its own: the one that is kept is made when it is known when the query came."""
+        if self.emit != "net":
+            return None
+        return Consumer(ConsumerSpec(self.key, self.request, self.spec.emit), self.spec.planned.catalogue).output_key
+
+    @property
+    def sink(self) -> Sink:
+        if not self._sinks:
+            assert self._in is not None
+            self.open(self._in)
+        return self._sinks[0]
+
+    @property
+    def in_memory(self) -> bool:
+        return self.sink.collected() is not None
+
+    @property
+    def finished(self) -> bool:
+        group = self._in
+        return group is None or group.finished
+
+    def table(self) -> pa.Table:
+        """The answer so far, of a query whose answer stays in memory."""
+        found = self.sink.collected()
+        assert found is not None
+        return found
+
+    def status(self) -> Status:
+        """As of the last batch: what is shared, and then what is its own."""
+        group = self._in
+        if (group is None or not group.statuses.batches) and self.last is not None:
+            return self.last
+        assert group is not None
+        whole, own, rows_out = group.status_of(self.consumer)
+        operators = (*whole.operators, *(replace(each, number=each.number + len(whole.operators)) for each in own))
+        inputs = tuple(self.since(one) for one in whole.inputs)
+        return replace(whole, name=self.name, inputs=inputs, operators=operators, rows_out=rows_out)
+
+    def leave(self) -> None:
+        """What it has written is complete; how it is doing stays as it is."""
+        self.last = self.status()
+        self._in = None
+        for sink in self._sinks:
+            sink.close()
+
+    def abort(self) -> None:
+        """It has not come after all."""
+        for sink in self._sinks:
+            sink.abort(0)
+
+    def since(self, one: InputStatus) -> InputStatus:
+        """What became of the rows since it came; those that waited then are its own."""
+        known = self.before.get(one.name)
+        if known is None:
+            return one
+        gone = known.used + known.late + known.rejected
+        return replace(
+            one,
+            rows_in=one.rows_in - gone,
+            used=one.used - known.used,
+            late=one.late - known.late,
+            rejected=one.rejected - known.rejected,
+        )
