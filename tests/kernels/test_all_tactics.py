@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
+from importlib import import_module
+from inspect import isclass
+from pkgutil import walk_packages
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.run_locally import batch_of
+from transom import kernels
 from transom.core.time import to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels import all_tactics
@@ -210,3 +214,19 @@ def test_a_tactic_from_outside_is_planned_explained_run_and_saved(monkeypatch: p
     assert "join handed: s.k = s.k" in text and "a step more a step" in text
     assert "not lazy_hash: handed does it with less work" in text
     assert HandedState in classes_in(pipeline.state)
+
+
+ALWAYS_STEPPED = {"CreditKernel", "CreditScanKernel", "FactorisedKernel", "IncrementalKernel", "MergeAggregateKernel"}
+"""Aggregates over joins, which are stepped though nothing comes in."""
+
+
+def test_every_other_kernel_can_be_left_alone_while_nothing_comes_in() -> None:
+    modules = [import_module(found.name) for found in walk_packages(kernels.__path__, "transom.kernels.")]
+    steps = {
+        name: hasattr(class_, "next_timer")
+        for module in modules
+        for name, class_ in vars(module).items()
+        if isclass(class_) and class_.__module__ == module.__name__ and {"start", "step"} <= set(dir(class_))
+    }
+    del steps["Kernel"]
+    assert len(steps) > 25 and {name for name, punctual in steps.items() if not punctual} == ALWAYS_STEPPED

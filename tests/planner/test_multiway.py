@@ -64,7 +64,7 @@ def test_what_is_asked_for_is_planned(tactic: str) -> None:
     assert found.tactic.name == tactic and set(dict(found.tactic.not_taken).values()) == {"not requested"}
     assert found.tactic.estimates == () and found.tactic.rests_on == ()
     with pytest.raises(
-        UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are reported by negative tuples"
+        UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are emitted by negative tuples"
     ):
         planned(ONE_KEY, lifetimes="negative", multiway=tactic)
 
@@ -141,7 +141,7 @@ def test_negative_tuples_leave_the_tree() -> None:
     root = planned(ONE_KEY, lifetimes="negative")
     assert "MultiwayJoin" not in {each.kind for each in root.walk()}
     (whole,) = [each for each in root.walk() if "mjoin" in dict(each.tactic.not_taken)]
-    assert dict(whole.tactic.not_taken)["parallel_mjoin"] == "lifetimes are reported by negative tuples"
+    assert dict(whole.tactic.not_taken)["parallel_mjoin"] == "lifetimes are emitted by negative tuples"
     with pytest.raises(UnsupportedError) as reported:
         planned(ONE_KEY, lifetimes="negative", multiway="mjoin")
     assert reported.value.remedy is not None and "SET multiway" in reported.value.remedy

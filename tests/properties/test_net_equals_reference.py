@@ -25,7 +25,7 @@ from transom.runtimes.reference.history import History, RelationHistory
 EXAMPLES = examples(by_day=3, at_night=120)
 
 
-@pytest.mark.parametrize("runs", ["locally", "in_buckets"])
+@pytest.mark.parametrize("runs", ["locally", "in_partitions"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @over_seeds(f"{family} {runs} net", EXAMPLES)
@@ -33,7 +33,7 @@ def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: 
         random = Random(f"{family} {runs} net {seed}")
         monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
         monkeypatch.setattr(net, "MOST_NOTED", random.choice([0, 3, 1 << 17]))
-        example = replace(example_of(random, family, repeats=20 * (runs == "in_buckets")), emit="net")
+        example = replace(example_of(random, family, repeats=20 * (runs == "in_partitions")), emit="net")
         if not isinstance(example.expected, RelationHistory):
             occurrences.see(occurrences.DULL)
             return
@@ -41,7 +41,7 @@ def test_net_changes_lead_to_the_snapshots(family: str, runs: str, monkeypatch: 
         for method in ("direct", "negative"):
             example.catalogue.options["lifetimes"] = method
             example.catalogue.options["join"] = "auto"
-            {"locally": _locally, "in_buckets": _in_partitions}[runs](example, Random(order))
+            {"locally": _locally, "in_partitions": _in_partitions}[runs](example, Random(order))
 
     check()
 

@@ -27,7 +27,7 @@ def local_path(text: str | os.PathLike[str]) -> str:
     >>> local_path("s3a://bucket/a.csv")
     Traceback (most recent call last):
         ...
-    transom.core.errors.OptionError: 's3a://partition/a.csv' cannot be reached: there is no file system 's3a' here
+    transom.core.errors.OptionError: 's3a://bucket/a.csv' cannot be reached: there is no file system 's3a' here
       write a plain path or a file:// URI, on a disk that all machines of a cluster share
     """
     if not isinstance(text, str | os.PathLike):

@@ -79,7 +79,7 @@ def select_rows(delta: Delta, mask: npt.NDArray[np.bool_]) -> Delta:
 def open_rows(values: pa.RecordBatch, ta: Int64s, te: Int64s, step: Step, ends: Ends) -> tuple[Delta, Int64s]:
     """Rows whose `te` is OPEN_END get an open row id each, ghosts are left out.
 
-    Returns the delta, and for every given row its open row id (NO_HOLDER for determined rows and ghosts).
+    Returns the delta, and for every given row its open row id (NO_OPEN_ID for determined rows and ghosts).
     """
     still_open = te == OPEN_END
     open_id = np.full(len(ta), NO_OPEN_ID, dtype=np.int64)

@@ -190,10 +190,10 @@ class InputGate:
         period, mark = self.definition.heartbeat, self.watermark(state)
         return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
 
-    def passes_at(self, next_timer: int) -> int | None:
+    def passes_at(self, instant: int) -> int | None:
         """When its heartbeat takes the watermark past an instant."""
         period = self.definition.heartbeat
-        return None if period is None else -(-(next_tick(next_timer, self.tick) + self._bound) // period) * period
+        return None if period is None else -(-(next_tick(instant, self.tick) + self._bound) // period) * period
 
     def classify(
         self, batch: pa.RecordBatch, greatest: int | None = None, ordered: bool = True, now: int | None = None
@@ -265,35 +265,35 @@ class InputGate:
 
     def release(self, state: InputState, frontier: int) -> tuple[pa.RecordBatch | None, Int64s]:
         """The waiting rows before `frontier`, in time order."""
-        next_timer = self.release_parts(state, frontier)
-        if not next_timer:
+        released = self.release_parts(state, frontier)
+        if not released:
             return None, no_int64s()
-        if len(next_timer) == 1:
-            return next_timer[0].values, next_timer[0].t
-        return pa.concat_batches([part.values for part in next_timer]), np.concatenate([part.t for part in next_timer])
+        if len(released) == 1:
+            return released[0].values, released[0].t
+        return pa.concat_batches([part.values for part in released]), np.concatenate([part.t for part in released])
 
     def release_parts(self, state: InputState, frontier: int) -> list[WaitingRows]:
         """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
         if len(state.waiting) == 1 and state.waiting[0].t[-1] < frontier:  # in time order, all of them
-            next_timer, state.waiting = state.waiting, []
-            state.ledger.used += len(next_timer[0].t)
-            return next_timer
-        next_timer = []
+            released, state.waiting = state.waiting, []
+            state.ledger.used += len(released[0].t)
+            return released
+        released = []
         rest: list[WaitingRows] = []
         for part in state.waiting:
             count = int(np.searchsorted(part.t, frontier))
             if count:
-                next_timer.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
+                released.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
             if count < len(part.t):
                 rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
         state.waiting = rest
-        state.ledger.used += sum(len(part.t) for part in next_timer)
-        if any(b.t[0] < a.t[-1] for a, b in pairwise(next_timer)):
-            t = np.concatenate([part.t for part in next_timer])
+        state.ledger.used += sum(len(part.t) for part in released)
+        if any(b.t[0] < a.t[-1] for a, b in pairwise(released)):
+            t = np.concatenate([part.t for part in released])
             order = np.argsort(t, kind="stable")
-            values = pa.concat_batches([part.values for part in next_timer])
-            next_timer = [WaitingRows(values.take(pa.array(order)), t[order])]
-        return next_timer
+            values = pa.concat_batches([part.values for part in released])
+            released = [WaitingRows(values.take(pa.array(order)), t[order])]
+        return released
 
     def reject_waiting(self, state: InputState) -> RejectedRows | None:
         """Time has not begun and never will: what waits are changes that take away rows which never were."""

@@ -49,7 +49,7 @@ def written(decisions: Sequence[MultiwayDecision]) -> str:
 def read_decisions(text: str) -> tuple[MultiwayDecision, ...]:
     """
     >>> read_decisions('[["tree", [[0, 2], 1]]]')
-    (Decision(tactic='tree', tree=((0, 2), 1)),)
+    (MultiwayDecision(tactic='tree', tree=((0, 2), 1)),)
     """
     try:
         return tuple(MultiwayDecision(str(tactic), _tree(tree)) for tactic, tree in json.loads(text))

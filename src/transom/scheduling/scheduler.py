@@ -10,13 +10,13 @@ deterministic, and what must outlive a process is in `backlog` and `state`.
 >>> scheduler.arrive([2, 1])
 >>> for _ in range(3):
 ...     run = scheduler.next()
-...     print(f"rows {run.first} to {run.stop} of side {run.side}: from query {run.done} to {run.upto}")
+...     print(f"rows {run.first} to {run.stop} of side {run.side}: from query {run.done} to {run.target}")
 ...     scheduler.did(run)
 rows 0 to 2 of side 0: from query 0 to 2
 rows 0 to 1 of side 1: from query 0 to 2
 rows 0 to 2 of side 0: from query 2 to 3
 >>> scheduler.leave(1, 1)
-[Run(side=1, first=0, stop=1, done=2, upto=3)]
+[WorkRun(side=1, first=0, stop=1, done=2, target=3)]
 >>> scheduler.ledger()
 Ledger(due=9, processed=8, shed=1, pending=0)
 """

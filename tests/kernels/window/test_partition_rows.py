@@ -46,5 +46,5 @@ def test_memory_stays_small_however_long_the_stream_is(length: int) -> None:
     state = stepped.state
     assert len(stepped.open) == (10 if length == UNBOUNDED else 4)
     assert state.node_slots.in_use == 10 and state.nodes.shape[1] <= 64
-    assert state.next_timer.data.shape[1] <= 64 and state.lists.shape[1] <= 64
+    assert state.timers.data.shape[1] <= 64 and state.lists.shape[1] <= 64
     assert stepped.open_ids.slots.high <= 20

@@ -107,7 +107,7 @@ def test_a_run_that_crashes_while_it_settles(
             if moment == "before the checkpoint":
                 patch.setattr("transom.program.checkpoint_folder.CheckpointFolder.write", gone)
             elif moment == "after the checkpoint":
-                patch.setattr("transom.runtimes.local.job.LocalJob.show", gone)
+                patch.setattr("transom.runtimes.local.job.LocalJob.commit", gone)
             else:
                 patch.setattr("transom.connectors.file_target.shutil.rmtree", gone)
             with pytest.raises(Gone):

@@ -51,7 +51,7 @@ class MultiwayTactic(Tactic):
         expire = "O(1)" if all(below.ends_grow for below in inputs) else "O(log n)"
         costs = f"{cls.work.format(len(inputs) - 1)}; {expire} to expire"
         if not node.common_keys:
-            costs += "; all in one bucket, as there is no key of all inputs"
+            costs += "; all in one partition, as there is no key of all inputs"
         return cls(keeps, costs)
 
     def describe(self, operator: Operator) -> str:

@@ -54,7 +54,7 @@ class SideWindow:
 class NarrowRowsState:
     """Open pairs by slot. `waiting` has them by the number of the left row that ends them, of the right one, by time.
 
-    A slot is used again when no set has it any more; until then its open row id is NO_HOLDER once the pair has ended.
+    A slot is used again when no set has it any more; until then its open row id is NO_OPEN_ID once the pair has ended.
     """
 
     seen: list[int] = field(default_factory=lambda: [0, 0])

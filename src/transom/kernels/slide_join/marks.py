@@ -30,7 +30,7 @@ class SlideMarksKernel:
     def start(self) -> None:
         return None
 
-    def due(self, state: None) -> int:
+    def next_timer(self, state: None) -> int:
         return FOREVER
 
     def step(self, state: None, inputs: tuple[StreamDelta], step: Step) -> StreamDelta:

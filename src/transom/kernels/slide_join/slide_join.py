@@ -52,7 +52,7 @@ class SlideJoinKernel:
     def start(self) -> SlideJoinState:
         return SlideJoinState()
 
-    def due(self, state: SlideJoinState) -> int:
+    def next_timer(self, state: SlideJoinState) -> int:
         if state.works:
             return BEGINNING
         begins = [run.ta for run in state.runs if run.te > state.at]

@@ -50,7 +50,7 @@ class PartitionRowsWindowState:
     lists: Int64s = field(default_factory=lambda: np.zeros((3, 0), dtype=np.int64))
     node_slots: SlotPool = field(default_factory=SlotPool)
     nodes: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
-    due: Fifo = field(default_factory=lambda: Fifo.of(3))
+    timers: Fifo = field(default_factory=lambda: Fifo.of(3))
     serial: int = 0
 
     def check(self) -> None:
@@ -66,7 +66,7 @@ class PartitionRowsWindowState:
         tails = tail[length > 0]
         numbered(tails, self.node_slots)
         need(bool((self.nodes[0, tails] == -1).all()) and len(np.unique(tails)) == len(tails))
-        within(self.due.column(1), self.nodes.shape[1])
+        within(self.timers.column(1), self.nodes.shape[1])
 
     def owned(self) -> list[Int64s]:
         open_ids = self.nodes[1, self.node_slots.used()]
@@ -83,8 +83,8 @@ class PartitionRowsWindow:
     def start(self) -> PartitionRowsWindowState:
         return PartitionRowsWindowState()
 
-    def due(self, state: PartitionRowsWindowState) -> int:
-        return int(state.due.column(0)[0]) if len(state.due) else FOREVER
+    def next_timer(self, state: PartitionRowsWindowState) -> int:
+        return int(state.timers.column(0)[0]) if len(state.timers) else FOREVER
 
     def step(self, state: PartitionRowsWindowState, inputs: tuple[StreamDelta], step: Step) -> Delta:
         (rows,) = inputs
@@ -104,10 +104,10 @@ class PartitionRowsWindow:
         state.nodes[_TIME, nodes] = by_time
         closed, freed = push_rows(partitions, rows.t, nodes, self.rows, state.lists, state.nodes, te)
         if self.length < UNBOUNDED:
-            state.due.append(by_time, nodes, serials)
-            passed = int(np.searchsorted(state.due.column(0), step.frontier))
-            late = close_by_time(*(state.due.column(i)[:passed] for i in range(3)), state.nodes, te)
-            state.due.drop(passed)
+            state.timers.append(by_time, nodes, serials)
+            passed = int(np.searchsorted(state.timers.column(0), step.frontier))
+            late = close_by_time(*(state.timers.column(i)[:passed] for i in range(3)), state.nodes, te)
+            state.timers.drop(passed)
             closed = (np.concatenate([closed[0], late[0]]), np.concatenate([closed[1], late[1]]))
         ends = step.open_ids.close(*closed)
         delta, open_id = open_rows(rows.values, rows.t, te, step, ends)
