@@ -18,7 +18,7 @@ rows 0 to 2 of side 0: from query 2 to 3
 >>> scheduler.leave(1, 1)
 [WorkRun(side=1, first=0, stop=1, done=2, target=3)]
 >>> scheduler.ledger()
-Ledger(due=9, processed=8, shed=1, pending=0)
+WorkLedger(due=9, processed=8, shed=1, pending=0)
 """
 
 from __future__ import annotations
