@@ -5,7 +5,7 @@
 | window, rate | pc, ic, tc, tc_paper, factorised |
 | grouped | pc, ic, tc, factorised |
 | matches | the same, and what is chosen by a sample: auto |
-| inputs | pc, tc, factorised; ic rejects more than two |
+| inputs | pc, tc, factorised; ic supports no more than two |
 
 `tc_paper` is tc as the paper has it, with a scan over all rows alive at each arrival; no plan makes it. Figures are
 medians of interleaved runs, each measured after its windows were full. All contestants of a cell must come to the same
@@ -153,7 +153,7 @@ def tables(outcomes: Outcomes) -> list[Table]:
         what = f"{keys.pop()} keys" if len(keys) == 1 else f"windows of {here[0].cell['window']:,} rows"
         found.append(by_contestant(f"{title}; {what}. Rows/s, µs a row, MB of state:", here, _figures))
         reasons = {name: why for one in reversed(here) for name, why in one.cell.get("unsupported", {}).items()}
-        found += [Table(f"{name} rejects: {why}.") for name, why in reasons.items()]
+        found += [Table(f"{name} is not supported: {why}.") for name, why in reasons.items()]
     joins = [Outcome(one.cell, {PC: one.contestants[PC]}) for one in of(outcomes, "matches")]
     made = "The joins of pc alone, join rows/s, by matches of a row:"
     return [*found, by_contestant(made, joins, lambda figures: short(figures["join_rows_per_s"]))]

@@ -145,7 +145,7 @@ class Session:
 
         Rows that an iterator, a generator or an Arrow reader makes are read when a query wants them, and not kept: it
         may be endless, and one query can read it. A function that makes the iterable makes one for every query. The
-        columns are those of the first row, unless `columns` reports them; those that no SQL type can hold are left out.
+        columns are those of the first row, unless `columns` names them; those that no SQL type can hold are left out.
         On Spark it may be a DataFrame, which is read where it lives. With `replace` it takes the place of a stream or
         table of its name; queries that read that one go on with it.
 
@@ -343,7 +343,7 @@ class Session:
         return [query for query in self._held if query.is_active]
 
     def on_progress(self, callback: Listener) -> None:
-        """Have a function notified of every batch of the queries that begin from now on, in the thread that runs it."""
+        """Have a function called for every batch of the queries that begin from now on, in the thread that runs it."""
         self._listeners.append(callback)
 
     def close(self) -> None:
@@ -426,7 +426,7 @@ class Session:
 
         Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
         to memory. Rejected rows go to files below the folder `dead_letters`, otherwise to the dead-letter table if they
-        are to be kept. A query is called by its sink or its number, unless `names` report.
+        are to be kept. A query is called by its sink or its number, unless `names` say otherwise.
         """
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
@@ -545,7 +545,7 @@ def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None
 
 
 def _runtime(name: str, inputs: SessionInputs, spark: SparkSession | None, cores: int | None) -> Runtime:
-    """The only place that reports runtimes apart. PySpark takes long to import, so it is done only here."""
+    """The only place that tells runtimes apart. PySpark takes long to import, so it is done only here."""
     if name == "local":
         if spark is not None:
             raise OptionError("runtime='local' has no use for spark=..", remedy="leave one of the two out")

@@ -162,7 +162,7 @@ def test_tables_are_for_people() -> None:
     lines = "\n".join(map(str, joinagg.tables(outcomes))).splitlines()
     assert "| ic | 2,000,000, 0.5, 0.5 | 200,000, 5, 5 | 2,000,000, 0.5, 0.5 |" in lines
     assert "| pc | 10,000, 100, 1 | 10,000, 100, 100 | - |" in lines
-    assert "ic rejects: three." in lines
+    assert "ic is not supported: three." in lines
     assert "| pc | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
     found = joinagg.summary(outcomes)
     assert (found["factorised_over_pc_100"], found["auto_over_best_max"]) == (200, 1)

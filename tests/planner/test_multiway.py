@@ -64,7 +64,7 @@ def test_what_is_asked_for_is_planned(tactic: str) -> None:
     assert found.tactic.name == tactic and set(dict(found.tactic.not_taken).values()) == {"not requested"}
     assert found.tactic.estimates == () and found.tactic.rests_on == ()
     with pytest.raises(
-        UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are emitted by negative tuples"
+        UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are sent as negative tuples"
     ):
         planned(ONE_KEY, lifetimes="negative", multiway=tactic)
 
@@ -72,7 +72,7 @@ def test_what_is_asked_for_is_planned(tactic: str) -> None:
 def test_whoever_asks_for_a_join_of_two_gets_one() -> None:
     root = planned(ONE_KEY, join="nested_loop")
     assert [each.tactic.name for each in root.walk() if each.kind == "Join"] == ["nested_loop"] * 2
-    assert dict(root.inputs[0].tactic.not_taken)["mjoin"] == "SET join requests nested_loop"
+    assert dict(root.inputs[0].tactic.not_taken)["mjoin"] == "SET join asks for nested_loop"
 
 
 def test_equalities_become_one_key_by_transitivity() -> None:
@@ -141,7 +141,7 @@ def test_negative_tuples_leave_the_tree() -> None:
     root = planned(ONE_KEY, lifetimes="negative")
     assert "MultiwayJoin" not in {each.kind for each in root.walk()}
     (whole,) = [each for each in root.walk() if "mjoin" in dict(each.tactic.not_taken)]
-    assert dict(whole.tactic.not_taken)["parallel_mjoin"] == "lifetimes are emitted by negative tuples"
+    assert dict(whole.tactic.not_taken)["parallel_mjoin"] == "lifetimes are sent as negative tuples"
     with pytest.raises(UnsupportedError) as reported:
         planned(ONE_KEY, lifetimes="negative", multiway="mjoin")
     assert reported.value.remedy is not None and "SET multiway" in reported.value.remedy

@@ -109,7 +109,7 @@ def test_a_checkpoint_that_has_not_begun_may_become_another_one(tmp_path: Path) 
         ({"format": 7}, f"has format 7, and this version of Transom reads format {FORMAT}"),
         ({}, "cannot be read"),
         ([], "cannot be read"),
-        (None, "was written before checkpoints reported their format"),
+        (None, "was written before checkpoints had a format number"),
     ],
 )
 def test_another_format_is_rejected_by_name(tmp_path: Path, written: Any, reported: str) -> None:

@@ -144,7 +144,7 @@ def test_a_restored_query_goes_past_what_it_has_read() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (iter([]), "has no rows to report its columns by"),
+        (iter([]), "has no rows that show its columns"),
         (iter([{"ts": NOON, "a": None}]), "has no value in 'a'"),
         (iter([3]), "an element of 's' is no row"),
         (iter([{1: 2}]), "an element of 's' is no row"),

@@ -29,7 +29,7 @@ _CHART_WIDTH: Final = 60
 
 
 class Alarms(Sink):
-    """A sink that reports alarms as they rise and end, and remembers them."""
+    """A sink that prints alarms as they rise and end, and remembers them."""
 
     def __init__(self) -> None:
         self.ended: list[tuple[str, datetime, datetime]] = []

@@ -26,7 +26,7 @@ _PART: Final = "display of the run"
 class Display:
     """Renewed by `watch`, which is handed to a run; it does nothing if nobody would see it.
 
-    `first` is what it says until there is more to report.
+    `first` is what it says until there is more to say.
     """
 
     def __init__(self, screen: Screen, shown: bool = True, first: str = "starting") -> None:
@@ -42,7 +42,7 @@ class Display:
             self._screen.stand(_PART, self._first)
 
     def announce(self, text: str) -> None:
-        """What takes a while: in place of what it says, until there is more to report, or as a notice."""
+        """What takes a while: in place of what it says, until there is more to say, or as a notice."""
         if self._shown:
             self._screen.stand(_PART, text)
         else:

@@ -141,7 +141,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--end",
         action="store_true",
         default=None,
-        help="the input ends here: what waits for more is reported, and no later run may bring any (what a run without "
+        help="the input ends here: what waits for more is emitted, and no later run may bring any (what a run without "
         "--checkpoint does)",
     )
     run.add_argument("--plain", action="store_true", help="no display, on a terminal either")

@@ -16,7 +16,7 @@ from transom.core.text import ESCAPED, visible, visible_lines
 from transom.pipeline.exhausted import out_of_memory
 
 _OF_OUTPUT: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""What goes wrong when something is printed; files are reported by their names."""
+"""What goes wrong when something is printed; files are named."""
 
 
 def message_of(error: BaseException) -> str:
@@ -38,7 +38,7 @@ def message_of(error: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """On standard error; where it is closed or full, nobody is there to be reported."""
+    """On standard error; where it is closed or full, nobody is there to read it."""
     with suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""What a person is reported on standard error about the run itself: where it is, and what takes a while."""
+"""What a person reads on standard error about the run itself: where it is, and what takes a while."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from transom.program.run import EVERY, Run
 from transom.session import Session
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
-"""What the display says until there is more to report."""
+"""What the display says until there is more to say."""
 
 
 def main(options: argparse.Namespace) -> int:

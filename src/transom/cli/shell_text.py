@@ -40,7 +40,7 @@ def read_command(text: str) -> Command | None:
 def split(text: str) -> tuple[list[str], str]:
     """The statements that have ended, and the text after them.
 
-    Before each statement stand as many blank lines as there are lines before it, so that errors report its true place.
+    Before each statement stand as many blank lines as there are lines before it, so that errors name its true place.
 
     >>> split("SELECT ';' FROM s; -- one; two\\nSELECT")
     (["SELECT ';' FROM s"], '\\nSELECT')

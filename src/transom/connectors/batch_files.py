@@ -1,6 +1,6 @@
 """Answers written to files by the tasks that made them, each row once whatever dies.
 
-A task writes the rows of its partition to hidden files of random names and reports the driver of them. When all tasks
+A task writes the rows of its partition to hidden files of random names and reports them to the driver. When all tasks
 of the batch are through, the driver shows their files under names made of the batch and a number. A batch that is run
 again, after a restart, makes the same rows and puts them in the place of those that were shown before; and what
 attempts left behind that nobody counts is hidden, and removed at the next occasion.

@@ -268,7 +268,7 @@ class Sink(ABC):
         return
 
     def collected(self) -> pa.Table | None:
-        """What was written so far, of a sink that keeps it for the program to request."""
+        """What was written so far, of a sink that keeps it for the program to ask for."""
         return None
 
 
@@ -293,7 +293,7 @@ class OpenSink:
 
     opens: Callable[[Opening], Sink]
     check: Callable[[], object] = lambda: None
-    """Rejects to start where something is in the way, and touches nothing."""
+    """Raises an error where something is in the way of a run, and touches nothing."""
     folders: Callable[[], Mapping[str, str]] = field(default=dict)
     """Folders that tasks write to, by what they are to the user."""
     path: str | None = None

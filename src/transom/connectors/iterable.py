@@ -1,4 +1,4 @@
-"""Rows that the program makes while they are requested: a Python iterable, which may be endless, or an Arrow reader.
+"""Rows that the program makes as they are wanted: a Python iterable, which may be endless, or an Arrow reader.
 
 Nothing is read before a query wants it, and nothing is kept. An iterator, a generator or a reader can be gone through
 once, so one query can read it. Of an iterable that can be gone through again, or of a function that makes one, every
@@ -29,7 +29,7 @@ _MANY: Final = 1 << 16
 
 
 class Supply:
-    """Where the elements come from, and the columns that the first of them shows, unless they are reported."""
+    """Where the elements come from, and the columns that the first of them shows, unless they are given."""
 
     def __init__(self, name: str, data: Any, columns: pa.Schema | None = None) -> None:
         self.name = name
@@ -61,9 +61,7 @@ class Supply:
             self._rest = iter(self._data() if callable(self._data) else self._data)
             self._seen = list(itertools.islice(self._rest, 1))
         if not self._seen:
-            raise SourceError(
-                f"'{self.name}' has no rows to report its columns by", remedy="say columns = pa.schema(..)"
-            )
+            raise SourceError(f"'{self.name}' has no rows that show its columns", remedy="say columns = pa.schema(..)")
         (first,) = self._seen
         if is_batches(first):
             return first.schema
@@ -211,7 +209,7 @@ def _no_row(name: str) -> SourceError:
 
 
 def is_lazy(data: Any) -> bool:
-    """Whether the rows are to be read as they are requested; what lies in memory already is taken at once."""
+    """Whether the rows are to be read as they are wanted; what lies in memory already is taken at once."""
     if isinstance(data, Iterator | pa.RecordBatchReader) or callable(data):
         return True
     held = isinstance(data, list | tuple | Mapping | str | bytes) or hasattr(data, "__arrow_c_stream__")

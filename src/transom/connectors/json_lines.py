@@ -151,7 +151,7 @@ def _parse(data: bytes, count: int, spelling: Sequence[str], declared: DeclaredR
 
 
 def _near(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
-    """The type that Arrow's reader is requested: one whose reading cannot lose anything."""
+    """The type that Arrow's reader is asked for: one whose reading cannot lose anything."""
     if type_ == TIMESTAMP and declared.time_unit is not None:
         return pa.int64()
     if pa.types.is_floating(type_):

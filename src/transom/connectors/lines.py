@@ -1,6 +1,6 @@
 """A split of a text file cut into records: complete ones only, so many, and where they stand.
 
-A split holds at most the rows requested and about `BLOCK_BYTES`, whatever the size of the file. How records end is
+A split holds at most the rows asked for and about `BLOCK_BYTES`, whatever the size of the file. How records end is
 the format's business: a `Split` says. Files are read as bytes and offsets count them, so reading can go on anywhere.
 """
 

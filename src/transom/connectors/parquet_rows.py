@@ -22,7 +22,7 @@ from transom.core.errors import SourceError
 
 @dataclass
 class ParquetRows:
-    """An open file, read up to row `at`. `left` is what the last batch had more than was requested.
+    """An open file, read up to row `at`. `left` is what the last batch had more than was asked for.
 
     `wanted` are the names of the declared columns there; None: nobody reads a value of the column, and any would fit.
     """
@@ -87,7 +87,7 @@ class Footers:
         return known[1]
 
     def forget(self, file: Listed) -> None:
-        """The file has been read to its end: nobody will request its footer again."""
+        """The file has been read to its end: nobody will ask for its footer again."""
         self._known.pop(file.name, None)
 
 

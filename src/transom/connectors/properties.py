@@ -27,7 +27,7 @@ _DELIMITER_WORDS: Final[dict[str, str]] = {"tab": "\t", "\\t": "\t", "comma": ",
 
 @dataclass(frozen=True)
 class FileProperties:
-    """Where the files are and how they are written. `format` None: each file's extension reports.
+    """Where the files are and how they are written. `format` None: each file's extension says.
 
     | property | meaning |
     | --- | --- |

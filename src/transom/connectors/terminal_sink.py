@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_SNAPSHOTS: Final = 1.0
 
 
 def read_terminal_properties(properties: dict[str, str]) -> str | None:
-    """The format that a terminal sink requests, None when it leaves it to the terminal."""
+    """The format that a terminal sink asks for, None when it leaves it to the terminal."""
     reject_unknown(properties, ["connector", "format"], "connector 'terminal'")
     style = properties.get("format")
     if style is not None and style.lower() not in STYLES:

@@ -156,7 +156,7 @@ class TextScan:
                     run = _Open(run.after, run.after)
             if left:  # all of the block has been taken, and the blank lines at its end, too
                 run = replace(run, after=_on(block, run.after, block.complete))
-            if not left and taken == len(block.behind):  # whether anything is left is for the next block to report
+            if not left and taken == len(block.behind):  # whether anything is left is for the next block to say
                 block = self._block_at(handle, run.after, lines, growing)
             if not left or block.state is not None:
                 rest = block.offset + block.complete - run.after.offset

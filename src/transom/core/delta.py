@@ -56,7 +56,7 @@ _FOREVER: Final = _constant(FOREVER)
 
 @dataclass(frozen=True)
 class Ends:
-    """Ends that became known: open row id[i] ended at te[i]. Several chunks, so that UNION copies nothing."""
+    """Ends that became known: row open_id[i] ended at te[i]. Several chunks, so that UNION copies nothing."""
 
     chunks: tuple[tuple[Int64s, Int64s], ...] = ()
 

@@ -89,7 +89,7 @@ class Within:
             )
 
     def check_pattern(self, path: str) -> None:
-        """Rejects a path or a pattern that begins outside; where its wildcards lead is for each file to report."""
+        """Rejects a path or a pattern that begins outside; where its wildcards lead is for each file to say."""
         fixed = path
         while glob.has_magic(fixed):
             fixed = os.path.dirname(fixed)

@@ -1,4 +1,4 @@
-"""What a window means: the table of semantics.md, and what it rejects."""
+"""What a window means: the table of semantics.md, and what is not supported."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def _with_constants(found: list[Token], source: QueryText, parameters: Mapping[s
 
 
 def _unclosed(source: QueryText, error: TokenError) -> QueryError:
-    """The tokenizer fails on what has no end: a quote, of which it reports the start, or a comment."""
+    """The tokenizer fails on what has no end: a quote, of which it names the start, or a comment."""
     opened = re.search(r"Missing (.).* from \d+:(\d+)", str(error.__cause__))
     start = int(opened[2]) if opened else max(source.text.rfind("/*"), 0)
     what, closing = (f"a {opened[1]}", opened[1]) if opened else ("a comment", "*/")

@@ -27,7 +27,7 @@ class QueryText:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """Where each line begins; found once, as every statement and every error requests a place."""
+        """Where each line begins; found once, as every statement and every error wants a place."""
         lines = (self.text + "|").splitlines(keepends=True)
         return list(accumulate(map(len, lines[:-1]), initial=0))
 

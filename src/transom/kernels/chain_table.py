@@ -21,7 +21,7 @@ def table_row(head: Int64s, entries: Int64s, mask: int, oldest: int, keys: RowSt
 
 @inlined
 def equal_texts(mine, my_slot, other, slot):  # type: ignore[no-untyped-def]
-    """Whether the keys in two slots are the same bytes; the rows that report of their tables."""
+    """Whether the keys in two slots are the same bytes; the rows that describe their tables."""
     length = word_at(mine[LENGTH], my_slot)
     if length != word_at(other[LENGTH], slot):
         return False

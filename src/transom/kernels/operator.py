@@ -186,7 +186,7 @@ class Operator(Structural):
 
     @property
     def ends_known(self) -> bool:
-        """Whether every row reports its end when it comes."""
+        """Whether every row knows its end when it comes."""
         return not self.open_ends and not self.negative
 
     def walk(self) -> Iterator[Operator]:

@@ -65,7 +65,7 @@ NOT_WANTED: Final = 0  # instead of an address
 
 
 class RecordsAt(NamedTuple):
-    """Where records are, how far it is from one to the next, where in one its texts are emitted, and where these
+    """Where records are, how far it is from one to the next, where in one it says where its texts are, and where these
     are."""
 
     records: int
@@ -92,7 +92,7 @@ class _Column:
 
 
 class _Room:
-    """Memory for some arrays at once: to request each and for its address takes longer than to fill a short one."""
+    """Memory for some arrays at once: to ask for each and for its address takes longer than to fill a short one."""
 
     def __init__(self, size: int, arrays: int) -> None:
         self._bytes = np.empty(size + 2 * arrays * LINE, dtype=np.uint8)
@@ -219,7 +219,7 @@ class RecordRing:
         self.first, self.used = 0, alive
 
     def _unrolled(self, records: Array, room: int) -> Bytes:
-        """The texts from the oldest to the newest in a new arena; the records are emitted where theirs are."""
+        """The texts from the oldest to the newest in a new arena; the records learn where theirs are."""
         arena = aligned_zeros(room + OVERRUN, np.uint8)
         if not self._texts:
             return arena
@@ -244,7 +244,7 @@ class RecordRing:
     def gather(
         self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
     ) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be requested many times."""
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
         rows = len(slots)
         known = self._columns
         wanted = range(len(known)) if columns is None else columns
@@ -387,7 +387,7 @@ def _blank(rows: int, type_: pa.DataType) -> pa.Array:
 
 @jit
 def lay_texts(sources, rows, to, stride, text_offset, fields, arena, used):  # type: ignore[no-untyped-def]
-    """Copy texts to where they are kept, those of a row side by side, and report its record where that is.
+    """Copy texts to where they are kept, those of a row side by side, and write into its record where that is.
 
     `sources` are the addresses of offsets and bytes, and how many bytes there are: behind those nothing is read.
     """

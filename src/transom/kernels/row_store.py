@@ -119,7 +119,7 @@ class RowStore:
     def gather(
         self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
     ) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be requested many times."""
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
         wanted = self.columns if columns is None else [self.columns[number] for number in columns]
         return [_gather(column, slots, type_) for column, type_ in zip(wanted, types, strict=True)]
 

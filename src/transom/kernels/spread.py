@@ -40,7 +40,7 @@ def key_hashes(keys: Sequence[pa.Array], rows: int) -> Hashes:
 
 @jit
 def deal(hashes, partitions):  # type: ignore[no-untyped-def]
-    """Positions ordered by partition, and where each partition begins. The high half of a hash reports: tables use the
+    """Positions ordered by partition, and where each partition begins. The high half of a hash decides: tables use the
     low."""
     partition_of = np.empty(len(hashes), dtype=np.int32)
     bounds = np.zeros(partitions + 1, dtype=np.int64)

@@ -54,7 +54,7 @@ class WorkerPool:
 
     @property
     def submitted(self) -> int:
-        """How many tasks were done by another thread than the one that requested them."""
+        """How many tasks were done by another thread than the one that wanted them."""
         return self._helped + self._line.submitted
 
     def each(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -113,7 +113,7 @@ class WorkerPool:
 
 
 class _Group:
-    """Tasks to be done at once: by who requested them, and by those who come to help before all are begun."""
+    """Tasks to be done at once: by whoever wanted them, and by those who come to help before all are begun."""
 
     def __init__(self, tasks: Sequence[Callable[[], Any]]) -> None:
         self.results: list[Any] = [None] * len(tasks)

@@ -11,7 +11,7 @@ from transom.planner.answer_key import answer_key
 
 
 def output_form(root: Operator, emit: str) -> str:
-    """A stream has one form, whatever was requested."""
+    """A stream has one form, whatever was asked for."""
     return "stream" if isinstance(root.node, Stream) else emit
 
 
@@ -27,7 +27,7 @@ def meeting_columns(root: Operator, emit: str) -> tuple[int, ...] | None:
 
 
 def output_key(root: Operator, emit: str) -> tuple[str, ...] | None:
-    """The columns of the output that name a row, where changes are emitted by them."""
+    """The columns of the output that name a row, where changes are emitted by key."""
     key = answer_key(root) if output_form(root, emit) == "net" else None
     return None if key is None else tuple(output_schema(emit, root.schema).names[1 + at] for at in key)
 

@@ -79,7 +79,7 @@ class StreamEmit:
 
 @dataclass(frozen=True)
 class ChangesEmit:
-    """`direct`: all rows report their end when they come."""
+    """`direct`: all rows know their end when they come."""
 
     schema: Schema
     direct: bool = False

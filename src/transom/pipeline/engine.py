@@ -51,7 +51,7 @@ class Engine(Protocol):
         """Whether no more rows are to be brought for now."""
 
     def advance(self, emit_rows: Emit) -> bool:
-        """Go to the present progress, and report each query what came out for it; whether time or work went on."""
+        """Go to the present progress, and give each query what came out for it; whether time or work went on."""
 
     def catch_up(self, emit_rows: Emit) -> bool:
         """Nothing has come: there is time for results that were put off; whether there were any."""
@@ -61,7 +61,7 @@ class Engine(Protocol):
         """Whether rows of an answer wait for the end of the batch."""
 
     def flush(self, emit_rows: Emit, only: str | None = None) -> None:
-        """The batch is over, for one query alone or for all: report each the rows that have waited for that."""
+        """The batch is over, for one query alone or for all: give each the rows that have waited for that."""
 
     def progress_of(self, name: str) -> int | None:
         """What is before it is final in the answer of a query; None before its time has begun."""

@@ -14,7 +14,7 @@ Kept = tuple[str, int, int]
 
 @contextmanager
 def reported_when_exhausted(kept: Callable[[], Sequence[Kept]]) -> Iterator[None]:
-    """`kept` is requested when it has come to that."""
+    """`kept` is asked for when it has come to that."""
     try:
         yield
     except MemoryError as error:

@@ -144,7 +144,7 @@ class FragmentPartition:
             return found
 
     def step(self, messages: Iterable[Message], decided: Sequence[Any] = ()) -> list[Message]:
-        """Everything that came for this partition in a batch; what resumes from here.
+        """Everything that came for this partition in a batch; what goes on from here.
 
         `decided` is what was decided in the step if it is taken again; after it, `decisions` are those of the step.
         """
@@ -170,7 +170,7 @@ class FragmentPartition:
         return out.messages()
 
     def status(self) -> Message:
-        """How it is doing, for the driver; to report it takes a walk through all that is kept."""
+        """How it is doing, for the driver; to say so takes a walk through all that is kept."""
         return status_message(self.partition, partition_status(self))
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class FragmentPartition:
     # --- what came ---------------------------------------------------------------------------------------------------
 
     def _admit(self, parts: Sequence[Frame], out: Outgoing) -> None:
-        """Stretch by split, in the order of the source."""
+        """Split by split, in the order of the source."""
         rows: dict[tuple[str, int], list[Frame]] = defaultdict(list)
         for part in parts:
             if part.kind in _JUDGED:
@@ -397,8 +397,7 @@ class FragmentPartition:
             before = at
 
     def _stops(self, before: int, frontier: int) -> list[int]:
-        """Where to step to. What others send is for one step, and so is what others are emitted under an open row
-        id."""
+        """Where to step to. What others send is for one step, and so is what others learn under an open row id."""
         if not self._in_slices:
             return [frontier]
         waiting = [[part.t for part in state.waiting] for state in self.state.gates.inputs.values()]
@@ -413,7 +412,7 @@ class FragmentPartition:
     @cached_property
     def _in_slices(self) -> bool:
         if self.layout.emit_name == "latest":
-            return False  # emitted once a batch
+            return False  # reported once a batch
         sources = all(channel.exchange.fragment is None for channel in self.channels.values())
         return sources and not any(channel.exchange.sender.open_ends for channel in self._sends)
 
@@ -470,7 +469,7 @@ class FragmentPartition:
                     self._reject(name, rejected_rows, out)
 
     def _send(self, given: Advanced, step: Step, out: Outgoing) -> None:
-        """What resumes from here, of this fragment and of the queries that run beside it."""
+        """What goes on from here, of this fragment and of the queries that run beside it."""
         shared = self._outputs(given)
         beside = self._step_beside(shared, step)
         at_the_end = step.frontier == FOREVER  # nobody asks where slides end before
@@ -540,7 +539,7 @@ class FragmentPartition:
             counted[1] += went
 
     def _last_used(self) -> int:
-        """Of streams what was seen anywhere counts; it is requested when all of it has been used."""
+        """Of streams what was seen anywhere counts; it is asked for when all of it has been used."""
         last = [
             s.last_used if isinstance(self.gates.inputs[n].definition, TableDefinition) else s.greatest
             for n, s in self.state.gates.inputs.items()

@@ -75,7 +75,7 @@ class GroupPipeline:
         self._arrange()
 
     def advance(self, emit_rows: Emit = to_nobody) -> bool:
-        """Go to the present progress, and report each query what came out for it; whether time or work went on.
+        """Go to the present progress, and give each query what came out for it; whether time or work went on.
 
         Where a query or `emit_rows` fails, some queries have made the step and others have not: it cannot be gone on
         from there, nor be saved.
@@ -137,7 +137,7 @@ class GroupPipeline:
         self._arrange_anew()
 
     def _arrange(self) -> None:
-        """A shared sub-plan for the branches that are there."""
+        """A shared sub-plan for the consumers that are there."""
         subplan = shared_join([runner.spec.request for runner in self.runners], self._catalogue, self._counted)
         self.subplan = Pipeline(subplan, self._catalogue, "lifetimes")
         self._counted = _counted(subplan)

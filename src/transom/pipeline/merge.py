@@ -1,6 +1,6 @@
-"""What the partitions notified of a step, as one answer: in time order, of one instant what left first, then by value.
+"""What the partitions emitted in a step, as one answer: in time order, of one instant what left first, then by value.
 
-Each partition reports its rows in that order; together they are in it again after this.
+Each partition emits its rows in that order; together they are in it again after this.
 """
 
 from __future__ import annotations

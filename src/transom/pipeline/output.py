@@ -1,4 +1,4 @@
-"""How an answer leaves a stage: in the form that was requested, by the cheapest way that the plan admits.
+"""How an answer leaves a stage: in the form that was asked for, by the cheapest way that the plan admits.
 
 A step writes what came to the answer, what is due of it by time alone, and at the end of all input what is still open.
 Net changes wait until the batch is over, which may have several steps.

@@ -27,7 +27,7 @@ from transom.pipeline.seen import packed_times, seen_frame
 from transom.plan.catalogue import StreamDefinition
 
 MOST_FIRSTS: Final = 1 << 8
-"""So many of the earliest times are emitted for a query to begin at. If all of them are late, nobody can tell."""
+"""So many of the earliest times are reported for a query to begin at. If all of them are late, nobody can tell."""
 
 MOST_BYTES: Final = 16 << 20
 """A blob is sent on when it has grown so large."""
@@ -87,7 +87,7 @@ class Packer:
         }
 
     def hear_of(self, name: str, at_end: bool = True) -> None:
-        """Report of a source even if no row of it comes, and whether all of it was read."""
+        """Report a source even if no row of it comes, and whether all of it was read."""
         self._splits.setdefault(name, InputSplit()).at_end = at_end
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Message]:

@@ -67,7 +67,7 @@ class PartState:
 class Part:
     """`channels` names what comes to input `index` of an operator: (id of the operator, place) -> channel.
 
-    `whole`: nobody outside requests what an operator gives, but for the last one and those in `given` (by their ids).
+    `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
     A memory budget is divided among the `indexes` that the same operators run in. Of the operators in `finals` (by
     their ids) only what they give at the end of a step is seen.
@@ -87,7 +87,7 @@ class Part:
         finals: Collection[int] = (),
     ) -> None:
         keep_freed_memory()
-        # Scans first: what a table rejects is known before anything above requests the last admitted row.
+        # Scans first: what a table rejects is known before anything above asks for the last admitted row.
         self.operators = sorted(operators, key=lambda operator: bool(operator.inputs))
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
         self._channels = dict(channels)
@@ -298,7 +298,7 @@ def owned(state: Any) -> Iterator[Int64s]:
 
 
 def _slides(operator: Operator) -> bool:
-    """Whether it reports snapshots at multiples of slides, and has to know where these end."""
+    """Whether it emits snapshots at multiples of slides, and has to know where these end."""
     if isinstance(operator.node, SlideJoin):
         return True
     return isinstance(operator.node, ToStream) and bool(slide_windows_below(operator))

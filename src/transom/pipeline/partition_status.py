@@ -1,4 +1,4 @@
-"""How a partition is doing, emitted with every batch."""
+"""How a partition is doing, reported with every batch."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from transom.plan.expression import Expression
 from transom.planner.fragments import Exchange
 
 Count = Callable[[Operator, int, int], None]
-"""Is notified of every operator on the way how many rows came to it, and how many went on."""
+"""Is called for every operator on the way with how many rows came to it, and how many went on."""
 
 
 def passed(

@@ -49,7 +49,7 @@ class FoundPairs:
 class Shed:
     """Rows of a query that were lost, by instant: so many from `first` to `last`.
 
-    There are at most so many spans, then neighbours become one: what is emitted gets coarser, never less.
+    There are at most so many spans, then neighbours become one: what is reported gets coarser, never less.
 
     >>> shed = Shed()
     >>> shed.note(np.array([5, 5, 9]))

@@ -1,6 +1,6 @@
-"""What a task saw of one input, as it is emitted to every partition; and what later stages have to know of it.
+"""What a task saw of one input, as it is reported to every partition; and what later stages have to know of it.
 
-Every task reports every partition, so it is kept small: what is as usual is left out, and of a task it is packed once,
+Every task sends it to every partition, so it is small: what is as usual is left out, and of a task it is packed once,
 for all. The times at which the query might begin are emitted as long as its time has not begun.
 
 A stage that no row of the input comes to wants to know where time is, and not who saw what: it is told a digest of what
@@ -49,7 +49,7 @@ def brief(part: Frame) -> Frame:
 
 
 def heard(part: Frame) -> Frame:
-    """What was emitted, with all that was left out.
+    """What was reported, with all that was left out.
 
     >>> heard(seen_frame("s", 3, rows_in=5, late=0)).about["rows_in"]
     5

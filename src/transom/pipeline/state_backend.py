@@ -123,7 +123,7 @@ def step(
 ) -> KeptStep:
     """Take a step with the partition's memory and keep what became of it.
 
-    `send` may take rows out of what resumes from here, as they are. What is left of it is packed: rows may lie where
+    `send` may take rows out of what goes on from here, as they are. What is left of it is packed: rows may lie where
     cached state was, whose room is given to others as soon as it is put down again.
     """
     plan = partition.layout.fingerprint

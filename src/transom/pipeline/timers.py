@@ -1,7 +1,7 @@
 """Which operators have something to do in a step; the others are left alone, so that a step with few rows costs little.
 
 An operator runs if something comes to it, or if one of its kernels says that something is due before `frontier`.
-Kernels that say nothing run in every step. When something is due is requested after each run, as nothing else can
+Kernels that say nothing run in every step. When something is due is asked after each run, as nothing else can
 change it; of a state that was not seen before everybody runs. What comes from one that was left alone is the same
 nothing every time.
 """

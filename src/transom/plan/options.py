@@ -137,7 +137,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "auto",
             _one_of("auto", "off", "incremental", "full", "hybrid"),
             "'auto', 'off', 'incremental', 'full' or 'hybrid'",
-            "the tactic of joins of windows that slide, reported by RSTREAM",
+            "the tactic of joins of windows that slide, emitted by RSTREAM",
         ),
         Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
         Option("spill", None, _folder, "a folder", "where on disk; by default a folder for temporary files"),

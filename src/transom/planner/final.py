@@ -12,7 +12,7 @@ from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Filter, Project, SetOperation
 
 FORMS: Final = ("net", "latest")
-"""The forms of an answer that report only how it is when a batch is over."""
+"""The forms of an answer that say only how it is when a batch is over."""
 
 
 def seen_at_the_end(root: Operator, emit: str) -> frozenset[int]:

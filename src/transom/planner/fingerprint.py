@@ -31,7 +31,7 @@ def of_another_plan() -> CheckpointError:
 
 
 def _name(operator: Operator, known: dict[int, str]) -> str:
-    """The name of an operator and all below it. What is below is emitted by its name alone, however often it is
+    """The name of an operator and all below it. What is below is given by its name alone, however often it is
     used."""
     found = known.get(id(operator))
     if found is None:
@@ -45,7 +45,7 @@ def _name(operator: Operator, known: dict[int, str]) -> str:
 
 
 def _own(value: Any, below: list[Node]) -> Any:
-    """The value of a field, in which inputs that are operators of their own are emitted by their number."""
+    """The value of a field, in which inputs that are operators of their own are given by their number."""
     if isinstance(value, tuple):
         return tuple([_own(item, below) for item in value]) if any(isinstance(item, Node) for item in value) else value
     return below.index(value) if isinstance(value, Node) and value in below else value

@@ -66,7 +66,7 @@ class Fragment:
 
 
 ANSWER: Final = -1
-"""The place of an exchange into a fragment that has no operators and reports the answer."""
+"""The place of an exchange into a fragment that has no operators and emits the answer."""
 
 
 def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: bool = False) -> list[Fragment]:
@@ -75,7 +75,7 @@ def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: boo
     A shared join is spread by all its keys, whatever is above it: so nothing has to move when something else comes to
     be above it.
 
-    Whoever reports the changes of an answer wants rows of it in one partition that agree on the columns `meeting`: what
+    Whoever emits the changes of an answer wants rows of it in one partition that agree on the columns `meeting`: what
     leaves in one and enters in another at once is no change. If the last fragment does not see to that, one without
     operators follows it.
     """

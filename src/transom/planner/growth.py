@@ -56,7 +56,7 @@ def growing(root: Operator, emit: str) -> list[StateGrowth]:
 def _written_from_memory(root: Operator, emit: str) -> bool:
     """Whether an answer in this form is made of the rows alive, those that never end among them.
 
-    Of rows that report their end when they come, changes need those that will leave; and of negative tuples net changes
+    Of rows that know their end when they come, changes need those that will leave; and of negative tuples net changes
     need none.
     """
     return emit == "latest" or (emit == "changes" and not root.ends_known) or (emit == "net" and root.open_ends)

@@ -47,7 +47,7 @@ def split_keys(parts: tuple[Expression, ...], left_width: int) -> JoinKeys:
 
 
 def choose(left: Operator, right: Operator, keys: JoinKeys, forced: str, node: type[Node] = Join) -> JoinTactic:
-    """The first tactic of the node that says yes; a forced one that says no is rejected with its reason."""
+    """The first tactic of the node that says yes; a forced one that says no is an error with its reason."""
     tactics = {tactic.name: tactic for tactic in tactics_of(node) if issubclass(tactic, JoinTactic)}
     reasons = {name: tactic.unsupported(left, right, keys) for name, tactic in tactics.items()}
     possible = [name for name, reason in reasons.items() if reason is None]

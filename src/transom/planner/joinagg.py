@@ -3,7 +3,7 @@
 Those that do without the join are in `kernels/joinagg/tactic.py`; pc takes anything: it is the join, and the aggregate
 of its rows.
 
-Unless one is requested, the first that can is taken; but where a row is known to have few matches, the join is.
+Unless one is forced, the first that can is taken; but where a row is known to have few matches, the join is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def choose(
     decided: str | None = None,
     matches: Callable[[], float | None] = lambda: None,
 ) -> JoinAggregateChoice:
-    """The first tactic that says yes; a forced one that says no is rejected with its reason.
+    """The first tactic that says yes; a forced one that says no is an error with its reason.
 
     `matches` estimates the join rows that a row makes, None where nobody knows; it is asked if it matters. What is
     `decided` already is done so, whatever it says now.
@@ -89,7 +89,7 @@ def _tactics() -> Iterator[type[JoinAggregateTactic]]:
 def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     """Why only the pipeline can do it."""
     if negative:
-        return "lifetimes are emitted by negative tuples"
+        return "lifetimes are sent as negative tuples"
     for call in shape.calls:
         if call.distinct and call.function not in ("min", "max"):
             return f"{call} needs the values of the join one by one"

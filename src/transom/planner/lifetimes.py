@@ -1,4 +1,4 @@
-"""How lifetimes are emitted (paper 1): directly, a row once with its end or an open row id for it; or by negative
+"""How lifetimes are sent (paper 1): directly, a row once with its end or an open row id for it; or by negative
 tuples, twice.
 
 Any query can run either way, and gives the same answer.
@@ -29,7 +29,7 @@ _OTHER: Final = {"direct": "negative", "negative": "direct"}
 
 
 def method_of(forced: str) -> LifetimeMethod:
-    """What `SET lifetimes` requests; `auto` is direct, which visits no row more often than negative tuples do."""
+    """What `SET lifetimes` asks for; `auto` is direct, which visits no row more often than negative tuples do."""
     name = "direct" if forced == "auto" else forced
     other = _OTHER[name]
     reason = "a row would pass every operator twice" if forced == "auto" else "not requested"

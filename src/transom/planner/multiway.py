@@ -1,7 +1,7 @@
 """Joins of many inputs: the tactic, and the operator that runs it.
 
 They are in `kernels/multiway/tactic.py`, and there is the tree: joins of two, one upon the other.
-Unless one is requested, the one that costs the least is taken (`multiway_choice.py`).
+Unless one is forced, the one that costs the least is taken (`multiway_choice.py`).
 """
 
 from __future__ import annotations

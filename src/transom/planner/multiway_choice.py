@@ -1,4 +1,4 @@
-"""Which tactic a join of many inputs has, and why: the one that is requested, or the one that costs the least.
+"""Which tactic a join of many inputs has, and why: the one that is forced, or the one that costs the least.
 
 What was decided can be written down, so that a query that goes on elsewhere is planned as it was.
 """
@@ -83,7 +83,7 @@ class MultiwayChoice:
         return self.decision.tactic
 
     def onto(self, tactic: Tactic) -> Tactic:
-        """Emitted with the operator that stands for the join."""
+        """Shown with the operator that stands for the join."""
         price = dict(self.estimates).get(self.name)
         added = f"{tactic.costs}; {_us(price)} a row estimated" if price is not None else tactic.costs
         not_taken = (*tactic.not_taken, *self.not_taken)
@@ -92,7 +92,7 @@ class MultiwayChoice:
 
 @dataclass(frozen=True)
 class Chooser:
-    """`forced` is a tactic or 'auto', `pairs` that of joins of two; `negative`: lifetimes are emitted by negative
+    """`forced` is a tactic or 'auto', `pairs` that of joins of two; `negative`: lifetimes are sent as negative
     tuples.
 
     `statistics` are asked only where there is something to decide.
@@ -125,7 +125,7 @@ class Chooser:
 
     def _cannot(self) -> dict[str, str]:
         if self.negative:
-            return dict.fromkeys(ONE_OPERATOR, "lifetimes are emitted by negative tuples")
+            return dict.fromkeys(ONE_OPERATOR, "lifetimes are sent as negative tuples")
         return {}
 
     def _others(self, name: str, cannot: dict[str, str]) -> Reasons:
@@ -138,7 +138,7 @@ class Chooser:
         if self.forced == "tree":
             return MultiwayChoice(MultiwayDecision("tree", tree), self._others("tree", cannot))
         if self.pairs != "auto":
-            cannot = dict.fromkeys(ONE_OPERATOR, f"SET join requests {self.pairs}") | cannot
+            cannot = dict.fromkeys(ONE_OPERATOR, f"SET join asks for {self.pairs}") | cannot
         one_by_one = machine.one_by_one and stamped
         found = costs(node, known, tree, machine, one_by_one)
         name = found.cheapest(tuple(tactic for tactic in TACTICS if tactic not in cannot))

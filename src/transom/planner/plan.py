@@ -1,4 +1,4 @@
-"""The planner: a rewritten query becomes a tree of operators, or is rejected before anything starts."""
+"""The planner: a rewritten query becomes a tree of operators, or an UnsupportedError before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the work of a shared join can be put in order (paper 2), and how SET requests it."""
+"""Whether the work of a shared join can be put in order (paper 2), and how SET asks for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Schedule:
 
 
 def schedule_of(request: Sharable, catalogue: Catalogue) -> Schedule | str | None:
-    """How the work of this join is put in order, or why it is not; None where nobody requests it.
+    """How the work of this join is put in order, or why it is not; None where nobody asks for it.
 
     The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
     stretch of them.

@@ -53,7 +53,7 @@ def shared_join(request: Sequence[Sharable], catalogue: Catalogue, counted: Side
 
 
 def consumer(request: Sharable, catalogue: Catalogue, subplan: Operator, begin: int | None = None) -> Operator:
-    """What one query does with a shared sub-plan that has what it requests, over the rows from its beginning on."""
+    """What one query does with a shared sub-plan that has what it asks for, over the rows from its beginning on."""
     return _Consumer(catalogue, subplan).plan(request.since(begin))
 
 

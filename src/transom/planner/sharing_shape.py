@@ -1,4 +1,4 @@
-"""What a query asks of a join that other queries may request as well: the streams, the keys, and its own windows.
+"""What a query asks of a join that other queries may ask for as well: the streams, the keys, and its own windows.
 
 The selections of the query are lifted above the join again: RANGE, NOW and UNBOUNDED windows let them pass either way,
 and below a window that counts rows there are none.
@@ -129,16 +129,16 @@ def _check_options(query: Node, catalogue: Catalogue) -> None:
         return catalogue.options.get(name, OPTIONS[name].default)
 
     if option("lifetimes") == "negative":
-        raise _NotShared("lifetimes are emitted by negative tuples")
+        raise _NotShared("lifetimes are sent as negative tuples")
     if option("multiway") not in ("auto", "tree"):
-        raise _NotShared(f"SET multiway requests '{option('multiway')}'")
+        raise _NotShared(f"SET multiway asks for '{option('multiway')}'")
     if option("memory") is not None or option("slide_join") not in ("auto", "off"):
         raise _NotShared("its join is made slide by slide")
     if option("joinagg") not in ("auto", "pc"):
         node = query
         while node.inputs:
             if isinstance(node, Aggregate) and shape_of(node) is not None:
-                raise _NotShared(f"SET joinagg requests '{option('joinagg')}'")
+                raise _NotShared(f"SET joinagg asks for '{option('joinagg')}'")
             node = node.inputs[0]
 
 

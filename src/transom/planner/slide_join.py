@@ -27,7 +27,7 @@ _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .
 
 @dataclass(frozen=True)
 class Shaped:
-    """What a query requests, if it is one that can run slide by slide."""
+    """What a query asks for, if it is one that can run slide by slide."""
 
     inputs: tuple[SlideInput, ...]
     residual: Expression | None
@@ -36,7 +36,7 @@ class Shaped:
 
 
 def choose(query: Node, forced: str, memory: int | None) -> SlideJoin | None:
-    """The query as one node, if it is to run so; rejected where something was requested that cannot be had."""
+    """The query as one node, if it is to run so; an error where something was asked for that cannot be had."""
     if forced == "off" or (forced == "auto" and memory is None):
         if memory is not None:
             raise UnsupportedError(

@@ -30,7 +30,7 @@ UNBOUNDED_SECONDS: Final = 3600.0
 """A window without an end is taken to hold what came in an hour."""
 
 SEEN: Final = 8.0
-"""Fewer tuples than this in a sample report nothing."""
+"""Fewer tuples than this in a sample say nothing."""
 
 PASSING: Final = 1 / 3
 """The share of tuples that pass a predicate of which nobody knows more."""

@@ -27,7 +27,7 @@ MOST_BYTES: Final = 1 << 29
 """Of an input in a batch, in memory at once: by what a source of files knows of its rows, or a guess at their width."""
 
 WANTED_SECONDS: Final = 5.0
-"""A batch of a query that is behind is to take so long, unless a latency is requested: some ten times its own price."""
+"""A batch of a query that is behind is to take so long, unless a latency is asked for: some ten times its own price."""
 
 FASTEST: Final = 4
 """A batch is larger or smaller than the one before by this factor at most."""

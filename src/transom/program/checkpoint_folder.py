@@ -57,7 +57,7 @@ class CheckpointFolder:
             return Manifest.read(data.decode(errors="replace"), self.folder)
         if any(os.path.exists(os.path.join(self.folder, name)) for name in _OLDER):
             raise CheckpointError(
-                f"the checkpoint in '{self.folder}' was written before checkpoints reported their format",
+                f"the checkpoint in '{self.folder}' was written before checkpoints had a format number",
                 remedy="go on with the version of Transom that wrote it, or start with an empty checkpoint folder",
             )
         return None

@@ -112,7 +112,7 @@ class Manifest:
 
 
 def _other_query(name: str, was: Facts, now: Facts) -> Iterator[str]:
-    """The text is there to be reported, and the plan to be compared: blanks and comments make no other query."""
+    """The text is there to be shown, and the plan to be compared: blanks and comments make no other query."""
     for fact in was:
         if fact not in ("text", "plan") and was[fact] != now.get(fact):
             yield f"with {_differs(fact, _query(name), was[fact], now.get(fact))}"

@@ -32,7 +32,7 @@ class Explained(str):
 
     @staticmethod
     def of(text: str, plans: Sequence[dict[str, object]]) -> Explained:
-        """A text and the plans that it reports of."""
+        """A text and the plans that it shows."""
         explained = Explained(visible_lines(text))
         explained.plans = tuple(plans)
         return explained
@@ -100,7 +100,7 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
 
 
 def _with_key(found: Explained, root: Operator, planned: Planned) -> Explained:
-    """With a line about the columns by which net changes are reported, where an answer is written so."""
+    """With a line about the columns by which net changes are emitted, where an answer is written so."""
     if planned.sink is None or output_form(root, planned.sink.emit) != "net":
         return found
     key = output_key(root, "net")
@@ -116,7 +116,7 @@ def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Expla
 
 
 def _with_partitions(found: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
-    """With a line about the partitions, where a query of this process requests several."""
+    """With a line about the partitions, where a query of this process asks for several."""
     wanted = partitions_of(planned.catalogue)
     if wanted == 1 or where().partitions > 1:
         return found

@@ -1,4 +1,4 @@
-"""The inputs of a session: rows that it was handed, rows that it is to request, and the rows that it rejected."""
+"""The inputs of a session: rows that it was handed, rows that it is to ask for, and the rows that it rejected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DataFrameInput:
 
 
 def of_spark(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a DataFrame of Spark: reported by its class, so that nobody has to import PySpark."""
+    """Whether it is a DataFrame of Spark: known by its class, so that nobody has to import PySpark."""
     return type(data).__module__.partition(".")[0] == "pyspark"
 
 
@@ -144,7 +144,7 @@ class SessionInputs:
         return self._memory.get(key) or peeked(definition, self._catalogue.within)
 
     def _supply(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
-        """Rows that are requested as they are wanted."""
+        """Rows that are read as they are wanted."""
         self._reject_known(name, replace)
         supply = Supply(name, data, columns)
         self._declare(self._of_columns(supply.columns, columns, name, declared), replace)
@@ -165,7 +165,7 @@ class SessionInputs:
     def _of_columns(
         self, schema: pa.Schema, columns: pa.Schema | None, name: str, declared: Declare
     ) -> StreamDefinition | TableDefinition:
-        """Columns that nobody has requested, and no SQL type can hold, are left out."""
+        """Columns that nobody has asked for, and no SQL type can hold, are left out."""
         if columns is not None:
             return declared(columns_of(columns, name))
         try:

@@ -17,8 +17,8 @@ from typing import Any, Final
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _ONE: Final = 1.0
-"""SIGTERM or SIGHUP again within so many seconds is the same one: a shell and the kernel both report of a hang-up, and
-`timeout` reports the process and then its group."""
+"""SIGTERM or SIGHUP again within so many seconds is the same one: a shell and the kernel both send it at a hang-up, and
+`timeout` signals the process and then its group."""
 
 _heard: dict[int, float] = {}
 """When each signal was last heard."""
@@ -27,7 +27,7 @@ _now: Callable[[], float] = time.monotonic
 
 
 class Terminated(SystemExit):
-    """A signal has asked the program to end; the code is the one that a shell reports of it."""
+    """A signal has asked the program to end; the code is the one that a shell reports for it."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -70,7 +70,7 @@ def status_html(status: Status) -> str:
 
 
 def plans_html(plans: Sequence[dict[str, Any]]) -> str:
-    """Plans as EXPLAIN JSON reports them, each a tree of its operators."""
+    """Plans as EXPLAIN JSON gives them, each a tree of its operators."""
     return "".join(_plan(plan) for plan in plans)
 
 

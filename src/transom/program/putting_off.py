@@ -1,4 +1,4 @@
-"""Queries that request work to wait, with SET schedule or SET overload, where no work can wait."""
+"""Queries that ask for work to wait, with SET schedule or SET overload, where no work can wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transom.planner.statistics import Machine
 from transom.program.planned import Planned
 
 Where = Callable[[], Machine]
-"""Reports of the place where queries run, if somebody wants to know."""
+"""Says where queries run, if somebody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class NotPutOff:
     def reason(self) -> str:
         """
         >>> print(NotPutOff("schedule", "mqt").reason)
-        on Spark each batch does all its work, and a run with SET schedule = 'mqt' is rejected; run it in this process
+        on Spark each batch does all its work, and SET schedule = 'mqt' is not supported; run it in this process
         """
         return (
-            f"on Spark each batch does all its work, and a run with SET {self.option} = '{self.value}' is rejected;"
+            f"on Spark each batch does all its work, and SET {self.option} = '{self.value}' is not supported;"
             " run it in this process"
         )
 
@@ -42,7 +42,7 @@ class NotPutOff:
 
 
 def not_put_off(planned: Planned, where: Where) -> NotPutOff | None:
-    """What the query requests and cannot have there; None if it can have everything."""
+    """What the query asks for and cannot have there; None if it can have everything."""
     for option in ("schedule", "overload"):
         default = OPTIONS[option].default
         value = planned.catalogue.options.get(option, default)
@@ -52,7 +52,7 @@ def not_put_off(planned: Planned, where: Where) -> NotPutOff | None:
 
 
 def check_put_off(planned: Sequence[Planned], where: Where) -> None:
-    """Raises an error where a query of these requests work to wait that cannot."""
+    """Raises an error where a query of these asks for work to wait that cannot."""
     for one in planned:
         unsupported = not_put_off(one, where)
         if unsupported is not None:

@@ -53,7 +53,7 @@ class QueryHost(Protocol):
 class Query:
     """A query that is planned, and not run: made by `Session.sql`. A notebook shows its plan.
 
-    Whatever requests its rows runs it, over the whole of its input, which must have an end; whoever asks again runs it
+    Whatever asks for its rows runs it, over the whole of its input, which must have an end; whoever asks again runs it
     again. `start` runs it in the background, over an input that may be endless.
 
     >>> from transom import Session

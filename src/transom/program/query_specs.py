@@ -57,7 +57,7 @@ class SpecBuilder:
     checkpoint: str | None = None
 
     def specs(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[QuerySpec]:
-        """A query is called by its sink or its number, unless `names` report."""
+        """A query is called by its sink or its number, unless `names` say otherwise."""
         check_emit(self.emit)
         standing = [one for one in planned if one.standing]
         check_put_off(standing, self.where)

@@ -22,7 +22,7 @@ class Requests:
         self._waiting: deque[tuple[Callable[[], None], Future[None]]] = deque()
 
     def submit(self, work: Callable[[], None]) -> Future[None]:
-        """From any thread; what the work raises is raised where its result is requested."""
+        """From any thread; what the work raises is raised where its result is asked for."""
         done: Future[None] = Future()
         self._waiting.append((work, done))
         return done

@@ -33,7 +33,7 @@ class Result:
     Traceback (most recent call last):
         ...
     transom.core.errors.QueryError: this statement has no rows
-      request the rows of a query whose answer stays in memory
+      ask for the rows of a query whose answer stays in memory
     """
 
     statement: str
@@ -57,7 +57,7 @@ class Result:
         """The rows as an Arrow table."""
         if self.table is None:
             raise QueryError(
-                "this statement has no rows", remedy="request the rows of a query whose answer stays in memory"
+                "this statement has no rows", remedy="ask for the rows of a query whose answer stays in memory"
             )
         return self.table
 

@@ -62,7 +62,7 @@ class RunOptions:
 
 
 def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
-    """With a checkpoint there is a next run to go on, so time stays open unless it is reported to `end`.
+    """With a checkpoint there is a next run to go on, so time stays open unless it is told to `end`.
 
     >>> ending_of(False, None, None), ending_of(False, None, "kept"), ending_of(True, None, "kept")
     ('end', 'now', 'stopped')

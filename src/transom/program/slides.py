@@ -1,4 +1,4 @@
-"""How a join that is reported slide by slide is doing."""
+"""How a join that is emitted slide by slide is doing."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
 
 
 def slides_in(statuses: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
-    """That of an operator in several partitions, by what each has notified of it."""
+    """That of an operator in several partitions, by what each has reported of it."""
     parts = [one for one in statuses if one is not None]
     return SlideStatus(SlideReport.united(parts), Estimates(), ()) if parts else None

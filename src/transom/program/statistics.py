@@ -47,7 +47,7 @@ _Bools = npt.NDArray[np.bool_]
 
 
 class SampledStatistics:
-    """The statistics of one query. `peek` opens the sources that may be looked at, `where` reports of the machine."""
+    """The statistics of one query. `peek` opens the sources that may be looked at, `where` describes the machine."""
 
     def __init__(self, catalogue: Catalogue, peek: Peek, where: Callable[[], Machine]) -> None:
         self._catalogue = catalogue

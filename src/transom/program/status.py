@@ -34,7 +34,7 @@ class InputStatus:
 
 @dataclass(frozen=True)
 class OperatorStatus:
-    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join reported slide by slide."""
+    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join emitted slide by slide."""
 
     number: int
     operator: str
@@ -76,7 +76,7 @@ class Status:
 
     @property
     def slides(self) -> SlideStatus | None:
-        """Of a query that is a join reported slide by slide."""
+        """Of a query that is a join emitted slide by slide."""
         return next((one.slides for one in self.operators if one.slides is not None), None)
 
     def _repr_html_(self) -> str:

@@ -46,7 +46,7 @@ class Readings:
 class Load:
     """One measurement: `rate` rows came in the interval, `load` is S, `row_weight` the weights of one row's queries.
 
-    `slack`, where it was requested, is how many intervals of work everything could still wait, if only the first group
+    `slack`, where it was asked for, is how many intervals of work everything could still wait, if only the first group
     of each row is done, or the first two, ..; below 0 some of it will be dropped.
     """
 

@@ -132,7 +132,7 @@ _NAMES: Final[dict[Any, tuple[str, ...]]] = {}
 
 
 def _fields(kind: Any) -> tuple[str, ...]:
-    """The names of a dataclass's fields; requested often."""
+    """The names of a dataclass's fields; asked for often."""
     if kind not in _NAMES:
         known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         _NAMES[kind] = tuple(field.name for field in known)
@@ -194,7 +194,7 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
 
 
 def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type], check: bool = False) -> Any:
-    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree reports of.
+    """The value of a tree; `get` gives the array, or the buffer of a batch, that a part of the tree stands for.
 
     With `check` every dataclass that has a method of this name is asked whether what it holds can be true.
     """

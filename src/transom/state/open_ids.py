@@ -1,4 +1,4 @@
-"""Ids of open rows (open row ids in paper 1): slots of one int64 array for ends, shared by all operators of a query.
+"""Ids of open rows (holders in paper 1): slots of one int64 array for ends, shared by all operators of a query.
 
 The operator that makes a row with an open end takes an open row id for it and is its owner. When the end is learned,
 the owner writes it, once; selections, projections and unions carry the number along and never hear of the row again.

@@ -1,9 +1,9 @@
 """Folders for what is needed only while a process lives: `transom-<kind>-<number>`, among the temporary files.
 
 One is removed when its work is done, at the latest at the end of the process. A process that is killed leaves it
-behind; whoever makes the next one beside it removes it then. Whether its owner lives is reported by a lock
+behind; whoever makes the next one beside it removes it then. Whether its owner lives is shown by a lock
 on the folder, which the kernel takes back with the process: numbers of processes mean nothing to another container
-that has the same folder. The lock also reports `systemd-tmpfiles` that the folder is in use, however old it is.
+that has the same folder. The lock also tells `systemd-tmpfiles` that the folder is in use, however old it is.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Answer:
 
     @cached_property
     def net(self) -> dict[int, Bag]:
-        """What every instant adds and takes away, all reported; instants in their order."""
+        """What every instant adds and takes away, all of it; instants in their order."""
         net: dict[int, Bag] = {}
         for instant, n, row in sorted(self.changes, key=lambda change: change[0]):
             net.setdefault(instant, Counter())[row] += n

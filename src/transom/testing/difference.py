@@ -1,4 +1,4 @@
-"""What reports two answers apart, for people."""
+"""How two answers differ, for people."""
 
 from __future__ import annotations
 

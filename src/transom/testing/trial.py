@@ -80,7 +80,7 @@ class Trial:
         self.arrive(name, self.read(name, text))
 
     def advance(self, duration: str) -> None:
-        """The clock goes on, and nothing comes: what expires in that time is reported.
+        """The clock goes on, and nothing comes: what expires in that time is emitted.
 
         It takes streams with time = 'arrival' and those with a heartbeat on; those that have been silent for their idle
         time are left behind.

@@ -12,7 +12,7 @@ from transom import OptionError, Session
 
 JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k"
 QUERIES = f"{JOIN.format(2)}; {JOIN.format(5)}; SELECT a.k FROM a"
-REASON = "not scheduled: on Spark each batch does all its work, and a run with SET schedule = 'mqt' is rejected; run it"
+REASON = "not scheduled: on Spark each batch does all its work, and SET schedule = 'mqt' is not supported; run it"
 
 
 def session_of(runtime: Any = "spark", **options: Any) -> Session:

@@ -133,7 +133,7 @@ class AggregateKernel:
     """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls.
 
     `running`: no row that comes ever leaves, and no MIN or MAX is of a text. `final`: only what a group shows when the
-    step is over is requested, so it is looked at once a step; at the end of all input also as of the last row.
+    step is over is wanted, so it is looked at once a step; at the end of all input also as of the last row.
     """
 
     keys: tuple[int, ...]

@@ -28,7 +28,7 @@ def lazy_pairs(
 
 @inlined
 def take_out(slot, entries, head, before):  # type: ignore[no-untyped-def]
-    """Unlink a row from its chain; which one that is reports its hash."""
+    """Unlink a row from its chain; its hash says which one that is."""
     previous = before[slot]
     following = entries[slot, CHAIN]
     if previous >= 0:

@@ -1,4 +1,4 @@
-"""What a join of two inputs asks of a pair, however lifetimes are emitted."""
+"""What a join of two inputs asks of a pair, however lifetimes are represented."""
 
 from __future__ import annotations
 

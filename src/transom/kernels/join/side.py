@@ -29,7 +29,7 @@ AHEAD = 256  # chains whose heads are read before they are walked
 
 @dataclass(frozen=True)
 class Arrivals:
-    """New rows of a side, those with a NULL in the key left out; `key` is empty where the hash reports it."""
+    """New rows of a side, those with a NULL in the key left out; `key` is empty where the hash stands for it."""
 
     columns: list[pa.Array]
     hashes: Hashes

@@ -219,7 +219,7 @@ def _update(s, way, mine, me, layout, changed, cells, bundles):  # type: ignore[
 
 @borrowing
 def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: ignore[no-untyped-def]
-    """The row joins the heaps of its bundle, or leaves them. `changed` reports the calls that have another value
+    """The row joins the heaps of its bundle, or leaves them. `changed` marks the calls that have another value
     now."""
     cell_hi, cell_lo, valid, start, length, arena, text_width = cells
     other = False

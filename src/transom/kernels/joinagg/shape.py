@@ -1,4 +1,4 @@
-"""What an aggregate over a join requests: the inputs, the keys that all of them are joined on, and everything else."""
+"""What an aggregate over a join asks for: the inputs, the keys that all of them are joined on, and everything else."""
 
 from __future__ import annotations
 

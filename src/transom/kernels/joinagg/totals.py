@@ -327,7 +327,7 @@ def set_entry(c, g, entry, slot, table, cells, groups):  # type: ignore[no-untyp
 
 @jit
 def settle(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
-    """The instant is over: report the results of the touched groups that changed. `width` is that of the floats."""
+    """The instant is over: emit the results of the touched groups that changed. `width` is that of the floats."""
     emit_rows(now, everything, partial, table, width, cells, groups, out)
 
 

@@ -19,7 +19,7 @@ from transom.kernels.multiway.input_rows import InputRows
 
 
 class Directory:
-    """`tables[first[i] + t]` reports of table t of input i; `addresses` of the columns of all inputs."""
+    """`tables[first[i] + t]` describes table t of input i; `addresses` of the columns of all inputs."""
 
     def __init__(self, inputs: Sequence[InputRows]) -> None:
         self._inputs = inputs

@@ -59,7 +59,7 @@ _NONE: Final = no_int64s()
 
 @dataclass
 class ParallelTreeState:
-    """`soonest` is the next end that is known, as the worker pool left it; `next_timer` was emitted before it began,
+    """`soonest` is the next end that is known, as the worker pool left it; `next_timer` was reported before it began,
     and may be early.
 
     Where the columns are is found again from the rest, so it is not saved.

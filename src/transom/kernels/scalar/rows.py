@@ -32,7 +32,7 @@ class AllRows:
 
 
 class SomeRows:
-    """The rows at some positions; a column is gathered when it is first requested."""
+    """The rows at some positions; a column is gathered when it is first wanted."""
 
     __slots__ = ("columns", "count", "positions", "source")
 

@@ -1,7 +1,7 @@
 """The memory of a shared join carried over to one with other columns or windows, as queries come and go.
 
 Rows that are kept already end where they would have: a query that has come since sees none of them. Columns that nobody
-requested until now have no values in them, for the same reason.
+asked for until now have no values in them, for the same reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a slide would cost by either kind of join, as far as the slides before it report, and the choice (Algorithm 2).
+"""What a slide would cost by either kind of join, as far as the slides before it show, and the choice (Algorithm 2).
 
 C_join is the price of joining all rows of the windows; C_reuse that of joining the new ones, and of writing and reading
 those stored results that have no room in memory. Both follow from how many tuples of rows match, how large results are,
@@ -59,7 +59,7 @@ class Estimates:
     join_cost: float | None = None
 
     def lines(self) -> list[str]:
-        """As EXPLAIN ANALYZE reports it."""
+        """As EXPLAIN ANALYZE shows it."""
         matching = self.selectivity.value
         if matching is None:
             return []
@@ -131,7 +131,7 @@ def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
     # The new ones push out the old ones, which are read after that: as many of either as there are too many.
     written = min(too_many, new_stored * row_bytes) * (estimates.writing.value or 0.0)
     read = min(too_many, old * row_bytes) * (estimates.reading.value or 0.0)
-    # To report a result again takes no longer than to find it and report it, whatever a slow moment once made of it.
+    # To emit a result again takes no longer than to find it and emit it, whatever a slow moment once made of it.
     merged = old * min(estimates.merging.value or 0.0, seconds)
     probes = sum(now.all_rows)
     estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + results - old) + merged + written + read

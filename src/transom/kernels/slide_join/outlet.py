@@ -50,7 +50,7 @@ class Outlet:
             return
         if self._rows > MOST_ROWS:
             raise EvaluationError(
-                f"RSTREAM would report more than {MOST_ROWS:,} rows in one step",
+                f"RSTREAM would emit more than {MOST_ROWS:,} rows in one step",
                 remedy="SET batch_rows to a smaller number, or write a longer SLIDE",
             )
         self._slide.append(rows)

@@ -63,7 +63,7 @@ class SlideReport:
         return found
 
     def lines(self) -> list[str]:
-        """As EXPLAIN ANALYZE reports it.
+        """As EXPLAIN ANALYZE shows it.
 
         >>> report = SlideReport(peak_bytes=1000)
         >>> report.finish("one-pass full", 10, 3, 0.001, 2, 2_000_000)

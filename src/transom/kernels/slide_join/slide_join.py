@@ -42,7 +42,7 @@ from transom.kernels.slide_join.turn import Turn
 
 @dataclass(frozen=True)
 class SlideJoinKernel:
-    """`memory` is a budget in bytes; `marked`: attempts are emitted, and how they ended."""
+    """`memory` is a budget in bytes; `marked`: attempts are emitted, with how they ended."""
 
     spec: SlideSpec
     tactic: str  # incremental, full, hybrid

@@ -1,4 +1,4 @@
-"""What a join of sliding windows is over: its inputs, what makes their rows match, and when it has something to report.
+"""What a join of sliding windows is over: its inputs, what makes their rows match, and when it has something to emit.
 
 An **instant** is a multiple of one of the slides. A row that came at t begins at the least multiple of its own slide
 that is not before t, and ends at the least one that is not before t + length; so what is alive changes at instants

@@ -1,4 +1,4 @@
-"""ISTREAM, DSTREAM and the changes of a relation whose rows all report their end when they come: nothing is counted.
+"""ISTREAM, DSTREAM and the changes of a relation whose rows all know their end when they come: nothing is counted.
 
 Meaning: as `to_stream.py`, but for RSTREAM.
 Emits: the same rows in the same order.
@@ -234,7 +234,7 @@ def pairs_of(first, sign):  # type: ignore[no-untyped-def]
 
 @jit
 def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
-    """An order in which the rows of an instant, what left and then what came, are each by value; and who is emitted.
+    """An order in which the rows of an instant, what left and then what came, are each by value; and which are emitted.
 
     Of equal rows as many that came are not told as left. Row i has the bytes data[offsets[i]:offsets[i + 1]].
     """

@@ -47,7 +47,7 @@ class RStreamTactic(ToStreamTactic):
 
 
 class DirectStreamTactic(ToStreamTactic):
-    """Nothing has to be counted: all rows report their end when they come."""
+    """Nothing has to be counted: all rows know their end when they come."""
 
     states = (AliveRows,)
     counted: ClassVar[type[ToStreamTactic]]
@@ -75,7 +75,7 @@ class DirectDStreamTactic(DirectStreamTactic):
 def choose(node: ToStream, inputs: Sequence[Operator]) -> tuple[ToStreamTactic, Partitioning]:
     """The tactic, and how rows may be spread.
 
-    RSTREAM reports the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
+    RSTREAM emits the whole snapshot whenever any of it changes, so whoever makes it must see all of it.
     """
     kept = "each distinct row alive once, two numbers per row alive"
     if node.change is Change.RSTREAM:

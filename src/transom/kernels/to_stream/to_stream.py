@@ -149,7 +149,7 @@ class ToStreamKernel:
             rows += count * int(state.shown[alive].sum())
             if rows > MOST_ROWS:
                 raise EvaluationError(
-                    f"RSTREAM would report more than {MOST_ROWS:,} rows in one step",
+                    f"RSTREAM would emit more than {MOST_ROWS:,} rows in one step",
                     remedy="SET batch_rows to a smaller number, write a longer SLIDE, or ISTREAM for what is new alone",
                 )
             instants = self._multiples(begin, end) if self.slides else np.array([begin])

@@ -34,7 +34,7 @@ class WindowTactic(Tactic):
         """What gives rows their lifetimes."""
 
     def describe(self, operator: Operator) -> str:
-        """As it is written; positions of PARTITION BY are emitted by name."""
+        """As it is written; positions of PARTITION BY are given by name."""
         spec = _spec(operator)
         text = str(spec)
         for i in sorted(spec.partition or (), reverse=True):

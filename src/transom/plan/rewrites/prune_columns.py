@@ -37,7 +37,7 @@ def prune_columns(query: Node) -> Node:
 
 
 class _Pruner:
-    """Prunes one query. A node that is requested the same columns again is done once."""
+    """Prunes one query. A node that is asked for the same columns again is done once."""
 
     def __init__(self) -> None:
         self._pruned: dict[tuple[Node, frozenset[int]], tuple[Node, Positions]] = {}

@@ -65,7 +65,7 @@ class LocalJob:
         home: str | None = None,
     ) -> None:
         self.join = request[0].join if request else None
-        """What queries that come must request as well; None: nobody can."""
+        """What queries that come must ask for as well; None: nobody can."""
         self._clock: Clock = clock or RealClock()
         self._home = home
         self.planned = specs[0].planned

@@ -1,4 +1,4 @@
-"""DuckDB, requested the answer on the snapshot of each instant."""
+"""DuckDB, asked for the answer on the snapshot of each instant."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class History(ABC):
 class RelationHistory(History):
     """`points[i]` = (instant, the snapshot from there on); neighbours differ, and before the first there is nothing.
 
-    `one_zero`: rows are those of `grouped`, as changes report them.
+    `one_zero`: rows are those of `grouped`, as changes show them.
     """
 
     points: tuple[tuple[int, Bag], ...] = ()

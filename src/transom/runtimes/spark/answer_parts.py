@@ -14,7 +14,7 @@ from transom.pipeline.frames import FILES, OUT, Frame, Message
 def written(writers: Mapping[str, TaskWriter], messages: Sequence[Message]) -> Iterator[Message]:
     """The messages of a partition; in the place of the answer to a query that has a writer what that reports of it."""
     for message in messages:
-        answer = list(message.opened()) if message.kind == OUT else []  # to one query, which is reported in one message
+        answer = list(message.opened()) if message.kind == OUT else []  # to one query, which is emitted in one message
         if not answer or answer[0].about["query"] not in writers:
             yield message if len(answer) < 2 else replace(message, blob=b"", parts=(_together(answer),))
             continue
@@ -28,5 +28,5 @@ def written(writers: Mapping[str, TaskWriter], messages: Sequence[Message]) -> I
 
 
 def _together(answer: Sequence[Frame]) -> Frame:
-    """In the order in which it was reported, so that nobody has to find it again."""
+    """In the order in which it was emitted, so that nobody has to find it again."""
     return replace(answer[0], rows=pa.concat_batches([part.rows for part in answer if part.rows is not None]))

@@ -1,4 +1,4 @@
-"""What a query's checkpoint reports before Spark reads it: how far it came, over how many partitions, and for which
+"""What a query's checkpoint says before Spark reads it: how far it came, over how many partitions, and for which
 query.
 
 Spark logs the plan of every batch before it runs (`offsets`) and that it is done afterwards (`commits`). It keeps the
@@ -183,7 +183,7 @@ def begun(folder: str) -> bool:
 def damage(error: str, folder: str) -> CheckpointError | None:
     """Spark's error as one of the checkpoint, if its exceptions say that state or a file of it is lost or spoilt.
 
-    What else the text holds says nothing: it reports the plan and the settings of the query, whatever went wrong. And
+    What else the text holds says nothing: it shows the plan and the settings of the query, whatever went wrong. And
     an exception may name the checkpoint for other reasons; whoever throws it away for one of those loses good state.
 
     >>> text = "Job aborted\\n  at x.y\\nCaused by: java.io.FileNotFoundException: File /c/spark/state/2 does not exist"

@@ -39,7 +39,7 @@ def packed(
     """The rows of stream `name`, packed for the partitions.
 
     The clock of a batch, where it matters, is the one that Spark logs with it: whoever runs it again finds the same. In
-    the folder `feedback` is reported in which batch time began; who does not see it says where it might.
+    the folder `feedback` is noted in which batch time began; who does not see it says where it might.
     """
     definition = layout.sources[name]
     if definition.time is None or not frame.isStreaming:

@@ -17,7 +17,7 @@ from transom.program.batch_size import MOST_ROWS
 
 _NAME: Final = "feedback.json"
 _LONGEST: Final = 1 << 24
-"""Characters; a hundred or two report of an input."""
+"""Characters; a hundred or two describe an input."""
 _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
 _ROWS: Final = range(1, MOST_ROWS + 1)
@@ -29,7 +29,7 @@ class Feedback:
 
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
-    `begun` when the batch of this number was done; None: nobody has reported.
+    `begun` when the batch of this number was done; None: nobody has said so.
     """
 
     paces: dict[str, InputPace] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def start(folder: str) -> None:
 
 
 def serve(folder: str, daemon: int) -> None:
-    """Fork whenever it is requested, as long as the parent is `daemon`."""
+    """Fork whenever it is asked for, as long as the parent is `daemon`."""
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who has ended is forgotten
     path = os.path.join(folder, SOCKET)
@@ -84,7 +84,7 @@ def _fork_again(connection: socket.socket) -> NoReturn:
 
 
 def _run(connection: socket.socket) -> int:
-    """Be the process that was requested; its status."""
+    """Be the process that was asked for; its status."""
     connection.settimeout(None)
     head, descriptors, _, _ = socket.recv_fds(connection, 8, 2)
     request = _received(connection, int.from_bytes(head, "little")).split(b"\0")

@@ -32,7 +32,7 @@ from transom.runtimes.spark.spark_consumer import SparkConsumer
 
 @dataclass(frozen=True)
 class GroupContext:
-    """Where a group runs, and how: the same for all that resumes from it."""
+    """Where a group runs, and how: the same for all that resume from it."""
 
     spark: SparkSession
     open_source: Callable[[Definition], Source]
@@ -44,7 +44,7 @@ class GroupContext:
 
 
 class SparkGroup(SparkQuery):
-    """Queries on the same join; none of them reports snapshots."""
+    """Queries on the same join; none of them emits snapshots."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SparkGroup(SparkQuery):
             return self._statuses.status(), *self._statuses.of_consumer(consumer)
 
     def _sinks(self) -> Sinks:
-        """Where the answers go, and rejected rows if they are wanted; to a side that several queries have, once."""
+        """Where the answers go, and rejected rows if they are wanted; to a sink that several queries have, once."""
         if self._opened is None:
             answers: dict[str, Sink] = {}
             sides: dict[int, Sink] = {}
@@ -162,7 +162,7 @@ class SparkGroup(SparkQuery):
         return Stop(self.layout, self._folder(), self.statuses.frontier, offset, self.batches_before + reached.done)
 
     def _forget(self, stop: Stop | None) -> None:
-        """What nobody resumes from any more is removed; rows that were pumped stay."""
+        """What nobody resumes from any more is removed; rows that were prefetched stay."""
         for scratch in self._older:
             if stop is None or scratch.path != stop.folder:
                 for name in ("spark", "memories", STATE):

@@ -44,7 +44,7 @@ class Guard:
         self.error: BaseException | None = None
         """What went wrong in a batch on our side, before Spark has made a text of it."""
         self.after: Callable[[int, float], None] = lambda number, seconds: None
-        """Notified of every batch that is written: its number, and the seconds since its rows were requested."""
+        """Notified of every batch that is written: its number, and the seconds since its rows were asked for."""
 
     def around(self, batch: Batch) -> Batch:
         def guarded(frame: Any, number: int) -> None:
@@ -74,7 +74,7 @@ class Guard:
 def _wait_for_the_stop(frame: Any) -> NoReturn:
     """Sleep in the thread of the JVM that runs the query, where a stop of the query interrupts it.
 
-    Spark knows that for a stop, and reports its listeners so; any other error would be a failure of the query to them.
+    Spark knows that for a stop, and tells its listeners so; any other error would be a failure of the query to them.
     """
     context = frame.sparkSession.sparkContext
     while isinstance(context._gateway, ClientServer):  # otherwise calls run in other threads than the one that asks
@@ -83,5 +83,5 @@ def _wait_for_the_stop(frame: Any) -> NoReturn:
 
 
 def _ours(error: BaseException) -> BaseException | None:
-    """None if it is Spark that speaks through it: what a worker had to report is found in Spark's own text."""
+    """None if it is Spark that speaks through it: what a worker had to say is found in Spark's own text."""
     return None if type(error).__module__.partition(".")[0] in ("pyspark", "py4j") else error

@@ -1,4 +1,4 @@
-"""What a stateful stage does with the frames of a partition: a step with its memory, and what resumes from there."""
+"""What a stateful stage does with the frames of a partition: a step with its memory, and what goes on from there."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Hosting:
         self._inputs = TaskInputs(hosted.reading)
 
     def take(self, label: int, rows: Iterator[pd.DataFrame], entries: Any) -> pd.DataFrame:
-        """The frames of a partition, or what only passes this stage; what resumes from here. `entries` is Spark's
+        """The frames of a partition, or what only passes this stage; what goes on from here. `entries` is Spark's
         state."""
         log = SparkLog(entries, self._files(label))
         fragment, number = self._labels.partition_id(self._host.stage_number, label)

@@ -29,7 +29,7 @@ UNSET_OR_INSTALL: Final = f"install Java {OLDEST} or newer and let JAVA_HOME poi
 
 SHIM: Final = """\
 #!/bin/sh
-# Java from PyPI, without the one module that Spark's launcher requests and this Java does not have.
+# Java from PyPI, without the one module that Spark's launcher asks for and this Java does not have.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"

@@ -1,7 +1,7 @@
 """The JVM of a local session, started without Spark's scripts.
 
 `spark-submit` starts a first JVM that only writes the command line of the second, puts a compressed PySpark without
-byte code first on the workers' path, and requests modules that streaming does not use; all of that costs seconds. Here
+byte code first on the workers' path, and asks for modules that streaming does not use; all of that costs seconds. Here
 the gateway that PySpark talks to is started at once, and classes come out of an archive (`class_archive.py`).
 
 The JVM ends when this process does: it reads our end of a pipe.

@@ -43,7 +43,7 @@ class Labels:
 
     @cached_property
     def _of(self) -> dict[tuple[int, int, int], int]:
-        """(stage, fragment, partition) -> label. Fragment 0 on a stage is frames that only passes it."""
+        """(stage, fragment, partition) -> label. Fragment 0 on a stage is frames that only pass it."""
         found: dict[tuple[int, int, int], int] = {}
         spark_partitions = self.layout.partitions
         for stage_number in range(1, self.layout.stage_count + 1):
@@ -72,7 +72,7 @@ class Labels:
         }
 
     def label(self, stage_number: int, fragment: int, partition: int) -> int:
-        """What frames for a partition is called when it enters a stage: its own label there, or one to pass by."""
+        """What frames for a partition are called when they enter a stage: its own label there, or one to pass by."""
         if stage_number > self.layout.stage_count:
             return 0
         if fragment != SINK and self.layout.stage_number[fragment] == stage_number:

@@ -67,7 +67,7 @@ class LocalShuffle:
                 return file.read_buffer()
         except OSError as error:
             raise SparkError(
-                f"frames of a batch has vanished from '{self.folder}': {error}",
+                f"frames of a batch have vanished from '{self.folder}': {error}",
                 remedy="leave the folder alone while a query runs; start the query again from its checkpoint",
             ) from None
 

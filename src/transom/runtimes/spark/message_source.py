@@ -91,7 +91,7 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {name: begin[name] for name in ("batch", "at", "ended")}  # the splits that led there have been read
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What has an end is read to its end; that is all such a run requests. Where nothing has come Spark ends it."""
+        """What has an end is read to its end; that is all such a run wants. Where nothing has come Spark ends it."""
         self._to_the_end = True
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -343,7 +343,7 @@ class SparkQuery:
     def dataframe(self) -> DataFrame:
         """The answer as a streaming DataFrame, to go on with; rejected rows are counted, and not in it."""
         if self._alone and not self._frames and "tasks" not in self.layout.catalogue.options:
-            # Its checkpoint is the user's: how much lies there now must not decide over what resumes from it.
+            # Its checkpoint is the user's: how much lies there now must not decide over what goes on from it.
             self.layout = replace(self.layout, partitions=1)
         return answer_rows(self.messages(LocalShuffle()), self.schema)
 
@@ -516,7 +516,7 @@ class SparkQuery:
         return known or wanted or 1
 
     def _batch_size(self) -> BatchSize | None:
-        """None where a number of rows or files is requested; of a DataFrame Spark takes what it is reported to take."""
+        """None where a number of rows or files is given; of a DataFrame Spark takes what it is told to take."""
         if self._max_rows is not None or self._max_files is not None:
             return None
         read = [self._read(name) for name in self.layout.sources]
@@ -524,7 +524,7 @@ class SparkQuery:
 
     @property
     def _written_by_tasks(self) -> bool:
-        """Whether the answer stays away from the driver, as far as can be reported before its sink is opened."""
+        """Whether the answer stays away from the driver, as far as is known before its sink is opened."""
         return self._on_batch is None and self.layout.emit != "latest" and bool(self._open_sink.folders())
 
     def _reached(self) -> CheckpointProgress:
@@ -561,6 +561,6 @@ class SparkQuery:
         if found is None and self._checkpoint is not None:
             found = damage(str(error), os.path.abspath(self._checkpoint))
         if found is None:
-            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log reports more")
+            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log says more")
         found.query = self._planned.statement.text
         return found

@@ -223,7 +223,7 @@ class SparkRun:
             self._folder.release()
 
     def _hear(self, to_the_end: bool = False) -> bool:
-        """Report listeners of the batches that are done; whether there was one."""
+        """Notify listeners of the batches that are done; whether there was one."""
         heard = [self._notify(each, to_the_end) for each in self._batches]
         return any(heard)
 

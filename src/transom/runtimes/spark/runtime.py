@@ -58,7 +58,7 @@ class SparkRuntime:
         return in_partitions(self._partitions())
 
     def _partitions(self) -> int:
-        """Without starting Spark to request it."""
+        """Without starting Spark to ask it."""
         if self._given is None:
             return self._lease.cores
         given = settings.partitions(self._given) or ""
@@ -111,7 +111,7 @@ class SparkRuntime:
         return [one for one in named if isinstance(one, StreamDefinition | TableDefinition)]
 
     def _units(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[SparkQuery]:
-        """Queries on the same join are one streaming query; those that report snapshots stay alone."""
+        """Queries on the same join are one streaming query; those that emit snapshots stay alone."""
         sharing = sharing_of([spec.planned for spec in specs])
         return [
             self._query(specs[indexes[0]], run_options)

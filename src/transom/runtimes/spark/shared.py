@@ -96,7 +96,7 @@ class Lease:
     def _start(self, brief: bool) -> None:
         try:
             spark = _SHARED.take(self, self._cores, brief)
-        except BaseException as error:  # raised where the session is requested
+        except BaseException as error:  # raised where the session is asked for
             self._error = error
             return
         with self._lock:

@@ -31,7 +31,7 @@ MUCH: Final = 1 << 19
 def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
     """Whether a run that ends with what there is has much to read at once, and much to do with it.
 
-    Where partitions or a latency are requested it is left at that. Rows without a join or an aggregate go through
+    Where partitions or a latency are given it is left at that. Rows without a join or an aggregate go through
     faster than they can be handed over.
     """
     options = layout.catalogue.options
@@ -49,7 +49,7 @@ def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> b
 
 
 def first_size(layout: Layout, read: Iterable[Schema], ending: Ending, by_tasks: bool) -> BatchSize:
-    """The size of the first batch, where no number of rows or files is requested.
+    """The size of the first batch, where no number of rows or files is given.
 
     `read` are the columns that are read of each input. `by_tasks`: the tasks write the answer, and the driver does not
     see it.

@@ -87,7 +87,7 @@ class Statuses:
         os.replace(path + ".new", path)
 
     def recover(self, path: str) -> None:
-        """What `keep` wrote. Nothing depends on it but what people are reported, so a file that is gone is no loss."""
+        """What `keep` wrote. Nothing depends on it but what people are shown, so a file that is gone is no loss."""
         try:
             with open(path, encoding="utf-8") as file:
                 self._partitions = {
@@ -208,7 +208,7 @@ class Statuses:
 
 
 def _operator_status(i: int, operator: Operator, reported: Iterable[Sequence[float]]) -> OperatorStatus:
-    """What all partitions notified of an operator, added up."""
+    """What all partitions reported of an operator, added up."""
     totals = [0, 0, 0, 0.0, 0, 0]
     for done in reported:
         for index, value in enumerate(done):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from transom.pipeline.packer import Packer
 
 OF_FRAMES: Final = -1
-"""Who reports of DataFrames by the clock: none of the tasks that read their rows."""
+"""Who reports on DataFrames by the clock: none of the tasks that read their rows."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def read_back(text: str) -> TransomError | None:
 def exceptions(text: str) -> list[str]:
     """What a text of the JVM says went wrong, one line an exception: the first is what came of it, the last the cause.
 
-    Where they were raised, and what Spark reports of the query and its plan, is left out.
+    Where they were raised, and what Spark says of the query and its plan, is left out.
 
     >>> exceptions("Checksum error: /c/1\\n\\tat x.y\\nCaused by: a.BException: no\\n\\n=== Streaming Query ===\\nplan")
     ['Checksum error: /c/1', 'a.BException: no']

@@ -2,7 +2,7 @@
 
 They must be able to import Transom, in the driver's version, and on a cluster they must see the folders that the driver
 sees: a checkpoint on a disk that is not shared would fall apart into pieces on all machines, each of which looks whole.
-A small job reports, on every executor that is there.
+A small job finds out, on every executor that is there.
 """
 
 from __future__ import annotations
@@ -141,9 +141,7 @@ def _workers_report(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) 
         missing = _IMPORT.search(text)
         if missing is not None:
             raise _cannot_import(missing[0].removeprefix("PYTHON_VERSION_MISMATCH] ")) from None
-        raise SparkError(
-            f"the workers of the Spark session fail: {cause(text)}", remedy="the log reports more"
-        ) from None
+        raise SparkError(f"the workers of the Spark session fail: {cause(text)}", remedy="the log says more") from None
     return sorted({(row.host, row.kind, row.what) for row in rows})
 
 
