@@ -207,7 +207,7 @@ def machines() -> str:
 
 
 def nexmark_queries() -> str:
-    lines = ["| query | requests | answer | Spark's own streaming |", "| --- | --- | --- | --- |"]
+    lines = ["| query | asks for | answer | Spark's own streaming |", "| --- | --- | --- | --- |"]
     for query in QUERIES.values():
         requests = query.meaning + (f" ({query.instead})" if query.instead else "")
         kind = "windows that have ended" if query.windowed else "a table that changes" if query.keys else "rows"
@@ -225,7 +225,7 @@ def nexmark_texts() -> str:
 
 
 def nexmark_unwritten() -> str:
-    lines = ["| query | requests, and why it is not there |", "| --- | --- |"]
+    lines = ["| query | asks for, and why it is not there |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {name} | {why} |" for name, why in UNWRITTEN.items())])
 
 
