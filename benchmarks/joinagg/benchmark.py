@@ -51,7 +51,7 @@ class Size:
     matches_window: int
     window_batch: int
     matches_batch: int
-    keys: int = 20  # as many as the paper has hash partitions
+    keys: int = 20  # as many as the paper has hash buckets
     other_keys: int = 100  # grouped, and with many inputs: a selectivity of 0.01, as in the paper
 
 

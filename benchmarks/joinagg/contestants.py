@@ -38,7 +38,7 @@ PC, IC, TC, TC_PAPER, FACTORISED = CONTESTANTS = ("pc", "ic", "tc", "tc_paper", 
 # tc_paper has no groups, and with many inputs it is tc that is asked about.
 WITHOUT_PAPER: Final = (PC, IC, TC, FACTORISED)
 AUTO: Final = "auto"
-"""What is taken if none is requested, by what a sample of the first rows shows."""
+"""What is taken if none is forced, by what a sample of the first rows shows."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Running:
 
 
 def measure_steady(cell: Cell, effort: Effort) -> Outcome:
-    """What every contestant does once the windows are full, and why some reject.
+    """What every contestant does once the windows are full, and why some are unsupported.
 
     State is measured apart, after steps that bring a tenth of a window each: arrays have room for what comes and goes
     within a step, too.

@@ -30,7 +30,7 @@ from transom.session import Session
 TREE, PARALLEL_TREE, MJOIN, PARALLEL_MJOIN = TACTICS = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 AUTO: Final = "auto"
 CHAIN: Final = "chain"
-"""A tree in which every join has a stream on its right; no option requests it."""
+"""A tree in which every join has a stream on its right; no option asks for it."""
 
 LOOKED_AT: Final = 2_048
 """Rows of each stream that the planner may look at before it decides."""

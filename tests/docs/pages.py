@@ -67,7 +67,7 @@ class PageError(AssertionError):
 
 
 def pages() -> list[Page]:
-    """The pages of the documentation and of results; decisions are reported, not shown, and have no blocks to run."""
+    """The pages of the documentation and of results; decisions are described, not shown, and have no blocks to run."""
     found = [path for path in sorted(DOCS.rglob("*.md")) if "decisions" not in path.parts]
     found.append(RESULTS / "README.md")
     return [read_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in found]

@@ -107,7 +107,7 @@ def test_what_only_the_pipeline_can_do(text: str, reason: str) -> None:
         ),
         ("tc", f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.d = C.d", "not all joined on one key"),
         ("ic", f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.k = C.k", "there are 3 inputs"),
-        ("ic", f"SELECT MAX(A.x) FROM {TWO} WHERE A.k = B.k", r"max\(x\) cannot be told from what it was"),
+        ("ic", f"SELECT MAX(A.x) FROM {TWO} WHERE A.k = B.k", r"max\(x\) cannot be computed from what it was"),
     ],
 )
 def test_a_forced_tactic_that_cannot_is_rejected_with_its_reason(tactic: str, text: str, reason: str) -> None:
@@ -209,7 +209,7 @@ def test_the_tree_tells_the_tactic_its_bounds_and_the_rejections() -> None:
         "keeps of the rows alive of all inputs the keys and 16 bytes per argument; totals per key, input and group, "
         "a heap entry per key and group; O(log rows alive) a row for each group under its key, whatever its matches; "
         "fragment 1",
-        "not ic: min(x) cannot be told from what it was and what leaves",
+        "not ic: min(x) cannot be computed from what it was and what leaves",
         "not tc: factorised does it with less",
         "not pc: factorised does it with less",
     ]

@@ -75,7 +75,7 @@ def test_other_joins_are_not_the_same(query: str, settings: str) -> None:
         (BASE.replace("s [RANGE 5 SECONDS]", "s [ROWS 4 SLIDE 2]"), "", "slides"),
         (BASE, "SET lifetimes = 'negative';", "negative tuples"),
         (BASE, "SET multiway = 'mjoin';", "multiway asks for 'mjoin'"),
-        ("SELECT COUNT(*) FROM s, t WHERE s.k = t.k", "SET joinagg = 'factorised';", "joinagg requests"),
+        ("SELECT COUNT(*) FROM s, t WHERE s.k = t.k", "SET joinagg = 'factorised';", "joinagg asks for"),
     ],
 )
 def test_a_query_without_a_shared_join_says_why(query: str, settings: str, reason: str) -> None:

@@ -259,7 +259,7 @@ def test_several_queries_share_their_inputs() -> None:
     trial.end()
     trial.answer("hot").expect("5 + hall \n 6 - hall")
     trial.answer("query-2").expect("5 + 1 \n 6 - 1 \n 6 + 0")
-    with pytest.raises(OptionError, match="there are 2 queries\n  request one of hot, query-2"):
+    with pytest.raises(OptionError, match="there are 2 queries\n  ask for one of hot, query-2"):
         trial.answer()
     with pytest.raises(OptionError, match="no query writes to 'cold'"):
         trial.progress("cold")

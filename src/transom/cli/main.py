@@ -152,8 +152,7 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     shell = commands.add_parser(
         "shell",
         help="type statements, and see their answers",
-        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP "
-        "reports "
+        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP says "
         "what else can be written.",
         epilog=f"{_PATHS} {_EXIT}",
     )

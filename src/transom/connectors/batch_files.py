@@ -6,7 +6,7 @@ again, after a restart, makes the same rows and puts them in the place of those 
 attempts left behind that nobody counts is hidden, and removed at the next occasion.
 
 One file is made of such parts at the end. The parts are in a hidden folder meanwhile: `.parts`, or `.more` where the
-file is there from a run that had ended and has been gone on with.
+file is there from a run that had ended and has been resumed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 | seed | a whole number, by default 0: another seed, other rows |
 | start | the instant of the first row, by default `2024-01-01 00:00:00` |
 | disorder | a duration: a row may carry a time that is up to so much before its turn, by default `0 seconds` |
-| live | `true`: rows come at their rate by the wall clock, not as fast as they are requested |
+| live | `true`: rows come at their rate by the wall clock, not as fast as they are wanted |
 | column.NAME | how the column NAME is filled: see `column_rules.py` |
 
 The time column of a stream or of a changing table is filled by `start`, `rate` and `disorder` alone. Disorder of no

@@ -8,7 +8,7 @@ Invariants, for a step from `before` to `frontier`:
 - `open_id[i] == NO_OPEN_ID`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER,
   and the owner of the open row id will send it in `ends`, in the step whose `frontier` passes it;
 - every end has `te < frontier`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
-- an owner may use an open row id again from the next step on, so a keeper acts on `ends` in the step that brings them.
+- an owner may use an open row id again from the next step on, so `ends` are acted on in the step that brings them.
 """
 
 from __future__ import annotations

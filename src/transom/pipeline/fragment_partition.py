@@ -266,7 +266,7 @@ class FragmentPartition:
                     raise came_after_the_end(f"stream '{self.layout.sources[source].name}'")
 
     def _begin(self, name: str, about: dict[str, Any]) -> None:
-        """The query may begin with the earliest of the times told that is not late."""
+        """The query may begin with the earliest of the times reported that is not late."""
         if self.gates.state.origin is not None:
             return
         if about["begun"]:

@@ -37,7 +37,7 @@ from transom.state import codec
 
 @dataclass
 class GroupState:
-    """Everything that a restart needs; names and fingerprints are those of the branches."""
+    """Everything that a restart needs; names and fingerprints are those of the consumers."""
 
     part: PartState
     gates: InputGatesState

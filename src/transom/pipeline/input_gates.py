@@ -55,7 +55,7 @@ def came_after_the_end(what: str) -> CheckpointError:
     """An input has brought rows though it had been said to have ended."""
     return CheckpointError(
         f"{what} has ended, and there are rows of it now that were not read",
-        remedy="run without --end (end=True) what is to be gone on with; to read all of it, start with an empty "
+        remedy="run without --end (end=True) what is to be resumed; to read all of it, start with an empty "
         "checkpoint folder",
     )
 

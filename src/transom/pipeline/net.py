@@ -1,6 +1,6 @@
 """The net changes of an answer: what a batch has made of its table, emitted once, when the batch is over.
 
-Rows that came and went within a batch are not told, and of equal rows only how many more or fewer there are. Where the
+Rows that came and went within a batch are left out, and of equal rows only the difference in number counts. Where the
 answer has a key (`answer_key.py`), + is the row that its key has now, in place of the one before if there was one, and
 - is emitted only of a key that has no row any more: one change a key and batch.
 

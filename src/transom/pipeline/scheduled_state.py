@@ -113,7 +113,7 @@ class QueryAccount:
 
 @dataclass
 class ScheduledJoinState:
-    """The rows, what is to be done for them, and the pairs that were found and are not told to everybody yet."""
+    """The rows, what is to be done for them, and the pairs that were found and not yet emitted to everybody."""
 
     sides: list[ArrivedRows]
     backlog: Backlog

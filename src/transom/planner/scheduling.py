@@ -33,7 +33,7 @@ def schedule_of(request: Sharable, catalogue: Catalogue) -> Schedule | str | Non
     """How the work of this join is put in order, or why it is not; None where nobody asks for it.
 
     The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
-    stretch of them.
+    range of them.
     """
 
     def option(name: str) -> Any:

@@ -1,6 +1,6 @@
 """What a checkpoint names: the queries that wrote it, what they read and where they write, and a format version.
 
-State is gone on with under the law that it was made under, or not at all: so everything on which an answer depends must
+State is resumed under the law that it was made under, or not at all: so everything on which an answer depends must
 be what it was. What changes no answer may change from run to run: how many rows or files a step takes, how fast the
 disk is said to be, and the rate of a stream, on which plans rest (a plan that is in use stays as it is).
 

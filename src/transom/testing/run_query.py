@@ -1,4 +1,4 @@
-"""A query, asked over the whole of its input."""
+"""A query, run over the whole of its input."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Trial:
         name = None if of is None else of.lower()
         if name not in self._queries:
             what = f"no query writes to '{of}'" if of is not None else f"there are {len(self._queries)} queries"
-            raise OptionError(what, remedy=f"request one of {', '.join(self._queries)}")
+            raise OptionError(what, remedy=f"ask for one of {', '.join(self._queries)}")
         return name
 
 

@@ -96,7 +96,7 @@ def test_a_failure_that_is_no_damage_is_reported_by_its_cause(text: str, reporte
 )
 def test_what_is_lost_or_spoilt_is_damage(text: str, reported: str) -> None:
     found = damage(text + PLAN, FOLDER)
-    assert found is not None and found.what == f"the checkpoint cannot be gone on with: {reported}"
+    assert found is not None and found.what == f"the checkpoint cannot be resumed: {reported}"
     assert found.remedy is not None and "empty checkpoint folder" in found.remedy
 
 

@@ -122,7 +122,7 @@ class IncrementalTactic(JoinAggregateTactic):
             return f"there are {len(shape.relations)} inputs"
         for call in shape.calls:
             if call.function in ("min", "max"):
-                return f"{call} cannot be told from what it was and what leaves"
+                return f"{call} cannot be computed from what it was and what leaves"
         return None
 
     @classmethod

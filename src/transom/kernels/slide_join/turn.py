@@ -1,7 +1,7 @@
 """One step of a join of sliding windows: what came is taken in, and the slides that are due are made.
 
 Whatever is to be made is a **work**, done in units: a share of the join, or a stored result of the merge. Between two
-units it can be left for later, saved, and gone on with. Where rows are stamped on arrival new ones must be taken when
+units it can be left for later, saved, and resumed. Where rows are stamped on arrival new ones must be taken when
 the next slide is due; if a basic window has to go to disk for them while a result that needs it is unfinished, that
 attempt ends as incomplete, and the slide is put off until there is time.
 """

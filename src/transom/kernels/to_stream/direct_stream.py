@@ -90,7 +90,7 @@ class DirectStreamKernel:
         slots, te = state.lifetimes.leave(Ends(), step.frontier)
         short = np.flatnonzero(rows.te < step.frontier)
         gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
-        # Of what is not told only that is looked at which may cancel with what is.
+        # Of what is not emitted only that is looked at which may cancel with what is.
         gone = np.arange(len(gone_at)) if self.change != "istream" else np.flatnonzero(_among(gone_at, came_at))
         came = None if self.change != "dstream" else np.flatnonzero(_among(came_at, gone_at))
         earlier = gone[: np.searchsorted(gone, len(te))]
@@ -236,7 +236,7 @@ def pairs_of(first, sign):  # type: ignore[no-untyped-def]
 def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
     """An order in which the rows of an instant, what left and then what came, are each by value; and which are emitted.
 
-    Of equal rows as many that came are not told as left. Row i has the bytes data[offsets[i]:offsets[i + 1]].
+    Of equal rows as many that came are not emitted as left. Row i has the bytes data[offsets[i]:offsets[i + 1]].
     """
     n = len(t)
     order = np.arange(n)

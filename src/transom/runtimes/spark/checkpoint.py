@@ -188,7 +188,7 @@ def damage(error: str, folder: str) -> CheckpointError | None:
 
     >>> text = "Job aborted\\n  at x.y\\nCaused by: java.io.FileNotFoundException: File /c/spark/state/2 does not exist"
     >>> print(damage(text, "/c"))
-    the checkpoint cannot be gone on with: File /c/spark/state/2 does not exist
+    the checkpoint cannot be resumed: File /c/spark/state/2 does not exist
       put it back from a copy, or start with an empty checkpoint folder
     >>> damage(text, "/d")
     """
@@ -199,6 +199,6 @@ def damage(error: str, folder: str) -> CheckpointError | None:
         return None
     # The last cause is the first thing that went wrong.
     return CheckpointError(
-        f"the checkpoint cannot be gone on with: {without_class(known[-1])[:500]}",
+        f"the checkpoint cannot be resumed: {without_class(known[-1])[:500]}",
         remedy="put it back from a copy, or start with an empty checkpoint folder",
     )
