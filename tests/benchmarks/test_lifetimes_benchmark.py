@@ -24,6 +24,7 @@ from transom.kernels.lifetimes import LifetimeSet
 BATCH = 40
 
 
+@pytest.mark.nightly
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiway, "QUICK", TINY)
 
 
+@pytest.mark.nightly
 def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "multiway.svg"
     reported = quick(capsys, "multiway", "--plot", str(chart))

@@ -51,6 +51,7 @@ SMALL = overlap.Size(
 )
 
 
+@pytest.mark.nightly
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

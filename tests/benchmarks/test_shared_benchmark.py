@@ -129,6 +129,7 @@ def test_it_runs_and_ends_in_a_summary(
     assert is_chart(chart)
 
 
+@pytest.mark.nightly
 def test_a_quick_run_is_for_people_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(policies, "PLAN", SMALL)
     monkeypatch.setattr(shared_throughput, "QUICK_CELLS", (Cell(2, 1.0, largest=300),))

@@ -98,6 +98,7 @@ def test_the_question_means_the_same_in_transom(source: Path, tmp_path: Path) ->
 # --- contestants -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_rivals_give_the_right_answer_and_end_in_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

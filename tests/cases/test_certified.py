@@ -14,7 +14,7 @@ from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
-RUNS = runs(CASES, by_day=2)
+RUNS = runs(CASES, by_day=1)
 
 
 def test_the_cases_are_there() -> None:

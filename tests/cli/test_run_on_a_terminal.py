@@ -83,7 +83,7 @@ def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> Non
     assert sides[0] == sides[1] and sides[0].count("\n") == 2
 
 
-@pytest.mark.parametrize("emit", ["lifetimes", "latest"])
+@pytest.mark.parametrize("emit", ["lifetimes", pytest.param("latest", marks=pytest.mark.nightly)])
 def test_a_terminal_sink_on_a_terminal(tmp_path: Path, emit: str) -> None:
     write_project(tmp_path, ON_THE_TERMINAL.replace("'lifetimes'", f"'{emit}'"))
     rows = (tmp_path / "data" / "s.csv").read_text()
@@ -100,6 +100,7 @@ def test_a_terminal_sink_on_a_terminal(tmp_path: Path, emit: str) -> None:
         assert seen.wait() == 130
 
 
+@pytest.mark.nightly
 def test_rows_go_to_a_file_while_the_display_is_watched(tmp_path: Path) -> None:
     write_project(tmp_path, ON_THE_TERMINAL)
     answer = tmp_path / "answer.csv"

@@ -76,6 +76,7 @@ def test_ctrl_c_ends_after_the_batch_and_the_command_goes_on(tmp_path: Path) -> 
     assert sorted((tmp_path / "answers" / "out.csv").read_text().splitlines()) == sorted(ANSWER.splitlines())
 
 
+@pytest.mark.nightly
 def test_the_demo_runs_where_there_is_no_java(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,9 +63,8 @@ def killed(moment: str, marker: Path, *arguments: str | Path) -> None:
         wait_for_end(every)
 
 
-@pytest.mark.parametrize(
-    ("runtime", "parts"), [("local", 2), *(pytest.param(at, 5, marks=pytest.mark.nightly) for at in ("local", "spark"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("runtime", "parts"), [("local", 5), ("spark", 5)])
 def test_run_after_run_with_a_kill_in_each_is_one_run(tmp_path: Path, runtime: str, parts: int) -> None:
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     for folder in (whole, grown):

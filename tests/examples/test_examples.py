@@ -12,6 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.examples.readme import EXAMPLES, follow, run
 
 Row = tuple[Any, ...]
@@ -126,6 +128,7 @@ def test_sales(tmp_path: Path) -> None:
 # --- transfers -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_transfers(tmp_path: Path) -> None:
     printed = follow("transfers", tmp_path)
     transfers = [row for path in sorted((tmp_path / "data" / "transfers").iterdir()) for row in read(path)]
@@ -155,6 +158,7 @@ def test_transfers(tmp_path: Path) -> None:
 # --- flights ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_flights(tmp_path: Path) -> None:
     printed = follow("flights", tmp_path)
     data = tmp_path / "data"

@@ -36,6 +36,7 @@ def test_a_batch_that_is_not_full_says_nothing() -> None:
     assert size.after(7, 0.4) == size and size.after(7, 60.0) == size
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("columns", "most"),
     [(1, MOST_ROWS), (200, MOST_BYTES // 1_600), (1_000_000, LEAST_ROWS)],

@@ -104,7 +104,9 @@ def test_another_number_of_cores_goes_on_with_the_plan_that_was(
     ("before", "after"),
     [
         ({"a": 1, "b": 1, "c": 1, "d": 1}, {"a": 9000, "b": 1, "c": 1, "d": 1}),
-        ({"a": 1, "b": 1, "c": 9000, "d": 1}, {"a": 9000, "b": 1, "c": 1, "d": 1}),
+        pytest.param(
+            {"a": 1, "b": 1, "c": 9000, "d": 1}, {"a": 9000, "b": 1, "c": 1, "d": 1}, marks=pytest.mark.nightly
+        ),
     ],
 )
 @pytest.mark.parametrize("more", ["", pytest.param("SET multiway = 'tree';", marks=pytest.mark.nightly)])

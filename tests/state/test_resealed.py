@@ -11,7 +11,7 @@ import pytest
 from tests.profile import NIGHTLY
 from tests.state.resealed import PLANS
 
-TRIALS = 100 if NIGHTLY else 2
+TRIALS = 100 if NIGHTLY else 1
 CHILDREN = 2
 
 

@@ -7,9 +7,12 @@ import re
 import pytest
 
 from tests.conformance.conformance import Case, load
+from tests.profile import NIGHTLY
 from transom.testing import run_query
 
 CASES = [case for case in load() if case.only is None or "local" in case.only]
+BY_TURNS = CASES if NIGHTLY else CASES[::3]
+"""By day every third."""
 
 
 def with_connectors(cql: str) -> str:
@@ -25,7 +28,7 @@ def with_connectors(cql: str) -> str:
     return ";".join(statements)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.file}: {case.title}" for case in CASES])
+@pytest.mark.parametrize("case", BY_TURNS, ids=[f"{case.file}: {case.title}" for case in BY_TURNS])
 def test_conformance_as_a_user_writes_it(case: Case) -> None:
     inputs = {block.argument: block.text for block in case.of("stream") + case.of("table")}
     answer = run_query(with_connectors(case.cql), inputs, seed=len(case.title), restart=True)

@@ -128,7 +128,7 @@ def run(world: World, restart: bool) -> LocalQuery:
     return query
 
 
-@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("restart", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_what_is_put_off_is_made_when_nothing_comes(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     monkeypatch.setattr(labour, "UNIT_ROWS", 4)

@@ -118,7 +118,7 @@ def in_order(table: Any) -> list[str]:
     return sorted(map(str, table.to_pylist()))
 
 
-@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("tasks", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_answers_are_those_of_the_queries_alone(
     spark: SparkSession, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

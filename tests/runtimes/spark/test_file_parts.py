@@ -177,7 +177,7 @@ def test_a_finished_file_that_is_gone_is_missed(tmp_path: Path) -> None:
         sink(path, done=1, planned=1)
 
 
-@pytest.mark.parametrize("moment", ["show_file", "shutil.rmtree"])
+@pytest.mark.parametrize("moment", ["commit_file", "shutil.rmtree"])
 def test_a_run_that_dies_while_it_makes_one_file(tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(BaseException):
         pass

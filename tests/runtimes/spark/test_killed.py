@@ -74,7 +74,7 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
 @pytest.mark.parametrize(
     ("name", "moment", "stage_number", "tasks"),
     [
-        ("sellers", "written", 3, 2),
+        pytest.param("sellers", "written", 3, 2, marks=pytest.mark.nightly),
         pytest.param("sellers", "after", 1, 2, marks=pytest.mark.nightly),
         pytest.param("items", "before", 1, 2, marks=pytest.mark.nightly),
         pytest.param("sellers", "before", 1, 1, marks=pytest.mark.nightly),

@@ -86,6 +86,7 @@ def test_silence_lasts_from_one_run_to_the_next(spark: SparkSession, tmp_path: P
     assert [one.late for one in run(spark, tmp_path, text).inputs] == [0, 0]
 
 
+@pytest.mark.nightly
 def test_a_dataframe_is_left_open_too(spark: SparkSession, tmp_path: Path) -> None:
     whole: list[str] = []
 

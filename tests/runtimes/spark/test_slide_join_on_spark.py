@@ -37,6 +37,7 @@ def start(spark: SparkSession | None, folder: Path, *, follow: bool = False) -> 
     return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True)
 
 
+@pytest.mark.nightly
 def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
