@@ -25,6 +25,7 @@ KEPT: Final = Path(__file__).with_name("seeds.json")
 CHOOSING: Final = os.environ.get("TRANSOM_CHOOSE_SEEDS")
 """A folder that gets a file with the chosen seeds of each property."""
 CANDIDATES: Final = 4
+WANTED: Final = "wanted"
 
 
 def over_seeds(
@@ -75,7 +76,7 @@ def _choose(folder: Path, name: str, count: int, check: Callable[[int], None], s
         begin, before = process_time(), dict(seen)
         check(seed)
         took = process_time() - begin
-        occurrences.see(*(what for what, times in seen.items() if times > before.get(what, 0)))
+        occurrences.see(*((WANTED, what) for what, times in seen.items() if times > before.get(what, 0)))
         candidates[seed] = (took, occurrences.brought())
     chosen: list[int] = []
     have: Counter[object] = Counter()
@@ -92,8 +93,13 @@ def _choose(folder: Path, name: str, count: int, check: Callable[[int], None], s
 
 def _worth(brought: Counter[object], have: Counter[object]) -> float:
     """The tenth of a kind is worth a tenth of the first; an example that was drawn again, or is dull, little."""
-    worth = sum(1 / (1 + have[what]) for what in brought if what != occurrences.DULL)
+    worth = sum(_weight(what) / (1 + have[what]) for what in brought if what != occurrences.DULL)
     return worth * (0.1 if brought[occurrences.DULL] else 1.0)
+
+
+def _weight(what: object) -> float:
+    """What the property wants to have seen comes before all else."""
+    return 50.0 if isinstance(what, tuple) and what[0] == WANTED else 1.0
 
 
 def gather(folder: Path) -> None:

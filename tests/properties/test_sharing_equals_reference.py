@@ -37,7 +37,7 @@ from transom.planner.sharing_shape import Sharable, sharable
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
 
-EXAMPLES = examples(by_day=7, at_night=400)
+EXAMPLES = examples(by_day=8, at_night=400)
 TRIES = 50
 
 

@@ -214,7 +214,7 @@ class FragmentPartition:
         return all(known.ended for known in self.state.gates.inputs.values())
 
     @property
-    def frontier(self) -> dict[str, int | None]:
+    def reached_times(self) -> dict[str, int | None]:
         """How far time has come, of the answer and of every input."""
         self.gates.state = self.state.gates
         watermarks = {f"'{self.source_of[name]}'": self.gates.watermark(name) for name in self.gates.inputs}

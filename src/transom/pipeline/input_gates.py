@@ -98,18 +98,18 @@ class InputGates:
         """Instants below it are complete."""
         state = self.state.inputs[name]
         if not state.ended and self.stamped(name):
-            return self._arrival_frontier
+            return self._arrival_watermark
         return self.inputs[name].watermark(state)
 
     def _watermark_at(self, name: str, now: int) -> int:
         """Where it will be at `now`, if nothing comes and the run follows its inputs."""
         state = self.state.inputs[name]
         if not state.ended and self.stamped(name):
-            return max(self._arrival_frontier, floor_to_tick(now, self.tick))
+            return max(self._arrival_watermark, floor_to_tick(now, self.tick))
         return self.inputs[name].watermark_at(state, now)
 
     @property
-    def _arrival_frontier(self) -> int:
+    def _arrival_watermark(self) -> int:
         return self.state.clock + self.tick if self.state.clock > BEGINNING else BEGINNING
 
     @property
@@ -118,7 +118,7 @@ class InputGates:
         least = min((self.watermark(name) for name in self._timed), default=FOREVER)
         # Those that are stamped on arrival stand where their clock does, however many they are.
         is_open = any(not self.state.inputs[name].ended for name in self._stamped)
-        return min(least, self._arrival_frontier) if is_open else least
+        return min(least, self._arrival_watermark) if is_open else least
 
     @property
     def held_back_by(self) -> str | None:

@@ -75,7 +75,7 @@ class StateCache(Protocol):
 class Header:
     """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log.
 
-    `frontier` is how far time had come: memory that is made again must come to the same.
+    `reached_times` is how far time had come: memory that is made again must come to the same.
     """
 
     plan: str
@@ -86,7 +86,7 @@ class Header:
     parts: list[int] = field(default_factory=list)
     log_bytes: int = 0
     memory: bool = False
-    frontier: dict[str, int | None] = field(default_factory=dict)
+    reached_times: dict[str, int | None] = field(default_factory=dict)
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """All parts of all entries."""
@@ -141,7 +141,7 @@ def step(
         written = _append(partition, log, header, came)
         messages = sent.result()
     header.token = secrets.token_hex(8)
-    header.frontier = partition.frontier
+    header.reached_times = partition.reached_times
     log.write_header(header.text())
     if not partition.ended:  # else nobody comes for it, and who does finds it in the log
         cache.put(header.token, partition.state)
@@ -171,10 +171,10 @@ def _rebuilt(partition: FragmentPartition, log: WrittenLog, header: Header, star
 def _reject_another_past(partition: FragmentPartition, header: Header) -> None:
     """What was emitted rests on the time that had been reached: under another law rows would be emitted twice, or
     never."""
-    found = partition.frontier
-    other = next((name for name, at in header.frontier.items() if found.get(name) != at), None)
+    found = partition.reached_times
+    other = next((name for name, at in header.reached_times.items() if found.get(name) != at), None)
     if other is not None:
-        came, had = (_instant(at) for at in (found.get(other), header.frontier[other]))
+        came, had = (_instant(at) for at in (found.get(other), header.reached_times[other]))
         raise CheckpointError(
             f"memory was made again from its log, and the time of {other} came to {came}, where it had come to {had}",
             remedy="declare streams as they were, put the checkpoint back from a copy, or start with an empty folder",

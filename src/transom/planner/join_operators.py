@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from transom.kernels.joinagg.shape import ConsumerSpec, Shape, equal
+from transom.kernels.joinagg.shape import KeyMember, Shape, equal
 from transom.kernels.operator import ANY, Operator, Tactic, column
 from transom.kernels.select.tactic import ProjectTactic
 from transom.plan.algebra import Join, Project, a_relation
@@ -74,12 +74,12 @@ class _OperatorSide:
 
     operator: Operator
     indexes: list[int]
-    keys: list[list[ConsumerSpec]]
+    keys: list[list[KeyMember]]
 
 
 def _enough(
     shape: Shape, ready: list[Expression], left: _OperatorSide, right: _OperatorSide
-) -> tuple[list[Expression], list[list[ConsumerSpec]]]:
+) -> tuple[list[Expression], list[list[KeyMember]]]:
     """One equality between the sides for each class of keys on both, even if nobody wrote it; and all other predicates.
 
     Within a side the keys of a class are equal already, unless some input has several of them.
@@ -93,7 +93,7 @@ def _enough(
             across[class_of[pair[0]]].append(part)
     replaced: set[Expression] = set()
     wanted: list[Expression] = []
-    leading: list[list[ConsumerSpec]] = []
+    leading: list[list[KeyMember]] = []
     for known, parts, ones, others in zip(shape.classes, across, left.keys, right.keys, strict=True):
         leading.append(ones or others)
         if not ones or not others:
@@ -112,13 +112,13 @@ def _enough(
     return sorted(found, key=lambda part: order.get(id(part), len(order))), leading
 
 
-def _pair(shape: Shape, equality: Expression) -> tuple[ConsumerSpec, ConsumerSpec]:
+def _pair(shape: Shape, equality: Expression) -> tuple[KeyMember, KeyMember]:
     pair = shape.equality(equality)
     assert pair is not None
     return pair
 
 
-def _placed(shape: Shape, member: ConsumerSpec) -> Expression:
+def _placed(shape: Shape, member: KeyMember) -> Expression:
     """Over the columns of the whole join."""
     i, key = member
     return remap(key, {at: at + shape.bounds[i] for at in columns_of(key)})

@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: one run at a time, and for one law ever.
+"""The folder of a checkpoint: for one run at a time, and always for the same queries, inputs and options.
 
 `manifest.json` says what it is for; what else lies there is the business of the runtime that wrote it.
 """

@@ -103,7 +103,7 @@ def _input(sample: Sample | None, declared: float | None) -> InputStatistics | N
 
 
 @dataclass(frozen=True)
-class _ConsumerSpec:
+class _SampledKey:
     """The sample of an input that has a key: its values as numbers, -1 for those that nobody else has."""
 
     index: int
@@ -140,7 +140,7 @@ def _key_counts(
     return KeyCounts(now[:, shared], before[:, shared], alive, alive_before, growth, larger)
 
 
-def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> list[_ConsumerSpec] | None:
+def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> list[_SampledKey] | None:
     indexes, found, values = [], [], []
     for i, (own, sample) in enumerate(zip(node.keys, samples, strict=True)):
         key = own[c]
@@ -154,7 +154,7 @@ def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> li
     if numbers is None:
         return None
     return [
-        _ConsumerSpec(
+        _SampledKey(
             index,
             number,
             np.maximum(sample.ta, -FOREVER + shift) - shift,
@@ -191,7 +191,7 @@ def _shifts(samples: Sequence[Sample]) -> list[int]:
     return [0 if each.rate == 0.0 else int(each.ta[0]) for each in samples]
 
 
-def _counted(members: Sequence[_ConsumerSpec], at: Sequence[tuple[int, int]], inputs: int) -> tuple[Floats, Floats]:
+def _counted(members: Sequence[_SampledKey], at: Sequence[tuple[int, int]], inputs: int) -> tuple[Floats, Floats]:
     """Rows by input and value, and by input alone, that are there at an instant and were since another."""
     width = max(int(each.values.max(initial=-1)) for each in members) + 1
     counted, alive = np.ones((inputs, len(at) * width)), np.ones((inputs, len(at)))
@@ -204,7 +204,7 @@ def _counted(members: Sequence[_ConsumerSpec], at: Sequence[tuple[int, int]], in
     return counted, alive
 
 
-def _growth(members: list[_ConsumerSpec], instant: int, first: int) -> float:
+def _growth(members: list[_SampledKey], instant: int, first: int) -> float:
     """What becomes of the share of pairs that match when there are twice as many rows: 0 nothing, 1 it halves."""
     middle = (instant + first) // 2
     young = [

@@ -28,7 +28,7 @@ from transom.plan.expression import (
 )
 from transom.plan.same_key import without_widening
 
-ConsumerSpec = tuple[int, Expression]
+KeyMember = tuple[int, Expression]
 """An expression over the columns of one input."""
 
 
@@ -49,15 +49,15 @@ class Shape:
         return found
 
     @cached_property
-    def classes(self) -> list[list[ConsumerSpec]]:
+    def classes(self) -> list[list[KeyMember]]:
         """Expressions that equalities, and what follows from them, hold equal; each class on several inputs."""
-        found: dict[int, list[ConsumerSpec]] = {}  # the later a class was added to, the greater its number
-        class_of: dict[ConsumerSpec, int] = {}
+        found: dict[int, list[KeyMember]] = {}  # the later a class was added to, the greater its number
+        class_of: dict[KeyMember, int] = {}
         for number, part in enumerate(self.predicates):
             sides = self.equality(part)
             if sides is None:
                 continue
-            merged: list[ConsumerSpec] = []
+            merged: list[KeyMember] = []
             for known in sorted({class_of[side] for side in sides if side in class_of}):
                 merged += found.pop(known)
             merged += [side for side in dict.fromkeys(sides) if side not in class_of]
@@ -66,7 +66,7 @@ class Shape:
         return list(found.values())
 
     @cached_property
-    def join_keys(self) -> list[list[ConsumerSpec]]:
+    def join_keys(self) -> list[list[KeyMember]]:
         """The classes that all inputs take part in, in the order in which they are written."""
         return [known for known in self.classes if {i for i, _ in known} == set(range(len(self.relations)))]
 
@@ -79,27 +79,27 @@ class Shape:
         )
 
     @cached_property
-    def _equalities(self) -> dict[Expression, tuple[ConsumerSpec, ConsumerSpec] | None]:
+    def _equalities(self) -> dict[Expression, tuple[KeyMember, KeyMember] | None]:
         return {}
 
-    def equality(self, part: Expression) -> tuple[ConsumerSpec, ConsumerSpec] | None:
+    def equality(self, part: Expression) -> tuple[KeyMember, KeyMember] | None:
         """The sides of an equality between two inputs."""
         known = self._equalities
         if part not in known:
             known[part] = self._equality(part)
         return known[part]
 
-    def _equality(self, part: Expression) -> tuple[ConsumerSpec, ConsumerSpec] | None:
+    def _equality(self, part: Expression) -> tuple[KeyMember, KeyMember] | None:
         if not isinstance(part, Call) or part.function != "=":
             return None
         first, second = (self.member(without_widening(side)) for side in part.arguments)
         return None if first is None or second is None or first[0] == second[0] else (first, second)
 
-    def own(self, expression: Expression) -> ConsumerSpec | None:
+    def own(self, expression: Expression) -> KeyMember | None:
         """As `member`; what reads nothing at all may be computed on the first input."""
         return self.member(expression) if columns_of(expression) else (0, expression)
 
-    def member(self, expression: Expression) -> ConsumerSpec | None:
+    def member(self, expression: Expression) -> KeyMember | None:
         """The one input that an expression reads, and the expression over its columns; None if there is none such."""
         used = columns_of(expression)
         for i in range(len(self.relations)):
