@@ -37,8 +37,8 @@ $(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	  $$found -m venv --clear $(VENV); \
 	fi
 	@echo 'Installing the locked packages into $(VENV)'
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes --no-deps --no-build-isolation -r requirements-examples.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation -r requirements-examples.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

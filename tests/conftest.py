@@ -27,7 +27,7 @@ pytest_plugins = ["tests.properties.occurrences"]
 # How long an example takes depends on the machine and on what is compiled already: no deadlines.
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -18,3 +18,8 @@ def examples(by_day: int, at_night: int) -> int:
 def in_turn(ways: Sequence[T], number: int) -> Sequence[T]:
     """All ways to run a case at night, and by day one of them: of the case with this number."""
     return ways if NIGHTLY else ways[number % len(ways) :][:1]
+
+
+def first_of(first: T, *others: T) -> Sequence[T]:
+    """All of them at night, and by day the first."""
+    return (first, *others) if NIGHTLY else (first,)

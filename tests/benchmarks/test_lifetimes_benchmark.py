@@ -156,6 +156,7 @@ def test_sorted_insertion_lets_the_same_rows_leave() -> None:
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_process_of_its_own_measures_its_memory() -> None:
     reported = call_apart("benchmarks.lifetimes.large:measure", 200_000, 0.0)
     assert reported["rows_per_s"] > 0

@@ -133,6 +133,7 @@ def test_so_many_slides_bring_ten_budgets() -> None:
 # --- memory, in a process of its own ---------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_memory_is_measured_in_its_own_process() -> None:
     cell = Cell("windows", 100, 0.01, 4, 10_000, filler=8)
     reported = call_apart("benchmarks.overlap.memory:watched", asdict(cell), FULL, 6)

@@ -14,7 +14,7 @@ from benchmarks.guard import descendants
 from benchmarks.meters import tree_cpu_seconds
 from benchmarks.processes import call_apart, guarded, serving
 from tests.cli.commands import environment
-from tests.profile import NIGHTLY
+from tests.profile import NIGHTLY, first_of
 from tests.runtimes.spark.processes import command, wait_for_end, wait_until
 from transom.core.errors import SourceError
 
@@ -40,7 +40,7 @@ with serving("stubborn:opened", sys.argv[1]) as contestant:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", first_of(signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
 def test_a_benchmark_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     known = environment()

@@ -100,6 +100,7 @@ def test_the_search_says_what_a_plan_does_not_show() -> None:
     assert len(shared_plan_search.judge(calm, patience=0).failed) < len(found.failed)
 
 
+@pytest.mark.nightly
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.commands import ROWS, command, environment, outcome, without_notices, write_project
 from tests.cli.terminal import terminal
+from tests.profile import first_of
 
 BARE = """
 CREATE STREAM s (ts TIMESTAMP, k VARCHAR, a INTEGER, WATERMARK FOR ts AS ts)
@@ -26,7 +27,7 @@ def ran(arguments: list[str], output: str, **variables: str) -> subprocess.Compl
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
-@pytest.mark.parametrize("arguments", [("run", "--runtime", "local"), ("check",)])
+@pytest.mark.parametrize("arguments", first_of(("run", "--runtime", "local"), ("check",)))
 def test_a_full_disk_behind_standard_output_is_reported(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     path = write_project(tmp_path, BARE)
     found = ran(command(*arguments, path), "/dev/full")
@@ -38,7 +39,7 @@ def test_a_full_disk_behind_standard_output_is_reported(tmp_path: Path, argument
 
 @pytest.mark.parametrize(
     ("style", "line"),
-    [("csv", b"+,2024-05-01 00:00:01,\\u00e9t\\u00e9,1"), ("jsonl", b'"gr\\u00f6\\u00dfe": "\\u00e9t\\u00e9"')],
+    first_of(("csv", b"+,2024-05-01 00:00:01,\\u00e9t\\u00e9,1"), ("jsonl", b'"gr\\u00f6\\u00dfe": "\\u00e9t\\u00e9"')),
 )
 def test_letters_that_the_output_does_not_have_are_written_out(tmp_path: Path, style: str, line: bytes) -> None:
     path = write_project(tmp_path, BARE)
@@ -67,7 +68,7 @@ INSERT INTO "[/red]{ESCAPE}" SELECT "k{ESCAPE}", a FROM "s{ESCAPE}";
 """
 
 
-@pytest.mark.parametrize(("emit", "style"), [("latest", "table"), ("changes", "csv")])
+@pytest.mark.parametrize(("emit", "style"), first_of(("latest", "table"), ("changes", "csv")))
 def test_a_terminal_obeys_no_text_of_others(tmp_path: Path, emit: str, style: str) -> None:
     write_project(tmp_path, HOSTILE % (emit, style))
     rows = ROWS.replace("ts,k,", f"ts,k{ESCAPE},").replace(",many", f",{ESCAPE}").replace(",y,", f",y{ESCAPE},")

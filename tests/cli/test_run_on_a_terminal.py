@@ -45,6 +45,7 @@ def test_what_the_display_says() -> None:
     assert lines(status, [600, 0], silent=False)[1] == "  time is held back by smoke"
 
 
+@pytest.mark.nightly
 def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> None:
     """The display says what time waits for; stopped and resumed, the files are those of an unbroken run."""
     write_project(tmp_path)

@@ -85,6 +85,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(
     assert sorted((tmp_path / "answers" / "out.csv").read_text().splitlines()) == sorted(ANSWER.splitlines())
 
 
+@pytest.mark.nightly
 def test_a_run_under_nohup_goes_on(tmp_path: Path, temporary: str) -> None:
     path = write_project(tmp_path)
     arguments = ("run", path, "--runtime", "local", "--dead-letters", tmp_path / "side", "--follow")

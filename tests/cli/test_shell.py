@@ -141,6 +141,7 @@ def test_names_are_completed() -> None:
     assert completions("SELECT sa", session.catalogue) == ["sales"]
 
 
+@pytest.mark.nightly
 def test_a_session_at_the_keyboard(tmp_path: Path) -> None:
     """Completion, a query that is followed and stopped by Ctrl-C, one in the background, an error, and history."""
     path = write_project(tmp_path)

@@ -104,6 +104,7 @@ def last_ten(sales: list[tuple[datetime, str, int]]) -> Net:
     return changes_of(snapshots.items())
 
 
+@pytest.mark.nightly
 def test_sales(tmp_path: Path) -> None:
     printed = follow("sales", tmp_path)
     sales = [(at(row), row["seller"], int(row["cents"])) for row in read(tmp_path / "data" / "sales.csv")]

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.profile import first_of
 from transom import EvaluationError, OptionError, Progress, QueryError, Session, SourceError
 
 NOON = datetime(2024, 5, 1, 12)
@@ -53,7 +54,7 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
     assert there.run(count, emit="latest").to_pylist() == [{"stream": "r", "n": 2}]
 
 
-@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("tasks", first_of(1, 2))
 def test_the_latest_snapshot_of_an_ended_input_is_that_of_its_last_row(spark: SparkSession, tasks: int) -> None:
     given = [{"ts": f"2024-05-01 10:00:{i // 2:02}", "k": i % 3, "v": i} for i in range(60)]
     for text in (

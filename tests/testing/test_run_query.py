@@ -176,6 +176,7 @@ SELECT a.k, n, COUNT(*) AS c FROM a [ROWS 4], b [RANGE 5 SECONDS], t WHERE a.k =
 """
 
 
+@pytest.mark.nightly
 def test_cuts_and_restarts_do_not_change_the_answer() -> None:
     chance = random.Random(5)
     inputs = {

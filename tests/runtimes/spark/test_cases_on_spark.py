@@ -31,7 +31,7 @@ def test_case_on_spark(spark: SparkSession, number: int, lifetimes: str) -> None
     case: Sampled = CASES[number]
     emit, batch_rows = MANNERS[number % len(MANNERS)]
     most = max((len(rows) for rows in case.inputs.values()), default=0)
-    batch_rows = max(batch_rows, most // 4)  # every batch takes its time
+    batch_rows = max(batch_rows, most // (4 if NIGHTLY else 2))  # every batch takes its time
     catalogue = replace(case.catalogue, options={**case.catalogue.options, "lifetimes": lifetimes})
     answer = run_on_spark(spark, case.query, catalogue, case.inputs, emit=emit, batch_rows=batch_rows)
     reported = case.disagreement(answer)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from tests.kernels.scalar_expressions import TYPES
+from tests.profile import first_of
 from tests.runtimes.spark.catalyst_expressions import (
     COLUMNS,
     NASTY,
@@ -37,7 +38,7 @@ from transom.runtimes.spark.types import declared_columns, to_spark
 
 AT_ONCE = 120
 BATCH = nasty_batch(1)
-MODES = [("true", "true"), ("false", "true"), ("true", "false")]
+MODES = first_of(("true", "true"), ("false", "true"), ("true", "false"))
 
 
 @contextmanager
@@ -136,7 +137,7 @@ def test_every_cast(spark: SparkSession, frame: DataFrame, ansi: str) -> None:
         assert check(frame, casts) > 80
 
 
-@pytest.mark.parametrize(("seed", "ansi"), [(1, "true"), (2, "false")])
+@pytest.mark.parametrize(("seed", "ansi"), first_of((1, "true"), (2, "false")))
 def test_expressions_at_random(spark: SparkSession, frame: DataFrame, seed: int, ansi: str) -> None:
     chance = Chance(seed, [*CALLS, "if", "nullif"])
     with settings(spark, ansi=ansi, zone="America/New_York"):
@@ -150,7 +151,7 @@ def test_constants_of_every_type(frame: DataFrame) -> None:
     assert check(frame, [Literal(written(value), type_) for type_ in TYPES for value in NASTY[type_]]) > 80
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", first_of("true", "false"))
 def test_numbers_beside_constants_of_other_types(spark: SparkSession, frame: DataFrame, ansi: str) -> None:
     with settings(spark, ansi=ansi):
         assert check(frame, comparisons_with_constants(400)) > 200
@@ -166,6 +167,7 @@ def test_sub_queries_and_columns_that_cannot_be_read_are_not_pushed(frame: DataF
     assert to_column(resolve("is_null", (column(3),)), unread) is not None
 
 
+@pytest.mark.nightly
 def test_long_and_deep_expressions(frame: DataFrame) -> None:
     """Long chains of OR are no deep trees; deep ones, and very long lists, are left to the fragment."""
     number = column(TYPES.index(INTEGER))

@@ -140,6 +140,7 @@ def test_answers_are_those_of_the_queries_alone(
     trial.finish()
 
 
+@pytest.mark.nightly
 def test_rows_that_are_counted(spark: SparkSession) -> None:
     trial = Trial(spark, COUNTED)
     trial.come("few")
@@ -151,6 +152,7 @@ def test_rows_that_are_counted(spark: SparkSession) -> None:
     trial.finish()
 
 
+@pytest.mark.nightly
 def test_they_are_one_streaming_query_with_one_state_and_a_sink_each(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "o.csv"
     trial = Trial(spark, {**QUERIES, "rows": COUNTED["few"], "filed": f"INSERT INTO o {QUERIES['pairs']}"})

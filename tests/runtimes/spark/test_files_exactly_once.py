@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.profile import first_of
 from tests.runtimes.spark.driven import leftovers, shown, standing
 from tests.runtimes.spark.killable import program
 from transom.connectors.connector import OpenSink
@@ -54,7 +55,11 @@ def together(files: dict[str, list[str]]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "path", "emit"),
-    [("sellers", "sellers.csv", "changes"), ("pairs", "pairs-jsonl/", "changes"), ("totals", "totals.jsonl", "latest")],
+    first_of(
+        ("pairs", "pairs-jsonl/", "changes"),
+        ("sellers", "sellers.csv", "changes"),
+        ("totals", "totals.jsonl", "latest"),
+    ),
 )
 def test_a_batch_that_was_shown_and_not_settled_is_there_once(
     spark: SparkSession, tmp_path: Path, name: str, path: str, emit: str
@@ -84,6 +89,7 @@ def test_a_batch_that_was_shown_and_not_settled_is_there_once(
     assert leftovers(tmp_path / "spark") == []
 
 
+@pytest.mark.nightly
 def test_a_batch_that_is_run_again_has_the_same_number_and_rows(spark: SparkSession, tmp_path: Path) -> None:
     seen: list[tuple[int, Rows]] = []
 
@@ -101,6 +107,7 @@ def test_a_batch_that_is_run_again_has_the_same_number_and_rows(spark: SparkSess
     assert not (tmp_path / "out").exists(), "the answer goes to the function alone"
 
 
+@pytest.mark.nightly
 def test_the_number_of_partitions_is_that_of_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     def fail(table: pa.Table, batch: int) -> None:
         if batch == 1:

@@ -154,6 +154,7 @@ def test_anything_else_is_plain_python(folder: Path, server: subprocess.Popen[by
     assert subprocess.check_output([launcher, "-c", code, "a b", "'"], text=True) == f"{folder} ['a b', \"'\"] 0\n"
 
 
+@pytest.mark.nightly
 def test_the_server_ends_with_its_daemon(folder: Path) -> None:
     code = f"from transom.runtimes.spark import fork_server; fork_server.start({str(folder)!r}); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, start_new_session=True) as daemon:

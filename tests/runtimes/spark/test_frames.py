@@ -105,6 +105,7 @@ def test_what_a_filter_drops_in_spark_still_moves_time_and_is_counted(spark: Spa
     assert (status.rows_in, status.used, status.late) == (4, 2, 2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["timestamp_ntz", "timestamp"])
 def test_rows_of_one_instant_count_in_the_order_of_their_values(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     batches: list[list[Row]] = [[(1, 3, "c"), (1, 1, "b"), (1, 2, "a")], [(4, 9, "z")]]
@@ -113,6 +114,7 @@ def test_rows_of_one_instant_count_in_the_order_of_their_values(spark: SparkSess
     assert [(row["change"], row["k"]) for row in rows] == [("+", 2), ("+", 3), ("-", 2), ("+", 9)]
 
 
+@pytest.mark.nightly
 def test_a_frame_beside_rows_of_our_own(spark: SparkSession, tmp_path: Path) -> None:
     batches: list[list[Row]] = [[(1, 1, "a"), (2, 2, "b")], [(3, 1, "c")]]
     text = f"""{S} WITH (connector = 'memory'); CREATE TABLE names (k BIGINT, name VARCHAR) WITH (connector = 'memory');

@@ -62,6 +62,7 @@ def test_run_after_run_is_one_run(spark: SparkSession, tmp_path: Path) -> None:
     assert not (parts / "elsewhere").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("gone", ["out", "sums.csv"])
 def test_an_output_that_is_gone_is_missed(spark: SparkSession, tmp_path: Path, gone: str) -> None:
     write(tmp_path, 0)
@@ -73,6 +74,7 @@ def test_an_output_that_is_gone_is_missed(spark: SparkSession, tmp_path: Path, g
     run(spark, tmp_path)
 
 
+@pytest.mark.nightly
 def test_silence_lasts_from_one_run_to_the_next(spark: SparkSession, tmp_path: Path) -> None:
     """What a stream says is heard in one batch with what the others say; from then on it is silent."""
     text = TEXT.replace("10 MINUTES", "1 MICROSECOND")

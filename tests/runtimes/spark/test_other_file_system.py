@@ -31,6 +31,7 @@ def written(folder: Path) -> list[str]:
     return sorted(line for part in folder.glob("part-*.csv") for line in part.read_text().splitlines()[1:])
 
 
+@pytest.mark.nightly
 def test_a_query_goes_on_where_it_was(spark: SparkSession, tmp_path: Path, elsewhere: Path) -> None:
     """Its checkpoint is where we look for it, also in a folder whose name Hadoop might want to decode."""
     rows, out, kept = tmp_path / "rows", tmp_path / "out", tmp_path / "kept here%20"

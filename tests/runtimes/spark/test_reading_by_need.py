@@ -39,6 +39,7 @@ ISTREAM(SELECT f.k FROM fast [NOW] AS f, slow [NOW] AS s WHERE f.ts = s.ts)
 """
 
 
+@pytest.mark.nightly
 def test_a_slow_stream_does_not_run_ahead_of_the_others(spark: SparkSession) -> None:
     peak: list[int] = []
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.profile import first_of
 from tests.runtimes.spark.processes import PATIENCE
 from transom import Session
 from transom.program.run import Run
@@ -65,7 +66,7 @@ def follow(spark: SparkSession, text: str, folder: Path, enough: Callable[[Statu
     return status
 
 
-@pytest.mark.parametrize("how", ["idle", "heartbeat"])
+@pytest.mark.parametrize("how", first_of("idle", "heartbeat"))
 def test_orders_go_on_though_nobody_wants_money_back(spark: SparkSession, tmp_path: Path, how: str) -> None:
     start = now() - timedelta(seconds=3)
     write(tmp_path, "orders", start, [(1, 0), (2, 1000), (3, 2000)])
@@ -111,6 +112,7 @@ def frame(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema("id int, ts timestamp_ntz").option("header", True).csv(str(folder))
 
 
+@pytest.mark.nightly
 def test_silence_and_the_clock_of_dataframes(spark: SparkSession, tmp_path: Path) -> None:
     start = now() - timedelta(seconds=3)
     write(tmp_path, "orders", start, [(1, 0), (2, 1000), (3, 2000)])

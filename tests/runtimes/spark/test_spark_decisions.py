@@ -54,6 +54,7 @@ def answer(folder: Path) -> list[str]:
     return sorted(line for file in (folder / "out").glob("*.csv") for line in file.read_text().splitlines()[1:])
 
 
+@pytest.mark.nightly
 def test_other_statistics_go_on_with_the_plan_that_was(spark: SparkSession, tmp_path: Path) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     write(broken, 0)

@@ -112,6 +112,7 @@ class Ends(StreamingQueryListener):
         self.ended.put(event.exception)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("follow", [True, False])
 def test_a_stop_is_no_failure_to_listeners_and_names_stay(spark: SparkSession, tmp_path: Path, follow: bool) -> None:
     """Those that follow are stopped between two batches, the others before the next one."""
@@ -128,6 +129,7 @@ def test_a_stop_is_no_failure_to_listeners_and_names_stay(spark: SparkSession, t
     assert sorted(map(str, listener.names)) == ["many", "many", "sums", "sums"]
 
 
+@pytest.mark.nightly
 def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSession) -> None:
     read, stopped, in_vain = threading.Event(), threading.Event(), threading.Event()
 
@@ -155,6 +157,7 @@ def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSe
         stopped.set()
 
 
+@pytest.mark.nightly
 def test_of_two_that_run_at_once_one_has_a_number(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 3)
     queries = QUERIES.format(folder=tmp_path).partition("CREATE SINK")[0] + "ISTREAM(SELECT a FROM s)"
