@@ -429,12 +429,11 @@ class SparkQuery:
         """What a batch brought to the sink."""
         self._began = time.monotonic()
         self._local_shuffle.forget(number)
-        messages = frame.select("kind", "blob")
         if not self._alone:
             # Where an executor has died Spark takes stages back and runs them again, but for the last one: so the last
             # one is not ours.
-            messages = messages.repartition(1)
-        self._take(messages.toArrow(), number)
+            frame = frame.repartition(1)
+        self._take(frame.toArrow(), number)  # as it is: to choose columns would have Spark plan it anew
         self._watch(self)
 
     def _take(self, messages: pa.Table, number: int) -> None:
