@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from transom.kernels.join.join import JoinKernel
 from transom.kernels.join.tactic import JoinTactic, LazyHashTactic, NestedLoopTactic, RingHashTactic, moved_right
 from transom.kernels.kernel import Kernel
 from transom.kernels.negative.join import NegativeJoinKernel
+from transom.kernels.negative.outer_join import NegativeOuterJoinKernel, NegativeOuterJoinState
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
-from transom.kernels.outer_join.counting import CountingKernel, CountingState
+from transom.kernels.outer_join.outer_join import OuterJoinKernel, OuterJoinState
 from transom.plan.algebra import AntiJoin, Node, OuterJoin, SemiJoin
 from transom.plan.expression import Expression
 from transom.plan.same_key import same_key
@@ -22,7 +22,7 @@ from transom.plan.same_key import same_key
 class PartnerTactic(JoinTactic):
     """What is asked of each row of a side is whether it has a partner."""
 
-    states: ClassVar[tuple[type, ...]] = (CountingState,)
+    states: ClassVar[tuple[type, ...]] = (OuterJoinState, NegativeOuterJoinState)
 
     @classmethod
     def chosen(cls, left: Operator, right: Operator, not_taken: tuple[tuple[str, str], ...]) -> JoinTactic:
@@ -30,11 +30,13 @@ class PartnerTactic(JoinTactic):
         return cls(f"the rows alive of both sides, and whether they have a partner{pairs}", cls.work, not_taken)
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        join = NegativeJoinKernel if operator.negative else JoinKernel
         keys, (left, right) = self.predicate(operator), operator.inputs
         both = pa.schema([*left.schema.arrow(), *right.schema.arrow()])
-        inner = join(self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
-        return (CountingKernel(kind_of(operator), inner, operator.schema.arrow()),)
+        kind, answer = kind_of(operator), operator.schema.arrow()
+        predicate = (self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
+        if operator.negative:
+            return (NegativeOuterJoinKernel(kind, NegativeJoinKernel(*predicate), answer),)
+        return (OuterJoinKernel(*predicate, kind, answer),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return replace(self, keeps="each distinct row alive of both sides once, with its count and that of its pairs")

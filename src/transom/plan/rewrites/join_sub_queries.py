@@ -86,7 +86,7 @@ class _Joiner:
         return a_relation(self.done(node))
 
     def _selected(self, relation: Relation, parts: tuple[Expression, ...]) -> Relation:
-        """The rows for which all parts are true: the plain ones are asked first."""
+        """The rows for which all parts are true: the plain ones come first."""
         plain = conjunction(tuple(part for part in parts if not has_query(part)))
         relation = relation if plain is None else Filter(relation, plain)
         for part in filter(has_query, parts):
@@ -95,20 +95,20 @@ class _Joiner:
 
     def _kept(self, relation: Relation, part: Expression) -> Relation:
         negated = isinstance(part, Call) and part.function == "not"
-        asked = part.children[0] if negated else part
-        if isinstance(asked, Exists):
-            return self._with_partner(relation, asked.query, AntiJoin if negated else SemiJoin)
-        if isinstance(asked, InQuery) and not has_query(asked.operand):
+        condition = part.children[0] if negated else part
+        if isinstance(condition, Exists):
+            return self._with_partner(relation, condition.query, AntiJoin if negated else SemiJoin)
+        if isinstance(condition, InQuery) and not has_query(condition.operand):
             if negated:
-                return self._not_in(relation, asked)
-            return self._with_partner(relation, asked.query, SemiJoin, asked.operand)
+                return self._not_in(relation, condition)
+            return self._with_partner(relation, condition.query, SemiJoin, condition.operand)
         marked, (value,) = self._marked(relation, (part,))
         return Project(Filter(marked, value), columns(relation), tuple(relation.schema.names))
 
-    def _not_in(self, relation: Relation, asked: InQuery) -> Relation:
+    def _not_in(self, relation: Relation, condition: InQuery) -> Relation:
         """Nothing equal; and no row at all if x is NULL, no NULL if it is not."""
-        relation = self._with_partner(relation, asked.query, AntiJoin, asked.operand)
-        return self._with_partner(relation, asked.query, AntiJoin, asked.operand, unknown=True)
+        relation = self._with_partner(relation, condition.query, AntiJoin, condition.operand)
+        return self._with_partner(relation, condition.query, AntiJoin, condition.operand, unknown=True)
 
     def _marked(self, relation: Relation, values: tuple[Expression, ...]) -> tuple[Relation, tuple[Expression, ...]]:
         """The rows with the answers of the sub-queries as columns behind theirs, and the values over them."""
