@@ -9,7 +9,6 @@ import pytest
 
 from tests.cases.certified import Case, disagreement, inputs, load, statements
 from tests.runtimes_under_test import RUNTIMES, runs
-from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
@@ -26,17 +25,6 @@ def test_certified(case: Case, runtime: str) -> None:
     catalogue = Catalogue()
     statement = parse_statements(statements(case), catalogue)[-1]
     assert isinstance(statement, QueryStatement)
-    try:
-        answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case))
-    except UnsupportedError as rejection:
-        if runtime == "reference" or not _may_be_unsupported(case):
-            raise
-        pytest.xfail(f"not yet in {runtime}: {rejection.what}")
+    answer = RUNTIMES[runtime](statement.query, catalogue, inputs(case))
     reported = disagreement(case, statement.query, answer)
     assert reported is None, f"{case.cql}\n(first: certified, second: {runtime})\n{reported}"
-
-
-def _may_be_unsupported(case: Case) -> bool:
-    """Outer joins and sub-queries in conditions are in the algebra and in the reference; an engine may reject them."""
-    text = case.cql.lower()
-    return any(word in text for word in ("outer join", "left join", "right join", "full join", "exists", " in (select"))

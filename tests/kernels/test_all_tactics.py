@@ -44,6 +44,8 @@ CREATE TABLE names (k INTEGER, label VARCHAR);
 PAIRS = "FROM s [RANGE 9 SECONDS] AS a, s [NOW] AS b WHERE a.k = b.k"
 SLIDES = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
 SLIDING = f"RSTREAM(SELECT a.k FROM {SLIDES} AS a, {SLIDES} AS b WHERE a.k = b.k)"
+PARTNERS = ("s [RANGE 9 SECONDS] AS b ON a.k = b.k", "c AS b ON a.k = b.k", "c AS b ON a.k < b.k")
+WORDS = ("EXISTS", "NOT EXISTS")
 EITHER_WAY = [
     "SELECT s.v FROM s [RANGE 5 SECONDS], c WHERE s.k = c.k",
     "SELECT s.v FROM s [ROWS 5], u WHERE s.k = u.k",
@@ -57,6 +59,12 @@ EITHER_WAY = [
     "DSTREAM(SELECT k FROM s [ROWS 5])",
     f"SELECT a.k {PAIRS}",
     "SELECT k, SUM(f) FROM s [RANGE 5 SECONDS] GROUP BY k",
+    *(f"SELECT a.v FROM s [NOW] AS a LEFT JOIN {right}" for right in PARTNERS),
+    *(
+        f"SELECT a.v FROM s [NOW] AS a WHERE {word} (SELECT 1 FROM {right.replace(' ON ', ' WHERE ')})"
+        for word in WORDS
+        for right in PARTNERS
+    ),
 ]
 QUERIES = [
     *EITHER_WAY,

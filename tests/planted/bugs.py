@@ -13,6 +13,7 @@ from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
+from tests.planted.bugs_of_outer_joins import OUTER_JOINS
 from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
 from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_sharing import SHARING
@@ -29,6 +30,7 @@ BUGS: Final = (
     *RESTART,
     *COUNTING,
     *JOIN,
+    *OUTER_JOINS,
     *AGGREGATE,
     *JOINAGG,
     *KEYS,

@@ -128,7 +128,7 @@ PLAN: Final = (
     Bug(
         "key_of_a_join_pruned",
         "plan/rewrites/prune_columns.py",
-        "(columns_of(join.predicate) if join.predicate is not None else frozenset())",
+        "(columns_of(predicate) if predicate is not None else frozenset())",
         "frozenset()",
         "a join on a column that is not selected cannot be planned",
     ),

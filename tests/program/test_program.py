@@ -50,7 +50,12 @@ def test_statements_are_planned_in_order_with_the_options_at_their_place() -> No
     ("text", "kind", "what", "line"),
     [
         ("SELECT b FROM s", QueryError, "'b'", 10),
-        ("\nSELECT a FROM s [NOW] WHERE EXISTS (SELECT 1 FROM t)", UnsupportedError, "cannot run yet", 11),
+        (
+            "\nSELECT a FROM s [NOW] WHERE EXISTS (SELECT 1 FROM t FULL JOIN t AS u ON t.a = u.a AND u.a = s.a)",
+            UnsupportedError,
+            "reads the row around it",
+            11,
+        ),
         (
             "CREATE SINK x WITH (connector = 'files', path = 'x', format = 'xml')",
             OptionError,

@@ -18,6 +18,8 @@ from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement
+from transom.plan.expression import Exists, InQuery, walk
+from transom.plan.rewrites.outer_columns import expressions_of
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
 
@@ -114,8 +116,11 @@ def _inputs_read(query: Node, catalogue: Catalogue) -> set[str]:
 
 
 def _nodes(query: Node) -> Iterator[Node]:
+    """Those of the sub-queries in its conditions as well."""
     pending = [query]
     while pending:
         node = pending.pop()
         yield node
         pending.extend(node.inputs)
+        parts = [part for expression in expressions_of(node) for part in walk(expression)]
+        pending.extend(part.query for part in parts if isinstance(part, Exists | InQuery))

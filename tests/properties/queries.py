@@ -137,6 +137,8 @@ class Generator:
         kinds: tuple[Callable[[int], Source], ...] = (
             self.select,
             self.join,
+            self.outer_join,
+            self.sub_query,
             self.group,
             self.aggregate,
             self.distinct,
@@ -176,6 +178,75 @@ class Generator:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         items, out = self.items(columns)
         return Source(f"SELECT {items} FROM {', '.join(parts)}{where}", out)
+
+    def outer_join(self, depth: int) -> Source:
+        kind = self.pick(("LEFT", "LEFT", "RIGHT", "FULL"))
+        self.noted.operators.add(f"{kind.lower()} join")
+        self.joined += 1
+        first = self.source(depth)
+        second = first if self.repeated() else self.source(max(depth - 1, 0))
+        self.joined -= 1
+        aliases = self.alias(), self.alias()
+        left, right = self.qualified(first, aliases[0]), self.qualified(second, aliases[1])
+        conditions = self.equalities(left, right)
+        if not conditions or self.chance(25):
+            conditions.append(self.predicate(left + right, 1))
+            self.noted.operators.add("theta")
+        where = self.where(left + right, 30)
+        items, out = self.items(left + right)
+        joined = f"{first.text} AS {aliases[0]} {kind} JOIN {second.text} AS {aliases[1]} ON {' AND '.join(conditions)}"
+        return Source(f"SELECT {items} FROM {joined}{where}", out)
+
+    def sub_query(self, depth: int) -> Source:
+        self.joined += 1
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        asked = self.asked(columns, depth)
+        if self.chance(30):
+            asked = self.pick(
+                (
+                    f"{asked} AND {self.predicate(columns, 1)}",
+                    f"({asked} OR {self.predicate(columns, 0)})",
+                    f"{asked} AND {self.asked(columns, 0)}",
+                    f"CASE WHEN {self.predicate(columns, 0)} THEN {asked} ELSE {self.asked(columns, 0)} END",
+                    f"({asked}) IS NULL",
+                )
+            )
+        self.joined -= 1
+        items, out = self.items(columns)
+        if self.chance(15):
+            self.noted.operators.add("sub-query selected")
+            items, out = f"{items}, {asked} AS c{len(out)}", (*out, Column(f"c{len(out)}", "bool"))
+            return Source(f"SELECT {items} FROM {source.text} AS {alias}", out)
+        return Source(f"SELECT {items} FROM {source.text} AS {alias} WHERE {asked}", out)
+
+    def asked(self, around: list[Column], depth: int) -> str:
+        """EXISTS or IN of a sub-query that knows the row around it in one way or another, or not at all."""
+        source, alias = self.source(max(depth - 1, 0)), self.alias()
+        mine = self.qualified(source, alias)
+        negated = "NOT " if self.chance(50) else ""
+        fitting = [(a, b) for a in around for b in mine if a.type == b.type]
+        likely = [(a, b) for a, b in fitting if a.type in ("int", "text")] or fitting
+        conditions = self.equalities(around, mine) if self.chance(60) else []
+        if self.chance(25):
+            conditions.append(self.predicate(mine, 1))
+        if fitting and self.chance(25):
+            a, b = self.pick(likely)
+            conditions.append(f"{a.name} {self.pick(('<', '<>', '>='))} {b.name}")
+            self.noted.operators.add("correlated by an inequality")
+        if depth and self.chance(15):
+            conditions.append(self.asked(around + mine, 0))
+            self.noted.operators.add("sub-query in a sub-query")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        if likely and self.chance(50):
+            self.noted.operators.add(f"{negated.lower()}in sub-query")
+            a, b = self.pick(likely)
+            return f"{a.name} {negated}IN (SELECT {b.name} FROM {source.text} AS {alias}{where})"
+        self.noted.operators.add(f"{negated.lower()}exists")
+        key = self.pick(mine).name
+        tail = self.pick(("", "", "", f" GROUP BY {key} HAVING COUNT(*) > 1", " HAVING COUNT(*) <> 1"))
+        what = {"": "*", " H": "COUNT(*)"}.get(tail[:2], key)
+        return f"{negated}EXISTS (SELECT {what} FROM {source.text} AS {alias}{where}{tail})"
 
     def equalities(self, left: list[Column], right: list[Column]) -> list[str]:
         """Equalities that bind the right input to those before it; now and then none."""
@@ -311,7 +382,18 @@ class Generator:
         return made
 
 
-FAMILIES: tuple[str, ...] = ("select", "join", "join3", "group", "aggregate", "distinct", "set_operation", "any")
+FAMILIES: tuple[str, ...] = (
+    "select",
+    "join",
+    "join3",
+    "outer_join",
+    "sub_query",
+    "group",
+    "aggregate",
+    "distinct",
+    "set_operation",
+    "any",
+)
 
 
 def query_of(generator: Generator, family: str) -> Source:

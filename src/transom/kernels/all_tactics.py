@@ -9,6 +9,17 @@ from transom.kernels.join.tactic import LazyHashTactic, NestedLoopTactic, RingHa
 from transom.kernels.joinagg.tactic import CreditTactic, FactorisedTactic, IncrementalTactic, MergeTactic
 from transom.kernels.multiway.tactic import MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
 from transom.kernels.operator import Tactic
+from transom.kernels.outer_join.tactic import (
+    AntiLazyHashTactic,
+    AntiNestedLoopTactic,
+    AntiRingHashTactic,
+    OuterLazyHashTactic,
+    OuterNestedLoopTactic,
+    OuterRingHashTactic,
+    SemiLazyHashTactic,
+    SemiNestedLoopTactic,
+    SemiRingHashTactic,
+)
 from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
 from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
 from transom.kernels.set_operation.tactic import DistinctTactic, SetOperationTactic
@@ -58,6 +69,15 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     RingHashTactic,
     LazyHashTactic,
     NestedLoopTactic,
+    OuterRingHashTactic,
+    OuterLazyHashTactic,
+    OuterNestedLoopTactic,
+    SemiRingHashTactic,
+    SemiLazyHashTactic,
+    SemiNestedLoopTactic,
+    AntiRingHashTactic,
+    AntiLazyHashTactic,
+    AntiNestedLoopTactic,
     ParallelTreeTactic,
     MJoinTactic,
     ParallelMJoinTactic,

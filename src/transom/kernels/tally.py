@@ -19,7 +19,7 @@ import pyarrow as pa
 from transom.core.delta import NO_OPEN_ID, Changelog, Delta, Ends, Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
-from transom.kernels.keys import encode_keys, normalised
+from transom.kernels.keys import Keys, encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.mould import ColumnAddresses
 from transom.kernels.row_store import RowStore
@@ -81,7 +81,7 @@ class Tally:
     def number(self, batch: pa.RecordBatch) -> Int64s:
         """The number of each row's value; new values are kept."""
         columns = batch.columns
-        keys, brought = self.keys.number(encode_keys(columns, len(batch)))
+        keys, brought = self.keys.number(self._encoded(columns, len(batch)))
         if self.keys.slots.high > self.counts.shape[1]:
             self.counts = grown(self.counts, self.keys.slots.high)
             self.entry_of = grown(self.entry_of, self.counts.shape[1], -1)
@@ -89,9 +89,15 @@ class Tally:
         if len(brought):
             if len(brought) < len(batch):
                 columns = batch.take(pa.array(brought)).columns
-            self.values.write(keys[brought], normalised(columns))
+            self.values.write(keys[brought], self._kept(columns))
             self.addresses.refresh(0, -1)
         return keys
+
+    def _encoded(self, columns: Sequence[pa.Array], rows: int) -> Keys:
+        return encode_keys(columns, rows)
+
+    def _kept(self, columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
+        return normalised(columns)
 
     def advance(self, inputs: Sequence[Delta | Changelog], frontier: int) -> Steps:
         """Take what began and what ended before `frontier`; the inputs are all of one kind."""
@@ -181,6 +187,21 @@ class Tally:
         self.rows[0, slots] = key
         self.rows[1, slots] = side
         self.lifetimes.add(slots, te, open_id)
+
+
+@dataclass
+class SignedTally(Tally):
+    """Of rows that are to be shown as they came: -0.0 is not 0.0."""
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType]) -> SignedTally:
+        return SignedTally(RowStore.of(types))
+
+    def _encoded(self, columns: Sequence[pa.Array], rows: int) -> Keys:
+        return encode_keys(columns, rows, signed_zeros=True)
+
+    def _kept(self, columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
+        return columns
 
 
 def signs(delta: Changelog) -> Int64s:

@@ -276,6 +276,8 @@ class Join(Relation):
 
 @dataclass(frozen=True)
 class OuterJoin(Relation):
+    """The pairs of an inner join; and of the named side, or of both, each row with NULLs while it has no partner."""
+
     left: Relation
     right: Relation
     side: OneOf["left", "right", "full"]
@@ -291,6 +293,34 @@ class OuterJoin(Relation):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
+
+
+@dataclass(frozen=True)
+class SemiJoin(Relation):
+    """The rows of the left with a partner on the right; EXISTS and IN become one. No predicate: any row will do."""
+
+    left: Relation
+    right: Relation
+    predicate: Expression | None
+
+    def __post_init__(self) -> None:
+        assert self.predicate is None or self.predicate.type == BOOLEAN
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
+
+
+@dataclass(frozen=True)
+class AntiJoin(SemiJoin):
+    """The rows of the left that have none: NOT EXISTS and, with more to ask, NOT IN."""
 
 
 @dataclass(frozen=True)

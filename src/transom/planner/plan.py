@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from transom.core.errors import UnsupportedError
@@ -22,6 +21,7 @@ from transom.plan.algebra import (
     Node,
     OuterJoin,
     Project,
+    SemiJoin,
     SetOperation,
     StreamFilter,
     StreamProject,
@@ -32,7 +32,7 @@ from transom.plan.algebra import (
     a_relation,
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
-from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, walk
+from transom.plan.expression import conjunction, conjuncts
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
@@ -112,17 +112,8 @@ class Planner:
             return Operator(node, ScanTactic("rows waiting for progress"), needs=(ANY,))
         if isinstance(node, TableScan):
             return self._table(node)
-        if isinstance(node, OuterJoin):
-            raise UnsupportedError(
-                f"{node.side.upper()} JOIN cannot run yet on this runtime",
-                remedy="use an inner join; rows without a partner: all EXCEPT ALL those joined with DISTINCT keys",
-            )
-        for expression in _expressions(node):
-            if any(isinstance(part, Exists | InQuery) for part in walk(expression)):
-                raise UnsupportedError(
-                    "EXISTS and IN (sub-query) cannot run yet on this runtime",
-                    remedy="write a join with a SELECT DISTINCT sub-query; for NOT EXISTS and NOT IN write EXCEPT ALL",
-                )
+        if isinstance(node, OuterJoin | SemiJoin):
+            return self._join_of_partners(node)
         if isinstance(node, Join):
             return self._join(node)
         choice = None
@@ -200,6 +191,13 @@ class Planner:
         )
         return made.of(choice.decision.tree)
 
+    def _join_of_partners(self, node: OuterJoin | SemiJoin) -> Operator:
+        """A join that knows which rows have a partner: by the tactics of an inner join."""
+        left, right = self.plan(node.left), self.plan(node.right)
+        keys = joins.split_keys(conjuncts(node.predicate), len(left.schema))
+        chosen = joins.choose(left, right, keys, self.option("join"), type(node))
+        return Operator(node, chosen, (left, right), keys, chosen.needs(keys), open_ends=True)
+
     def _join_aggregate(self, shape: Shape, inputs: tuple[Operator, ...]) -> joinagg.JoinAggregateChoice:
         """What was decided by estimates is remembered."""
 
@@ -239,15 +237,3 @@ def _check_clocks(root: Operator, catalogue: Catalogue) -> None:
 
 def _distinct(node: Distinct, below: Operator) -> Operator:
     return Operator(node, DistinctTactic(KEEPS, COSTS), (below,), None, (all_columns(below),), open_ends=True)
-
-
-def _expressions(node: Node) -> Iterator[Expression]:
-    if isinstance(node, Filter | StreamFilter):
-        yield node.predicate
-    elif isinstance(node, Project | StreamProject):
-        yield from node.expressions
-    elif isinstance(node, Join):
-        yield from conjuncts(node.predicate)
-    elif isinstance(node, Aggregate):
-        yield from node.keys
-        yield from (call.argument for call in node.calls if call.argument is not None)

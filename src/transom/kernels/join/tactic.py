@@ -77,7 +77,7 @@ class JoinTactic(Tactic):
         """A key of one side is the key of the other side as well."""
         keys = _keys(operator)
         for left, right in zip(keys.left, keys.right, strict=True):
-            if same_key(key, left) or same_key(key, _moved(right, operator)):
+            if same_key(key, left) or same_key(key, moved_right(right, operator)):
                 return left, right
         return None
 
@@ -139,7 +139,7 @@ class NestedLoopTactic(JoinTactic):
         keys = _keys(operator)
         parts: list[Expression] = []
         for left, right in zip(keys.left, keys.right, strict=True):
-            parts.append(Call("=", (left, _moved(right, operator)), BOOLEAN))
+            parts.append(Call("=", (left, moved_right(right, operator)), BOOLEAN))
         return JoinKeys((), (), conjunction((*parts, *conjuncts(keys.residual))))
 
 
@@ -160,8 +160,8 @@ def _keys(operator: Operator) -> JoinKeys:
     return operator.keys
 
 
-def _moved(right: Expression, operator: Operator) -> Expression:
-    """Over the columns of both sides."""
+def moved_right(right: Expression, operator: Operator) -> Expression:
+    """A key of the right side over the columns of both."""
     width = len(operator.inputs[0].schema)
     return remap(right, {column: column + width for column in columns_of(right)})
 

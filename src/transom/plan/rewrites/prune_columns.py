@@ -16,6 +16,8 @@ from transom.plan.algebra import (
     Node,
     OuterJoin,
     Project,
+    Relation,
+    SemiJoin,
     SetOperation,
     Stream,
     StreamFilter,
@@ -83,6 +85,8 @@ class _Pruner:
             return Window(a_stream(child), spec), to
         if isinstance(node, Join):
             return self._prune_join(node, needed)
+        if isinstance(node, OuterJoin | SemiJoin):
+            return self._prune_pair(node, needed)
         if isinstance(node, Aggregate):
             expressions = [*node.keys, *(call.argument for call in node.calls if call.argument is not None)]
             child, at = self._child(node.input, expressions)
@@ -99,15 +103,29 @@ class _Pruner:
                 child, at = self._prune(side, frozenset(wanted))
                 sides.append(a_relation(_narrow(child, at, wanted)))
             return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}
-        assert isinstance(node, ToStream | Distinct | SetOperation | OuterJoin), node
+        assert isinstance(node, ToStream | Distinct | SetOperation), node
         return node.with_inputs(tuple(self.prune_columns(child) for child in node.inputs)), everything
 
     def _prune_join(self, join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
-        used = needed | (columns_of(join.predicate) if join.predicate is not None else frozenset())
+        relations, to = self._sides(join.relations, needed, join.predicate)
+        predicate = None if join.predicate is None else remap(join.predicate, to)
+        return Join(relations, predicate), to
+
+    def _prune_pair(self, join: OuterJoin | SemiJoin, needed: frozenset[int]) -> tuple[Node, Positions]:
+        """A semi join gives the left alone; of the right it reads what its predicate does."""
+        (left, right), to = self._sides((join.left, join.right), needed, join.predicate)
+        predicate = None if join.predicate is None else remap(join.predicate, to)
+        return replace(join, left=left, right=right, predicate=predicate), to  # type: ignore[arg-type]
+
+    def _sides(
+        self, sides: tuple[Relation, ...], needed: frozenset[int], predicate: Expression | None
+    ) -> tuple[tuple[Relation, ...], Positions]:
+        """Relations side by side with what is needed of them, and what the predicate reads; and where that is now."""
+        used = needed | (columns_of(predicate) if predicate is not None else frozenset())
         relations = []
         to: Positions = {}
         first = width = 0
-        for relation in join.relations:
+        for relation in sides:
             own = frozenset(i - first for i in used if first <= i < first + len(relation.schema))
             child, at = self._prune(relation, own)
             wanted = sorted(own) or [next(iter(at), 0)]
@@ -116,8 +134,7 @@ class _Pruner:
             relations.append(a_relation(child))
             first += len(relation.schema)
             width += len(wanted)
-        predicate = None if join.predicate is None else remap(join.predicate, to)
-        return Join(tuple(relations), predicate), to
+        return tuple(relations), to
 
     def _child(self, node: Node, expressions: list[Expression]) -> tuple[Node, Positions]:
         used = frozenset(column for expression in expressions for column in columns_of(expression))

@@ -21,8 +21,10 @@ from transom.plan.algebra import (
     Filter,
     Join,
     Node,
+    OuterJoin,
     Project,
     Relation,
+    SemiJoin,
     SetOperation,
     StreamFilter,
     Window,
@@ -63,6 +65,8 @@ class _Pusher:
         if found is None:
             if isinstance(node, Filter):
                 found = self._push(node.input, conjuncts(node.predicate))
+            elif isinstance(node, SemiJoin | OuterJoin):
+                found = self._push(node, ())
             else:
                 found = node.over(tuple(self.push_filters(child) for child in node.inputs))
             self._done[node] = found
@@ -87,10 +91,14 @@ class _Pusher:
             return replace(node, input=self._push(node.input, inner))
         if isinstance(node, Join):
             return self._push_into_join(node, parts)
+        if isinstance(node, SemiJoin):
+            return self._push_into_semi_join(node, parts)
+        if isinstance(node, OuterJoin):
+            return self._push_into_outer_join(node, parts)
         if isinstance(node, SetOperation) and node.kind == "union" and node.all:
             return replace(node, left=self._push(node.left, parts), right=self._push(node.right, parts))
         if isinstance(node, Distinct | SetOperation):
-            below, above = _parted(parts, lambda part: not _tells_zeros_apart(part))
+            below, above = _parted(parts, lambda part: not tells_zeros_apart(part))
             inputs = tuple(self._push(a_relation(child), below) for child in node.inputs)
             return _filtered(a_relation(node.with_inputs(inputs)), above)
         if isinstance(node, Window):
@@ -119,6 +127,35 @@ class _Pusher:
         relations = tuple(self._push(relation, tuple(own[i])) for i, relation in enumerate(join.relations))
         return Join(relations, conjunction(tuple(between)))
 
+    def _push_into_semi_join(self, join: SemiJoin, parts: tuple[Expression, ...]) -> Relation:
+        """It gives rows of the left as they are. A partner must satisfy what the predicate says of the right alone."""
+        width = len(join.left.schema)
+        of_right, between = _parted(conjuncts(join.predicate), lambda part: _only_from(part, width))
+        if type(join) is SemiJoin:
+            of_left, between = _parted(between, lambda part: _only_below(part, width))
+            parts = (*parts, *of_left)
+        right = self._push(join.right, tuple(_moved(part, -width) for part in of_right))
+        return replace(join, left=self._push(join.left, parts), right=right, predicate=conjunction(between))
+
+    def _push_into_outer_join(self, join: OuterJoin, parts: tuple[Expression, ...]) -> Relation:
+        """A selection of the side that is kept passes; and of the other side, what the predicate says of it alone."""
+        width = len(join.left.schema)
+        if join.side == "full":
+            return self._stay(join, parts)
+        kept, other = (_only_below, _only_from) if join.side == "left" else (_only_from, _only_below)
+        below, above = _parted(parts, lambda part: kept(part, width))
+        partners, between = _parted(conjuncts(join.predicate), lambda part: other(part, width))
+        if not between:  # an outer join has a predicate
+            partners, between = (), partners
+        left, right = (below, partners) if join.side == "left" else (partners, below)
+        made = OuterJoin(
+            self._push(join.left, left),
+            self._push(join.right, tuple(_moved(part, -width) for part in right)),
+            join.side,
+            _all_of(between),
+        )
+        return _filtered(made, above)
+
     def _stay(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
         return _filtered(a_relation(node.over(tuple(self.push_filters(child) for child in node.inputs))), parts)
 
@@ -127,9 +164,30 @@ def passes(predicate: Expression, window: WindowSpec) -> bool:
     """Whether a selection may be done before the window instead of after it."""
     if window.rows is None:
         return window.slide is None
-    if _tells_zeros_apart(predicate):
+    if tells_zeros_apart(predicate):
         return False
     return window.partition is not None and columns_of(predicate) <= set(window.partition)
+
+
+def _only_below(part: Expression, width: int) -> bool:
+    """Whether it reads columns of the left alone, and some."""
+    used = columns_of(part)
+    return bool(used) and max(used) < width
+
+
+def _only_from(part: Expression, width: int) -> bool:
+    used = columns_of(part)
+    return bool(used) and min(used) >= width
+
+
+def _moved(part: Expression, by: int) -> Expression:
+    return remap(part, {column: column + by for column in columns_of(part)})
+
+
+def _all_of(parts: tuple[Expression, ...]) -> Expression:
+    predicate = conjunction(parts)
+    assert predicate is not None
+    return predicate
 
 
 def _parted(
@@ -151,14 +209,14 @@ def _never_fails(expression: Expression) -> bool:
     return all(_never_fails(child) for child in expression.children)
 
 
-def _tells_zeros_apart(expression: Expression) -> bool:
+def tells_zeros_apart(expression: Expression) -> bool:
     """Whether it may have another value for -0.0 than for 0.0. Comparisons have not; what else there is, may."""
     if isinstance(expression, ColumnRef):
         return bool(pa.types.is_floating(expression.type))
     children = expression.children
     if isinstance(expression, Call) and expression.function in _COMPARISONS:
         children = tuple(child for child in children if not isinstance(child, ColumnRef))
-    return any(_tells_zeros_apart(child) for child in children)
+    return any(tells_zeros_apart(child) for child in children)
 
 
 def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:

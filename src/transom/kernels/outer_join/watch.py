@@ -1,0 +1,184 @@
+"""When a row of a join has a partner: a number a row, and not its partners.
+
+Partners come in the order of time, so those that a row has met cover the time from the first of them up to the latest
+of their ends, unless a gap is between them. It is enough to know how far that goes. A partner whose end is open covers
+everything until it ends; of those the row knows how many there are.
+
+A row without a partner is *alone*. An outer and an anti join show it while it is alone, a semi join while it is not.
+When the cover of a row runs out nothing comes in that would say so: `timers` has the instant, or an earlier one, of
+each row that is covered by partners whose ends are known; the cover may have grown since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from transom.core.delta import NO_OPEN_ID, Ends, Int64s
+from transom.core.time import FOREVER
+from transom.kernels.jit import jit
+from transom.kernels.join.side import TA, TE, JoinSide
+from transom.kernels.kernel import OPEN_END
+from transom.kernels.lifetimes import LifetimeSet
+from transom.state.checks import need, within
+
+COVER, OPEN_PARTNERS, SHOWN, SINCE, TIMER = range(5)  # columns of `marks`
+NONE = np.iinfo(np.int64).min
+NOT_SHOWN = -1  # below it: -2 - i is row i of those that this step shows
+
+
+@dataclass
+class Watch:
+    """Beside a side of a join, by its slots.
+
+    `marks[slot]`: how far partners cover the row, how many open ones it has, the open row id of the row that is shown
+    of it, since when it is covered (of semi joins), and when its timer is.
+    """
+
+    marks: Int64s = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int64))
+    mask: int = -1
+    timers: LifetimeSet = field(default_factory=LifetimeSet)
+
+    def check_side(self, side: JoinSide) -> None:
+        need(self.marks.dtype == np.int64 and self.marks.shape == (side.capacity, 5) and self.mask == side.mask)
+        for run in (*self.timers.runs, *self.timers.unsorted):
+            within(run.slots & self.mask, side.capacity)
+
+    def owned_by(self, slots: Int64s) -> Int64s:
+        """The open row ids of what is shown of these rows."""
+        shown = self.marks[slots, SHOWN]
+        found: Int64s = shown[shown != NOT_SHOWN]
+        return found
+
+    def fit(self, side: JoinSide, oldest: int, newest: int) -> None:
+        """Be as large as the side; in a ring, rows between these positions are in other slots then."""
+        if len(self.marks) == side.capacity:
+            return
+        marks = np.zeros((side.capacity, 5), dtype=np.int64)
+        if side.mask == -1:
+            marks[: len(self.marks)] = self.marks
+        else:
+            positions = np.arange(oldest, newest)
+            marks[positions & side.mask] = self.marks[positions & self.mask]
+        self.marks, self.mask = marks, side.mask
+
+    def due(self, frontier: int) -> Int64s:
+        """Positions and instants of the timers before `frontier`."""
+        if self.timers.next_timer >= frontier:
+            return np.empty((2, 0), dtype=np.int64)
+        return np.stack(self.timers.leave(Ends(), frontier))
+
+    def add_timers(self, timers: Int64s) -> None:
+        if timers.shape[1]:
+            self.timers.add(timers[0], timers[1], np.full(timers.shape[1], NO_OPEN_ID, dtype=np.int64))
+
+
+@jit
+def advance(marks, mask, entries, new, pairs, closed, dead, due, frontier, semi):  # type: ignore[no-untyped-def]
+    """Take what a step brought to one side, all by position.
+
+    `new` rows; `pairs`, in the order of time, with their ta and te; partners that were open and have ended (`closed`,
+    with their ends); rows that are `dead`; timers that are `due`. Gives rows (position, ta, te) to be shown, OPEN_END
+    where they go on; ends (open row id, te) of what was shown; and new timers (position, instant).
+    """
+    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1]
+    rows = np.empty((3, most), dtype=np.int64)
+    ends = np.empty((2, most), dtype=np.int64)
+    timers = np.empty((2, most), dtype=np.int64)
+    counts = np.zeros(3, dtype=np.int64)
+    for position in new:
+        slot = position & mask
+        marks[slot, COVER] = entries[slot, TA]
+        marks[slot, OPEN_PARTNERS] = 0
+        marks[slot, SHOWN] = NOT_SHOWN
+        marks[slot, SINCE] = NONE
+        marks[slot, TIMER] = NONE
+    for i in range(closed.shape[1]):
+        slot = closed[0, i] & mask
+        marks[slot, OPEN_PARTNERS] -= 1
+        marks[slot, COVER] = max(marks[slot, COVER], closed[1, i])
+    for i in range(pairs.shape[1]):
+        position = pairs[0, i]
+        slot = position & mask
+        ta = pairs[1, i]
+        cover = marks[slot, COVER]
+        if marks[slot, OPEN_PARTNERS] == 0 and cover < ta:
+            if semi:
+                end_covered(marks, slot, position, cover, rows, ends, counts)
+            else:
+                end_alone(marks, slot, position, cover, ta, rows, ends, counts)
+        if marks[slot, SINCE] == NONE:
+            marks[slot, SINCE] = ta
+        if pairs[2, i] == OPEN_END:
+            marks[slot, OPEN_PARTNERS] += 1
+            marks[slot, COVER] = max(cover, ta)
+        else:
+            marks[slot, COVER] = max(cover, pairs[2, i])
+    for position in dead:
+        slot = position & mask
+        te = entries[slot, TE]
+        cover = marks[slot, COVER] if marks[slot, OPEN_PARTNERS] == 0 else te
+        if semi:
+            end_covered(marks, slot, position, min(cover, te), rows, ends, counts)
+        elif cover < te:
+            end_alone(marks, slot, position, cover, te, rows, ends, counts)
+        marks[slot, COVER] = OPEN_END  # nothing more is said of it
+        marks[slot, OPEN_PARTNERS] = 0
+        marks[slot, TIMER] = NONE
+    for position in new:
+        settle(marks, position & mask, position, frontier, semi, rows, timers, ends, counts)
+    for i in range(closed.shape[1]):
+        settle(marks, closed[0, i] & mask, closed[0, i], frontier, semi, rows, timers, ends, counts)
+    for i in range(pairs.shape[1]):
+        settle(marks, pairs[0, i] & mask, pairs[0, i], frontier, semi, rows, timers, ends, counts)
+    for i in range(due.shape[1]):
+        slot = due[0, i] & mask
+        if marks[slot, TIMER] == due[1, i]:  # or else it is that of a row that was here before
+            marks[slot, TIMER] = NONE
+            settle(marks, slot, due[0, i], frontier, semi, rows, timers, ends, counts)
+    return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
+
+
+@jit
+def end_alone(marks, slot, position, begin, end, rows, ends, counts):  # type: ignore[no-untyped-def]
+    """The row was alone from `begin` to `end`."""
+    shown = marks[slot, SHOWN]
+    if shown >= 0:
+        ends[0, counts[1]] = shown
+        ends[1, counts[1]] = end
+        counts[1] += 1
+        marks[slot, SHOWN] = NOT_SHOWN
+    else:
+        rows[0, counts[0]] = position
+        rows[1, counts[0]] = begin
+        rows[2, counts[0]] = end
+        counts[0] += 1
+
+
+@jit
+def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore[no-untyped-def]
+    """The row had partners up to `end`, if it had any."""
+    if marks[slot, SINCE] != NONE:
+        end_alone(marks, slot, position, marks[slot, SINCE], end, rows, ends, counts)
+        marks[slot, SINCE] = NONE
+
+
+@jit
+def settle(marks, slot, position, frontier, semi, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
+    """How the row stands when the step is over; to say it again changes nothing."""
+    cover = marks[slot, COVER]
+    alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
+    if alone and semi:
+        end_covered(marks, slot, position, cover, rows, ends, counts)
+    elif (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
+        rows[0, counts[0]] = position
+        rows[1, counts[0]] = marks[slot, SINCE] if semi else cover
+        rows[2, counts[0]] = OPEN_END
+        marks[slot, SHOWN] = -2 - counts[0]
+        counts[0] += 1
+    if not alone and marks[slot, OPEN_PARTNERS] == 0 and marks[slot, TIMER] == NONE and cover < FOREVER:
+        marks[slot, TIMER] = cover
+        timers[0, counts[2]] = position
+        timers[1, counts[2]] = cover
+        counts[2] += 1

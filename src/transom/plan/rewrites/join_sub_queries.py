@@ -1,0 +1,242 @@
+"""Sub-queries in conditions become joins.
+
+EXISTS and IN that must hold become semi joins, NOT EXISTS and NOT IN anti joins, whose predicate is what binds the
+sub-query to the row around it. Elsewhere, under OR or in a CASE, the rows with a partner and those without are put
+together again with a column that says which they are. IN is unknown for a NULL on either side (semantics.md, "Joins
+that keep rows without a partner"), so what is not in the sub-query must also meet no NULL there.
+
+A sub-query of joins, selections and projections is taken apart. Any other one that reads the row around it is computed
+for all rows around at once (`per_row.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from transom.core.schema import BOOLEAN
+from transom.plan.algebra import (
+    AntiJoin,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Relation,
+    SemiJoin,
+    SetOperation,
+    a_relation,
+)
+from transom.plan.expression import (
+    Call,
+    Case,
+    ColumnRef,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    columns_of,
+    conjunction,
+    conjuncts,
+    remap,
+    substitute,
+    transform,
+)
+from transom.plan.rewrites.outer_columns import expressions_of, has_query, outer_columns, over_row, seen_from
+from transom.plan.rewrites.per_row import columns, per_row, same_row
+from transom.plan.rewrites.push_filters import tells_zeros_apart
+
+_TRUE, _FALSE, _UNKNOWN = (Literal(value, BOOLEAN) for value in (True, False, None))
+
+
+def join_sub_queries(query: Node) -> Node:
+    return _Joiner().done(query)
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """The rows of a sub-query, its columns as expressions over them, and what picks those that a row around sees."""
+
+    relation: Relation
+    outputs: tuple[Expression, ...]
+    conditions: tuple[Expression, ...] = ()
+
+
+class _Joiner:
+    """Does one query; each node once."""
+
+    def __init__(self) -> None:
+        self._done: dict[Node, Node] = {}
+
+    def done(self, node: Node) -> Node:
+        found = self._done.get(node)
+        if found is None:
+            found = self._done[node] = self._now(node)
+        return found
+
+    def _now(self, node: Node) -> Node:
+        if isinstance(node, Filter) and has_query(node.predicate):
+            return self._selected(self._relation(node.input), conjuncts(node.predicate))
+        if isinstance(node, Project) and any(map(has_query, node.expressions)):
+            relation, values = self._marked(self._relation(node.input), node.expressions)
+            return Project(relation, values, node.names)
+        return node.over(tuple(self.done(child) for child in node.inputs))
+
+    def _relation(self, node: Relation) -> Relation:
+        return a_relation(self.done(node))
+
+    def _selected(self, relation: Relation, parts: tuple[Expression, ...]) -> Relation:
+        """The rows for which all parts are true: the plain ones come first."""
+        plain = conjunction(tuple(part for part in parts if not has_query(part)))
+        relation = relation if plain is None else Filter(relation, plain)
+        for part in filter(has_query, parts):
+            relation = self._kept(relation, part)
+        return relation
+
+    def _kept(self, relation: Relation, part: Expression) -> Relation:
+        negated = isinstance(part, Call) and part.function == "not"
+        condition = part.children[0] if negated else part
+        if isinstance(condition, Exists):
+            return self._with_partner(relation, condition.query, AntiJoin if negated else SemiJoin)
+        if isinstance(condition, InQuery) and not has_query(condition.operand):
+            if negated:
+                return self._not_in(relation, condition)
+            return self._with_partner(relation, condition.query, SemiJoin, condition.operand)
+        marked, (value,) = self._marked(relation, (part,))
+        return Project(Filter(marked, value), columns(relation), tuple(relation.schema.names))
+
+    def _not_in(self, relation: Relation, condition: InQuery) -> Relation:
+        """Nothing equal; and no row at all if x is NULL, no NULL if it is not."""
+        relation = self._with_partner(relation, condition.query, AntiJoin, condition.operand)
+        return self._with_partner(relation, condition.query, AntiJoin, condition.operand, unknown=True)
+
+    def _marked(self, relation: Relation, values: tuple[Expression, ...]) -> tuple[Relation, tuple[Expression, ...]]:
+        """The rows with the answers of the sub-queries as columns behind theirs, and the values over them."""
+        known: dict[Expression, Expression] = {}
+        rows = [relation]
+
+        def mark(query: Relation, operand: Expression | None = None, unknown: bool = False) -> Expression:
+            here = rows[-1]
+            parts: list[Relation] = []
+            names = (*here.schema.names, "is_in")
+            for kind, said in ((SemiJoin, _TRUE), (AntiJoin, _FALSE)):
+                joined = self._with_partner(here, query, kind, operand, unknown)
+                parts.append(Project(joined, (*columns(here), said), names))
+            rows.append(SetOperation("union", True, parts[0], parts[1]))
+            return ColumnRef(len(here.schema), BOOLEAN, "is_in")
+
+        def answer(part: Expression) -> Expression:
+            if not isinstance(part, Exists | InQuery):
+                return part
+            found = known.get(part)
+            if found is None:
+                if isinstance(part, Exists):
+                    found = mark(part.query)
+                else:
+                    there = mark(part.query, part.operand)
+                    unknown = mark(part.query, part.operand, unknown=True)
+                    found = Case((there, unknown), (_TRUE, _UNKNOWN), _FALSE)
+                known[part] = found
+            return found
+
+        answers = tuple(transform(value, answer) for value in values)
+        return rows[-1], answers
+
+    def _with_partner(
+        self,
+        relation: Relation,
+        query: Relation,
+        kind: type[SemiJoin],
+        operand: Expression | None = None,
+        unknown: bool = False,
+    ) -> Relation:
+        """The rows for which the sub-query has a row, or (an anti join) has none.
+
+        With an operand one that is equal to it; `unknown`: one of which nobody can say whether it is.
+        """
+        width = len(relation.schema)
+        picked = self._picked(query)
+        if picked is None:
+            found, around = per_row(relation, query)
+            picked = _Picked(self._relation(found), columns(found)[len(around) :], same_row(found, around))
+        right, conditions = picked.relation, picked.conditions
+        if operand is not None and unknown:
+            right, null = _with_null(right, picked.outputs[0])
+            conditions = (*conditions, Call("or", (null, Call("is_null", (seen_from(operand, 1),), BOOLEAN)), BOOLEAN))
+        elif operand is not None:
+            conditions = (*conditions, Call("=", (seen_from(operand, 1), picked.outputs[0]), BOOLEAN))
+        own = conjunction(tuple(part for part in conditions if not outer_columns(part)))
+        right = self._relation(right if own is None else Filter(right, own))
+        across = tuple(part for part in conditions if outer_columns(part))
+        if unknown or not across:
+            right, across = _each_once(right, across)
+        predicate = [over_row(part, _column_of(right, width), _column_of(relation)) for part in across]
+        return kind(relation, right, conjunction(tuple(predicate)))
+
+    def _picked(self, node: Relation) -> _Picked | None:
+        """A sub-query taken apart, as far as only it matters whether there is a row; None where that cannot be."""
+        if not outer_columns(node):
+            return _Picked(node, columns(node))
+        if isinstance(node, Distinct):
+            return self._picked(node.input)
+        if any(map(has_query, expressions_of(node))):
+            return None
+        if isinstance(node, Filter):
+            below = self._picked(node.input)
+            if below is None:
+                return None
+            more = tuple(substitute(part, below.outputs) for part in conjuncts(node.predicate))
+            return replace(below, conditions=(*below.conditions, *more))
+        if isinstance(node, Project):
+            below = self._picked(node.input)
+            if below is None:
+                return None
+            return replace(below, outputs=tuple(substitute(each, below.outputs) for each in node.expressions))
+        if isinstance(node, Join):
+            return self._picked_of_join(node)
+        return None
+
+    def _picked_of_join(self, join: Join) -> _Picked | None:
+        outputs: list[Expression] = []
+        conditions: list[Expression] = []
+        relations: list[Relation] = []
+        width = 0
+        for each in join.relations:
+            below = self._picked(each)
+            if below is None:
+                return None
+            outputs += [_moved(value, width) for value in below.outputs]
+            conditions += [_moved(part, width) for part in below.conditions]
+            relations.append(below.relation)
+            width += len(below.relation.schema)
+        conditions += [substitute(part, tuple(outputs)) for part in conjuncts(join.predicate)]
+        return _Picked(Join(tuple(relations), None), tuple(outputs), tuple(conditions))
+
+
+def _with_null(right: Relation, value: Expression) -> tuple[Relation, Expression]:
+    """Whether a value of the sub-query is NULL, as a column behind its own, if it does not depend on the row around."""
+    null = Call("is_null", (value,), BOOLEAN)
+    if outer_columns(value):
+        return right, null
+    names = (*right.schema.names, "is_null")
+    return Project(right, (*columns(right), null), names), ColumnRef(len(right.schema), BOOLEAN, "is_null")
+
+
+def _each_once(right: Relation, across: tuple[Expression, ...]) -> tuple[Relation, tuple[Expression, ...]]:
+    """What the conditions read of the right, each once: one row is as good as many, and here they are few."""
+    if any(map(tells_zeros_apart, across)):
+        return right, across
+    used = sorted(frozenset().union(*map(columns_of, across)))
+    values: tuple[Expression, ...] = tuple(columns(right)[i] for i in used) or (_TRUE,)
+    names = tuple(right.schema[i].name for i in used) or ("is_there",)
+    at = {old: new for new, old in enumerate(used)}
+    return Distinct(Project(right, values, names)), tuple(remap(part, at) for part in across)
+
+
+def _column_of(relation: Relation, width: int = 0) -> Callable[[int], Expression]:
+    """The columns of a relation, in a row in which so many stand before them."""
+    return lambda i: ColumnRef(width + i, relation.schema[i].type, relation.schema[i].name)
+
+
+def _moved(expression: Expression, by: int) -> Expression:
+    return remap(expression, {column: column + by for column in columns_of(expression)})

@@ -1,0 +1,132 @@
+"""Which columns of the rows around it a sub-query reads, and what it means over other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from transom.plan.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OuterJoin,
+    Project,
+    SemiJoin,
+    StreamFilter,
+    StreamProject,
+    a_relation,
+)
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, OuterColumn, transform, walk
+
+
+def expressions_of(node: Node) -> tuple[Expression, ...]:
+    """The expressions of a node, over the columns of its inputs."""
+    match node:
+        case Filter() | StreamFilter():
+            return (node.predicate,)
+        case Join() | OuterJoin() | SemiJoin():
+            return () if node.predicate is None else (node.predicate,)
+        case Project() | StreamProject():
+            return node.expressions
+        case Aggregate():
+            return (*node.keys, *(call.argument for call in node.calls if call.argument is not None))
+    return ()
+
+
+def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> Node:
+    """The node with its expressions changed."""
+    match node:
+        case Filter() | StreamFilter():
+            return replace(node, predicate=change(node.predicate))
+        case Join() | OuterJoin() | SemiJoin():
+            return node if node.predicate is None else replace(node, predicate=change(node.predicate))
+        case Project() | StreamProject():
+            return replace(node, expressions=tuple(change(each) for each in node.expressions))
+        case Aggregate():
+            calls = [
+                call if call.argument is None else replace(call, argument=change(call.argument)) for call in node.calls
+            ]
+            return replace(node, keys=tuple(change(key) for key in node.keys), calls=tuple(calls))
+    return node
+
+
+def has_query(expression: Expression) -> bool:
+    """Whether a sub-query is in the expression."""
+    return any(isinstance(part, Exists | InQuery) for part in walk(expression))
+
+
+def outer_columns(found: Node | Expression) -> frozenset[OuterColumn]:
+    """The columns of rows around that are read; of a node those around it, of an expression those around its row.
+
+    `depth` 1 is the nearest row around; what a sub-query in the expression reads of the row itself is not among them.
+    """
+    known: dict[int, frozenset[OuterColumn]] = {}
+
+    def of_node(node: Node) -> frozenset[OuterColumn]:
+        read = known.get(id(node))
+        if read is None:
+            parts = [of_node(child) for child in node.inputs]
+            parts += [of_expression(expression) for expression in expressions_of(node)]
+            read = known[id(node)] = frozenset().union(*parts)
+        return read
+
+    def of_expression(expression: Expression) -> frozenset[OuterColumn]:
+        return frozenset(_read_in(expression, of_node))
+
+    return of_node(found) if isinstance(found, Node) else of_expression(found)
+
+
+def _read_in(expression: Expression, of_node: Callable[[Node], frozenset[OuterColumn]]) -> Iterator[OuterColumn]:
+    for part in walk(expression):
+        if isinstance(part, OuterColumn):
+            yield part
+        elif isinstance(part, Exists | InQuery):
+            for column in of_node(part.query):
+                if column.depth > 1:
+                    yield replace(column, depth=column.depth - 1)
+
+
+def over_row(
+    expression: Expression, own: Callable[[int], Expression], around: Callable[[int], Expression]
+) -> Expression:
+    """The expression over another row, in which `own` says what its columns are, and `around` what those of the nearest
+    row around are; sub-queries in it see that row, and beyond it one row less.
+    """
+
+    def change(depth: int) -> Callable[[Expression], Expression]:
+        """At a place that is so many queries below the row."""
+
+        def changed(part: Expression) -> Expression:
+            if isinstance(part, ColumnRef) and depth == 0:
+                return own(part.index)
+            if isinstance(part, OuterColumn) and part.depth >= depth > 0:
+                if part.depth == depth:
+                    return seen_from(own(part.index), depth)
+                if part.depth == depth + 1:
+                    return seen_from(around(part.index), depth)
+                return replace(part, depth=part.depth - 1)
+            if isinstance(part, OuterColumn) and depth == 0:
+                return around(part.index) if part.depth == 1 else replace(part, depth=part.depth - 1)
+            if isinstance(part, Exists | InQuery):
+                return replace(part, query=a_relation(below(part.query, depth + 1)))
+            return part
+
+        return lambda whole: transform(whole, changed)
+
+    def below(node: Node, depth: int) -> Node:
+        node = node.over(tuple(below(child, depth) for child in node.inputs))
+        return with_expressions(node, change(depth))
+
+    return change(0)(expression)
+
+
+def seen_from(value: Expression, depth: int) -> Expression:
+    """What is said of a row, said in a query that is so many queries below it."""
+
+    def lift(part: Expression) -> Expression:
+        if isinstance(part, ColumnRef):
+            return OuterColumn(part.index, part.type, part.name, depth)
+        return replace(part, depth=part.depth + depth) if isinstance(part, OuterColumn) else part
+
+    return transform(value, lift)

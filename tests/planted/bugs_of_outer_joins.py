@@ -1,0 +1,80 @@
+"""Bugs of outer, semi and anti joins, and of the rewrite that makes joins of sub-queries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+OUTER_JOINS: Final = (
+    Bug(
+        "alone_at_the_frontier",
+        "kernels/outer_join/watch.py",
+        "== 0 and cover < frontier",
+        "== 0 and cover <= frontier",
+        "a row is alone for an instant when the next partner comes as the last one leaves",
+    ),
+    Bug(
+        "cover_of_the_last_partner",
+        "kernels/outer_join/watch.py",
+        "marks[slot, COVER] = max(cover, pairs[2, i])",
+        "marks[slot, COVER] = pairs[2, i]",
+        "a partner that leaves early hides one that stays",
+    ),
+    Bug(
+        "open_partners_not_counted",
+        "kernels/outer_join/watch.py",
+        "marks[slot, OPEN_PARTNERS] += 1",
+        "marks[slot, OPEN_PARTNERS] = 1",
+        "of two open partners the first that leaves leaves the row alone",
+    ),
+    Bug(
+        "timer_of_another_row",
+        "kernels/outer_join/watch.py",
+        "if marks[slot, TIMER] == due[1, i]:",
+        "if marks[slot, TIMER] >= due[1, i]:",
+        "the timer of a row that is gone takes that of the row in its place",
+    ),
+    Bug(
+        "timer_not_set_again",
+        "kernels/outer_join/watch.py",
+        "            marks[slot, TIMER] = NONE\n            settle(",
+        "            settle(",
+        "a cover that grew runs out and nobody notices",
+    ),
+    Bug(
+        "null_key_lost",
+        "kernels/outer_join/outer_join.py",
+        "if null.any():",
+        "if null.all():",
+        "a row with a NULL in the key is missing, unless all rows of the step have one",
+    ),
+    Bug(
+        "marks_left_behind_when_a_ring_grows",
+        "kernels/outer_join/watch.py",
+        "marks[positions & side.mask] = self.marks[positions & self.mask]",
+        "marks[positions & self.mask] = self.marks[positions & self.mask]",
+        "rows of a ring that grew have the partners of others",
+    ),
+    Bug(
+        "not_in_without_nulls",
+        "plan/rewrites/join_sub_queries.py",
+        "condition.operand, unknown=True)",
+        "condition.operand)",
+        "NOT IN is true though there is a NULL in the sub-query",
+    ),
+    Bug(
+        "selection_pushed_below_the_other_side",
+        "plan/rewrites/push_filters.py",
+        '(_only_below, _only_from) if join.side == "left"',
+        '(_only_below, _only_from) if join.side == "right"',
+        "a selection of rows without a partner is asked of partners",
+    ),
+    Bug(
+        "zeros_of_partners_taken_for_one",
+        "kernels/tally.py",
+        "encode_keys(columns, rows, signed_zeros=True)",
+        "encode_keys(columns, rows)",
+        "under negative tuples -0.0 without a partner is shown as 0.0",
+    ),
+)
