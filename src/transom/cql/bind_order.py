@@ -166,8 +166,8 @@ class BlockOrder:
     def values(self) -> list[Expression]:
         """All that is computed of a row."""
         calls = [value for call in self.ranks for value in (*call.partition, *(key.value for key in call.order))]
-        asked = () if self.qualify is None else (self.qualify,)
-        return [*calls, *asked, *(self.on or ()), *(key.value for key in self.order)]
+        conditions = () if self.qualify is None else (self.qualify,)
+        return [*calls, *conditions, *(self.on or ()), *(key.value for key in self.order)]
 
     def mapped(self, change: Callable[[Expression], Expression]) -> BlockOrder:
         """The same over other rows."""

@@ -56,7 +56,7 @@ class RowOrder:
         whole = [
             *order,
             *ties,
-            _Part(Keys(partitions.hashes, np.zeros(count, np.bool_), partitions.data, partitions.offsets)),
+            _KeyPart(Keys(partitions.hashes, np.zeros(count, np.bool_), partitions.data, partitions.offsets)),
         ]
         return OrderedKeys(_concatenated(whole, count), prefix, partitions)
 
@@ -67,7 +67,7 @@ class RowOrder:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _KeyPart:
     """Bytes to be written one behind the other, with their bits turned by `turn`; `null` is written for NULL."""
 
     keys: Keys
@@ -75,11 +75,11 @@ class _Part:
     null: int = _FIRST
 
 
-def _part(keys: Keys, key: SortKey) -> _Part:
-    return _Part(keys, 255 if key.descending else 0, _FIRST if key.nulls_first else _LAST)
+def _part(keys: Keys, key: SortKey) -> _KeyPart:
+    return _KeyPart(keys, 255 if key.descending else 0, _FIRST if key.nulls_first else _LAST)
 
 
-def _concatenated(parts: Sequence[_Part], rows: int) -> Keys:
+def _concatenated(parts: Sequence[_KeyPart], rows: int) -> Keys:
     offsets = np.zeros(rows + 1, dtype=np.int64)
     for part in parts:
         offsets += part.keys.offsets
