@@ -38,8 +38,8 @@ RANKS: Final = (
     Bug(
         "numbers_behind_stay",
         "kernels/top_n/places.py",
-        "if precedes(key[end], low, texts):",
-        "if precedes(low, key[end], texts):",
+        "if precedes(nodes, key[end], low, texts):",
+        "if precedes(nodes, low, key[end], texts):",
         "of two rows that change at one instant the better one does not move the numbers behind it",
     ),
     Bug(
@@ -76,6 +76,13 @@ RANKS: Final = (
         "return v if nodes[root, ROWS] > most else -1",
         "return v if nodes[root, ROWS] >= most else -1",
         "of rows that never leave, the last that has a place is forgotten and pushed out by nobody",
+    ),
+    Bug(
+        "rows_counted_that_were_forgotten",
+        "kernels/top_n/top_n.py",
+        "self.tally.counts[0, values] = self.nodes[values, WEIGHT]",
+        "self.tally.counts[0, gone] = 0",
+        "a checkpoint is rejected after equal rows of which some had no place",
     ),
     Bug(
         "filter_below_numbers",

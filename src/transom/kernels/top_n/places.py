@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from transom.kernels.jit import inlined, jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.top_n.tree import (
     FIRST,
     GROUPS,
-    PARTITION,
     RIGHT,
     ROWS,
     WEIGHT,
@@ -32,18 +31,32 @@ from transom.kernels.top_n.tree import (
 
 ROW_NUMBER, RANK, DENSE_RANK = range(3)
 NO_BOUND = 1 << 60
-T, VALUE, OLD, OLD_COUNT, NEW, NEW_COUNT = range(6)
+ENTRY = 6
+T, VALUE, OLD, OLD_COUNT, NEW, NEW_COUNT = range(ENTRY)
 """An entry: at t a value that was shown OLD_COUNT times, by the number OLD, is shown NEW_COUNT times by the number NEW.
 ROW_NUMBER gives equal rows numbers one behind the other, beginning with that one. Without numbers they are 0."""
 
 
-@inlined
-def touched(entries, done, entry_of, t, v, number, count):  # type: ignore[no-untyped-def]
-    """The entries with one for the value, which was shown like that; as it is, where it has one."""
-    if done == len(entries):
-        bigger = np.empty((2 * done + 64, 6), dtype=np.int64)
-        bigger[:done] = entries
-        entries = bigger
+@jit
+def with_room(entries, done):  # type: ignore[no-untyped-def]
+    """The entries with room for one more."""
+    if done < len(entries):
+        return entries
+    bigger = np.empty((2 * done, ENTRY), dtype=np.int64)
+    for e in range(done):
+        copy_entry(entries, e, bigger, e)
+    return bigger
+
+
+@borrowing
+def copy_entry(entries, e, to, at):  # type: ignore[no-untyped-def]
+    for column in range(ENTRY):
+        to[at, column] = entries[e, column]
+
+
+@borrowing
+def touch(entries, done, entry_of, t, v, number, count):  # type: ignore[no-untyped-def]
+    """An entry for a value that was shown like that; there is room for it."""
     entry_of[v] = done
     entries[done, T] = t
     entries[done, VALUE] = v
@@ -51,43 +64,43 @@ def touched(entries, done, entry_of, t, v, number, count):  # type: ignore[no-un
     entries[done, OLD_COUNT] = count
     entries[done, NEW] = 0
     entries[done, NEW_COUNT] = 0
-    return entries
 
 
 @jit
-def change_places(t, key, diff, rank, nodes, roots, shown, entry_of, texts):  # type: ignore[no-untyped-def]
+def change_places(t, key, diff, rank, nodes, trees, shown, entry_of, texts):  # type: ignore[no-untyped-def]
     """Entries for all changes (diff[i] rows more of key[i] at t[i], ascending in t and then by partition).
 
     `rank` is function, least, most, whether numbers are shown, and whether what has no place is forgotten. Gives the
-    entries, and the values that were. `entry_of` is -1 everywhere before and after.
+    entries, and the values of which rows were. `entry_of` is -1 everywhere before and after.
     """
     function, _, most, numbered, forgets = rank
-    entries = np.empty((len(t) + 64, 6), dtype=np.int64)
+    roots, part = trees
+    entries = np.empty((len(t) + 64, ENTRY), dtype=np.int64)
     gone = np.empty(64, dtype=np.int64)
-    done = 0
-    lost = 0
+    done = np.int64(0)
+    lost = np.int64(0)
     i = 0
     while i < len(t):
         now = t[i]
-        partition = nodes[key[i], PARTITION]
+        partition = part[key[i]]
         end = i
         low = key[i]
-        while end < len(t) and t[end] == now and nodes[key[end], PARTITION] == partition:
-            if precedes(key[end], low, texts):
+        while end < len(t) and t[end] == now and part[key[end]] == partition:
+            if precedes(nodes, key[end], low, texts):
                 low = key[end]
             end += 1
         first = done
         if numbered:
             entries, done = list_behind(entries, done, False, now, low, rank, nodes, roots[partition], entry_of, texts)
             for k in range(i, end):
-                change_rows(nodes, roots, key[k], diff[k], function, texts)
+                change_rows(nodes, trees, key[k], diff[k], function, texts)
             entries, done = list_behind(entries, done, True, now, low, rank, nodes, roots[partition], entry_of, texts)
         else:
             for k in range(i, end):
-                more = 1 if diff[k] > 0 else -1
+                more = np.int64(1 if diff[k] > 0 else -1)
                 for _ in range(abs(diff[k])):
                     entries, done = change_one(
-                        entries, done, now, key[k], more, rank, nodes, roots, shown, entry_of, texts
+                        entries, done, now, key[k], more, rank, nodes, trees, shown, entry_of, texts
                     )
             for e in range(first, done):
                 entries[e, NEW_COUNT] = shown[entries[e, VALUE]]
@@ -98,34 +111,32 @@ def change_places(t, key, diff, rank, nodes, roots, shown, entry_of, texts):  # 
             entry_of[entries[e, VALUE]] = -1
             same = entries[e, OLD] == entries[e, NEW] or entries[e, OLD_COUNT] == 0
             if entries[e, OLD_COUNT] != entries[e, NEW_COUNT] or not same:
-                entries[done] = entries[e]
+                copy_entry(entries, e, entries, done)
                 done += 1
         while forgets:
             v = beyond(nodes, roots[partition], function, most)
             if v < 0:
                 break
-            surplus = before(nodes, v, ROWS, WEIGHT) + nodes[v, WEIGHT] - most
-            if function == ROW_NUMBER and surplus < nodes[v, WEIGHT]:
-                change_rows(nodes, roots, v, -surplus, function, texts)
-                break
-            unlink(nodes, roots, v, texts)
             if lost == len(gone):
-                more_gone = np.empty(2 * lost, dtype=np.int64)
-                more_gone[:lost] = gone
-                gone = more_gone
+                gone = np.concatenate((gone, np.empty(lost, dtype=np.int64)))
             gone[lost] = v
             lost += 1
+            surplus = before(nodes, v, ROWS, WEIGHT) + nodes[v, WEIGHT] - most
+            if function == ROW_NUMBER and surplus < nodes[v, WEIGHT]:
+                change_rows(nodes, trees, v, -surplus, function, texts)
+                break
+            unlink(nodes, trees, v, texts)
     return entries[:done], gone[:lost]
 
 
 @jit
-def change_rows(nodes, roots, v, diff, function, texts):  # type: ignore[no-untyped-def]
+def change_rows(nodes, trees, v, diff, function, texts):  # type: ignore[no-untyped-def]
     """So many more rows of a value, or fewer; nobody is shown otherwise."""
     if nodes[v, WEIGHT] == 0:
         nodes[v, WEIGHT] = diff
-        link(nodes, roots, v, function != ROW_NUMBER, texts)
+        link(nodes, trees, v, function != ROW_NUMBER, texts)
     elif nodes[v, WEIGHT] + diff == 0:
-        unlink(nodes, roots, v, texts)
+        unlink(nodes, trees, v, texts)
     else:
         nodes[v, WEIGHT] += diff
         add_up(nodes, v, diff, 0)
@@ -158,7 +169,7 @@ def list_behind(entries, done, again, now, low, rank, nodes, root, entry_of, tex
         at = select(nodes, root, least, ROWS, WEIGHT)
         if at >= 0:
             rows = before(nodes, at, ROWS, WEIGHT)
-    number = 0
+    number = np.int64(0)
     if at >= 0 and function == RANK:
         number = number_of(nodes, at, False)
     while at >= 0:
@@ -176,7 +187,8 @@ def list_behind(entries, done, again, now, low, rank, nodes, root, entry_of, tex
         if number >= least and count > 0:
             e = entry_of[at]
             if e < 0:
-                entries = touched(entries, done, entry_of, now, at, number, count)
+                entries = with_room(entries, done)
+                touch(entries, done, entry_of, now, at, number, count)
                 if again:
                     entries[done, OLD] = 0
                     entries[done, OLD_COUNT] = 0
@@ -191,14 +203,14 @@ def list_behind(entries, done, again, now, low, rank, nodes, root, entry_of, tex
 
 
 @jit
-def change_one(entries, done, now, v, more, rank, nodes, roots, shown, entry_of, texts):  # type: ignore[no-untyped-def]
+def change_one(entries, done, now, v, more, rank, nodes, trees, shown, entry_of, texts):  # type: ignore[no-untyped-def]
     """One row of a value comes (`more` is 1) or goes (-1): who takes a place, who loses his."""
     function, least, most, _, _ = rank
     fresh = more > 0 and nodes[v, WEIGHT] == 0
     if more > 0:
-        change_rows(nodes, roots, v, 1, function, texts)
-    root = roots[nodes[v, PARTITION]]
-    enters = leaves = -1
+        change_rows(nodes, trees, v, 1, function, texts)
+    root = trees[0][trees[1][v]]
+    enters = leaves = np.int64(-1)
     if function == ROW_NUMBER:
         number = before(nodes, v, ROWS, WEIGHT) + nodes[v, WEIGHT]
         if number <= most:
@@ -220,16 +232,17 @@ def change_one(entries, done, now, v, more, rank, nodes, roots, shown, entry_of,
         enters, leaves = leaves, enters
     if least <= most:
         if enters >= 0:
-            entries, done = show_more(entries, done, now, enters, 1, function, nodes, shown, entry_of)
+            entries, done = show_more(entries, done, now, enters, True, function, nodes, shown, entry_of)
         if leaves >= 0:
-            entries, done = show_more(entries, done, now, leaves, -1, function, nodes, shown, entry_of)
+            entries, done = show_more(entries, done, now, leaves, False, function, nodes, shown, entry_of)
         if least <= number <= most:
             if entry_of[v] < 0:
-                entries = touched(entries, done, entry_of, now, v, 0, shown[v])
+                entries = with_room(entries, done)
+                touch(entries, done, entry_of, now, v, 0, shown[v])
                 done += 1
             shown[v] += more
     if more < 0:
-        change_rows(nodes, roots, v, -1, function, texts)
+        change_rows(nodes, trees, v, -1, function, texts)
     return entries, done
 
 
@@ -238,12 +251,13 @@ def show_more(entries, done, now, v, more, function, nodes, shown, entry_of):  #
     """One row of the value more, or fewer, is shown; of a group that has one number, all of its rows or none."""
     while v >= 0:
         if entry_of[v] < 0:
-            entries = touched(entries, done, entry_of, now, v, 0, shown[v])
+            entries = with_room(entries, done)
+            touch(entries, done, entry_of, now, v, 0, shown[v])
             done += 1
         if function == ROW_NUMBER:
-            shown[v] += more
+            shown[v] += 1 if more else -1
             break
-        shown[v] = nodes[v, WEIGHT] if more > 0 else 0
+        shown[v] = nodes[v, WEIGHT] if more else 0
         v = neighbour(nodes, v, RIGHT)
         if v >= 0 and nodes[v, FIRST]:
             break

@@ -48,8 +48,8 @@ from transom.kernels.top_n.places import (
     T,
     change_places,
 )
-from transom.kernels.top_n.row_order import OrderedKeys, RowOrder
-from transom.kernels.top_n.tree import PARTITION, WEIGHT, WIDTH, grown_nodes, sound_trees
+from transom.kernels.top_n.row_order import OrderedKeys, RowOrder, heads
+from transom.kernels.top_n.tree import HEAD, WEIGHT, WIDTH, grown_nodes, sound_trees
 from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
@@ -81,7 +81,8 @@ class Places:
 
 @dataclass
 class TopNState:
-    """Values are numbered by the tally: `nodes`, `prefix`, `shown` and `top` are by that number, `roots` by partition.
+    """Values are numbered by the tally: `nodes`, `part`, `prefix`, `shown` and `top` are by that number, `roots` by
+    partition.
 
     `shown` is how often a value is in the answer, where numbers are not. `top[v]` starts the list of its open output
     rows: `rows[:, n]` is next, open row id and number.
@@ -91,6 +92,7 @@ class TopNState:
     partitions: KeyIndex = field(default_factory=KeyIndex)
     roots: Int64s = field(default_factory=no_int64s)
     nodes: Int64s = field(default_factory=lambda: np.zeros((0, WIDTH), dtype=np.int64))
+    part: Int64s = field(default_factory=no_int64s)
     prefix: Int64s = field(default_factory=no_int64s)
     shown: Int64s = field(default_factory=no_int64s)
     top: Int64s = field(default_factory=no_int64s)
@@ -99,12 +101,16 @@ class TopNState:
 
     def check(self) -> None:
         values = self.tally.keys.slots
-        rooms(values.high, self.prefix, self.shown, self.top)
+        rooms(values.high, self.part, self.prefix, self.shown, self.top)
         need(self.nodes.ndim == 2 and self.nodes.shape[1] == WIDTH and len(self.nodes) >= values.high)
         rooms(self.partitions.slots.high, self.roots)
         used = values.mask()
         seen = np.zeros(values.high, dtype=np.bool_)
-        need(sound_trees(self.nodes.copy(), self.roots, values.high, seen, np.empty(values.high, dtype=np.int64)))
+        need(
+            sound_trees(
+                self.nodes.copy(), self.roots, self.part, values.high, seen, np.empty(values.high, dtype=np.int64)
+            )
+        )
         need(bool((seen == used).all()))
         need(bool((self.nodes[: values.high, WEIGHT][used] == self.tally.counts[0, : values.high][used]).all()))
         partitions = np.flatnonzero(self.roots >= 0)
@@ -126,13 +132,14 @@ class TopNState:
         if high > len(self.nodes):
             self.nodes = grown_nodes(self.nodes, high)
         if high > len(self.prefix):
-            self.prefix, self.shown = grown(self.prefix, high), grown(self.shown, high)
+            self.part, self.prefix, self.shown = (grown(array, high) for array in (self.part, self.prefix, self.shown))
             self.top = grown(self.top, high, -1)
         if len(brought):
             partition, _ = self.partitions.number(keys.partitions)
             if self.partitions.slots.high > len(self.roots):
                 self.roots = grown(self.roots, self.partitions.slots.high, -1)
-            self.nodes[value[brought], PARTITION] = partition[brought]
+            self.part[value[brought]] = partition[brought]
+            self.nodes[value[brought], HEAD] = heads(keys.rows.data, keys.rows.offsets, brought)
             self.prefix[value[brought]] = keys.prefix[brought]
         return value
 
@@ -141,7 +148,7 @@ class TopNState:
         values = np.unique(values)
         gone = values[self.nodes[values, WEIGHT] == 0]
         self.tally.counts[0, values] = self.nodes[values, WEIGHT]
-        partitions = np.unique(self.nodes[values, PARTITION])
+        partitions = np.unique(self.part[values])
         self.tally.forget_values(gone)
         self.partitions.forget(partitions[self.roots[partitions] < 0])
 
@@ -149,13 +156,21 @@ class TopNState:
         """Take the changes of a step: who is shown otherwise (entries of `change_places`), and which values changed."""
         if not len(steps.t):
             return np.empty((0, 6), dtype=np.int64), no_int64s()
-        order = np.lexsort((self.nodes[steps.key, PARTITION], steps.t))
+        order = np.lexsort((self.part[steps.key], steps.t))
         key = steps.key[order]
         diff = (steps.after[0] - steps.before[0])[order]
         column: Any = self.tally.keys.keys.columns[0]
         texts = (column.arena, column.start, column.length, self.prefix)
         entries, gone = change_places(
-            steps.t[order], key, diff, places.compiled(), self.nodes, self.roots, self.shown, self.tally.entry_of, texts
+            steps.t[order],
+            key,
+            diff,
+            places.compiled(),
+            self.nodes,
+            (self.roots, self.part),
+            self.shown,
+            self.tally.entry_of,
+            texts,
         )
         return entries, np.concatenate([key, gone])
 

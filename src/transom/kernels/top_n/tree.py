@@ -2,10 +2,12 @@
 
 A treap over the numbers of values, of which equal rows share one. `nodes[v]` is the node of value v: parent, left and
 right (-1: none), how many rows and how many groups there are in the tree below and with it, its own rows, whether it is
-the first of its group (rows that ORDER BY does not tell apart), and its partition. A node without rows is in no tree.
-What decides who is above whom is drawn from the number of the value, which knows nothing of the order.
+the first of its group (rows that ORDER BY does not tell apart), and the first bytes of its key as a word: mostly they
+tell who comes first, and nothing but the nodes on the way has to be looked at. A node without rows is in no tree. What
+decides who is above whom is drawn from the number of the value, which knows nothing of the order.
 
-`texts` are the arena, start and length of the values' keys and how many bytes of them are of ORDER BY.
+`trees` are the roots of the partitions and the partition of each value; `texts` the arena, start and length of the
+values' keys and how many bytes of them are of ORDER BY.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 
 from transom.kernels.jit import borrowing, jit
 
-PARENT, LEFT, RIGHT, ROWS, GROUPS, WEIGHT, FIRST, PARTITION = range(8)
+PARENT, LEFT, RIGHT, ROWS, GROUPS, WEIGHT, FIRST, HEAD = range(8)
 WIDTH = 8
 
 
@@ -36,8 +38,10 @@ def priority(v):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def precedes(a, b, texts):  # type: ignore[no-untyped-def]
+def precedes(nodes, a, b, texts):  # type: ignore[no-untyped-def]
     """Whether value a comes before value b."""
+    if nodes[a, HEAD] != nodes[b, HEAD]:
+        return nodes[a, HEAD] < nodes[b, HEAD]
     arena, start, length, _ = texts
     i, j = start[a], start[b]
     shorter = min(length[a], length[b])
@@ -83,7 +87,7 @@ def recount(nodes, v):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def rotate_up(nodes, roots, v):  # type: ignore[no-untyped-def]
+def rotate_up(nodes, trees, v):  # type: ignore[no-untyped-def]
     """The node takes the place of its parent, which goes below it."""
     parent = nodes[v, PARENT]
     above = nodes[parent, PARENT]
@@ -100,7 +104,7 @@ def rotate_up(nodes, roots, v):  # type: ignore[no-untyped-def]
     nodes[parent, PARENT] = v
     nodes[v, PARENT] = above
     if above < 0:
-        roots[nodes[v, PARTITION]] = v
+        trees[0][trees[1][v]] = v
     elif nodes[above, LEFT] == parent:
         nodes[above, LEFT] = v
     else:
@@ -110,28 +114,28 @@ def rotate_up(nodes, roots, v):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def link(nodes, roots, v, grouped, texts):  # type: ignore[no-untyped-def]
+def link(nodes, trees, v, grouped, texts):  # type: ignore[no-untyped-def]
     """Put a value with its rows into the tree of its partition; `grouped`: groups are counted."""
     nodes[v, LEFT] = -1
     nodes[v, RIGHT] = -1
     nodes[v, FIRST] = 0
     nodes[v, ROWS] = nodes[v, WEIGHT]
     nodes[v, GROUPS] = 0
-    at = roots[nodes[v, PARTITION]]
+    at = trees[0][trees[1][v]]
     parent = -1
     side = LEFT
     while at >= 0:
         parent = at
-        side = LEFT if precedes(v, at, texts) else RIGHT
+        side = LEFT if precedes(nodes, v, at, texts) else RIGHT
         at = nodes[at, side]
     nodes[v, PARENT] = parent
     if parent < 0:
-        roots[nodes[v, PARTITION]] = v
+        trees[0][trees[1][v]] = v
     else:
         nodes[parent, side] = v
         add_up(nodes, parent, nodes[v, WEIGHT], 0)
         while nodes[v, PARENT] >= 0 and priority(v) > priority(nodes[v, PARENT]):
-            rotate_up(nodes, roots, v)
+            rotate_up(nodes, trees, v)
     if grouped:
         before = neighbour(nodes, v, LEFT)
         if before < 0 or not same_group(before, v, texts):
@@ -144,7 +148,7 @@ def link(nodes, roots, v, grouped, texts):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def unlink(nodes, roots, v, texts):  # type: ignore[no-untyped-def]
+def unlink(nodes, trees, v, texts):  # type: ignore[no-untyped-def]
     """Take a value out of its tree, with the rows that it still has there."""
     if nodes[v, FIRST]:
         after = neighbour(nodes, v, RIGHT)
@@ -156,12 +160,12 @@ def unlink(nodes, roots, v, texts):  # type: ignore[no-untyped-def]
     while nodes[v, LEFT] >= 0 or nodes[v, RIGHT] >= 0:
         left, right = nodes[v, LEFT], nodes[v, RIGHT]
         if right < 0 or (left >= 0 and priority(left) > priority(right)):
-            rotate_up(nodes, roots, left)
+            rotate_up(nodes, trees, left)
         else:
-            rotate_up(nodes, roots, right)
+            rotate_up(nodes, trees, right)
     parent = nodes[v, PARENT]
     if parent < 0:
-        roots[nodes[v, PARTITION]] = -1
+        trees[0][trees[1][v]] = -1
     else:
         if nodes[parent, LEFT] == v:
             nodes[parent, LEFT] = -1
@@ -233,7 +237,7 @@ def not_before(nodes, root, v, texts):  # type: ignore[no-untyped-def]
     found = -1
     at = root
     while at >= 0:
-        if precedes(at, v, texts):
+        if precedes(nodes, at, v, texts):
             at = nodes[at, RIGHT]
         else:
             found = at
@@ -276,7 +280,7 @@ def group_at(nodes, root, number, dense):  # type: ignore[no-untyped-def]
 
 
 @jit
-def sound_trees(nodes, roots, high, seen, waiting):  # type: ignore[no-untyped-def]
+def sound_trees(nodes, roots, part, high, seen, waiting):  # type: ignore[no-untyped-def]
     """Whether the trees hold together: links agree both ways, no value is met twice, and the sums are right.
 
     Which values were met is in `seen`; in which order they lie is another matter.
@@ -294,7 +298,7 @@ def sound_trees(nodes, roots, high, seen, waiting):  # type: ignore[no-untyped-d
         while done < count:
             at = waiting[done]
             done += 1
-            if nodes[at, PARTITION] != p or nodes[at, WEIGHT] <= 0 or nodes[at, FIRST] not in (0, 1):
+            if part[at] != p or nodes[at, WEIGHT] <= 0 or nodes[at, FIRST] not in (0, 1):
                 return False
             for side in (LEFT, RIGHT):
                 child = nodes[at, side]
