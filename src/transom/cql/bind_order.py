@@ -227,6 +227,46 @@ def order_whole(node: syntax.Ordered, relation: Relation, context: Context) -> R
     return rows.relation
 
 
+def order_shown(node: exp.Expr, names: list[str]) -> tuple[SortKey, ...]:
+    """The columns of the result by which a query as a whole is ordered, as far as it has them."""
+    ordering = _top_ordering(node)
+    found: list[SortKey] = []
+    for item in () if ordering is None else ordering.args["keys"]:
+        index = _shown(item.this, [name.lower() for name in names])
+        if index is None:
+            break
+        found.append(SortKey(index, item.args["descending"], item.args["nulls_first"]))
+    return tuple(found)
+
+
+def orders_without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
+    """A note for each ORDER BY that changes nothing; that of the whole query is none if it is `shown` in its order."""
+    seen = _top_ordering(node) if shown else None
+    chosen = [select.args.get("ordering") for select in node.find_all(exp.Select) if _is_distinct_on(select)]
+    alone = [
+        ordering
+        for ordering in node.find_all(syntax.Ordering)
+        if ordering.args["keys"] and not ordering.args.get("limit") and not ordering.args.get("offset")
+    ]
+    if all(any(ordering is other for other in (seen, *chosen)) for ordering in alone):
+        return ()
+    return ("ORDER BY without LIMIT is passed over: a relation has no order",)
+
+
+def _is_distinct_on(select: exp.Select) -> bool:
+    distinct = select.args.get("distinct")
+    return distinct is not None and distinct.args.get("on") is not None
+
+
+def _top_ordering(node: exp.Expr) -> exp.Expr | None:
+    while isinstance(node, syntax.Bracketed | syntax.WithQuery):
+        node = node.this
+    if isinstance(node, syntax.Ordered | exp.Select):
+        ordering: exp.Expr | None = node.args.get("ordering")
+        return ordering
+    return None
+
+
 def _shown(node: exp.Expr, names: list[str]) -> int | None:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         position = int(node.name) if len(node.name) < 9 else 0
