@@ -166,6 +166,13 @@ QUERIES: dict[str, tuple[str, str, bool]] = {
         "(PARTITION BY bidder, auction ORDER BY date_time DESC) AS place FROM bid) WHERE place <= 1",
         True,
     ),
+    "q19": (
+        f"{SOURCES['bid']}, rank_number BIGINT",
+        "SELECT auction, bidder, price, channel, url, date_time, extra, rank_number FROM (SELECT *, ROW_NUMBER() OVER "
+        "(PARTITION BY auction ORDER BY price DESC, bidder, channel, url, date_time, extra) AS rank_number FROM bid) "
+        "WHERE rank_number <= 10",
+        True,
+    ),
     "q20": (
         f"{SOURCES['bid']}, item_name STRING, description STRING, initial_bid BIGINT, reserve BIGINT, "
         "opened TIMESTAMP(6), expires TIMESTAMP(6), seller BIGINT, category BIGINT, auction_extra STRING",

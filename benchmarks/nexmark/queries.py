@@ -37,7 +37,6 @@ class Query:
 
 UNWRITTEN: Final = {
     "q6": "the last ten auctions of a seller that closed: no row can end at a time that one of its columns says",
-    "q19": "the ten highest bids of an auction: there are no ranks (`ROW_NUMBER() OVER`)",
 }
 
 _BID_COLUMNS: Final = COLUMNS[BID]
@@ -277,6 +276,20 @@ FROM bid [NOW] AS b JOIN side_input AS s ON b.auction % 10000 = s.key)""",
             """SELECT * FROM bid
                QUALIFY ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC) = 1""",
             keys=("bidder", "auction"),
+        ),
+        Query(
+            "q19",
+            "the ten highest bids of every auction",
+            (BID,),
+            _BID_COLUMNS | {"rank_number": "BIGINT"},
+            """SELECT * FROM (
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS rank_number FROM bid
+) WHERE rank_number <= 10""",
+            f"""SELECT *, ROW_NUMBER() OVER (
+                   PARTITION BY auction ORDER BY price DESC, {", ".join(_BID_COLUMNS)}) AS rank_number
+               FROM bid QUALIFY rank_number <= 10""",
+            keys=("auction", "rank_number"),
+            instead="bids of one price by their other columns, where the suite takes any",
         ),
         Query(
             "q20",

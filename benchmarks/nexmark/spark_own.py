@@ -194,5 +194,6 @@ _ANSWERS: Final[dict[str, Callable[[Read], Any]]] = {
 
 _AFTER_A_JOIN: Final = "an aggregate that changes cannot stand behind a join of streams"
 _DISTINCT: Final = "there is no COUNT(DISTINCT ..) over a stream"
-UNSUPPORTED: Final = {"q4": _AFTER_A_JOIN, "q9": _AFTER_A_JOIN, "q15": _DISTINCT, "q16": _DISTINCT}
+_RANKS: Final = "there is no ROW_NUMBER() over a stream"
+UNSUPPORTED: Final = {"q4": _AFTER_A_JOIN, "q9": _AFTER_A_JOIN, "q15": _DISTINCT, "q16": _DISTINCT, "q19": _RANKS}
 """What it cannot run, and why."""

@@ -142,7 +142,7 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("sum(*)", "sum(*)", "sum(column)"),
         ("sum(big, 1)", "one argument", "SUM(column)"),
         ("sum(sum(big))", "an aggregate cannot hold", "sub-query"),
-        ("sum(big) OVER (PARTITION BY name)", "window functions", "[PARTITION BY k ROWS 10]"),
+        ("sum(big) OVER (PARTITION BY name)", "SUM with OVER", "[PARTITION BY k ROWS 10]"),
         ("sum(big) FILTER (WHERE ok)", "FILTER", "CASE WHEN"),
         ("(SELECT 1 FROM S)", "a query as a value", "EXISTS"),
         ("(big, big)", "several values", "one by one"),

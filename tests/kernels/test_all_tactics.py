@@ -65,11 +65,13 @@ EITHER_WAY = [
         for word in WORDS
         for right in PARTNERS
     ),
+    "SELECT k FROM s [RANGE 5 SECONDS] ORDER BY f LIMIT 2",
 ]
 QUERIES = [
     *EITHER_WAY,
     *(f"SET lifetimes = 'negative'; {query}" for query in EITHER_WAY),
     "SELECT k, SUM(f) FROM s GROUP BY k",
+    "SELECT k FROM s QUALIFY RANK() OVER (ORDER BY f) <= 2",
     *(f"SET joinagg = '{name}'; SELECT b.v, COUNT(*) {PAIRS} GROUP BY b.v" for name in ("factorised", "ic", "tc")),
     *(f"SET multiway = '{name}'; SELECT a.v {PAIRS}" for name in ("mjoin", "parallel_mjoin", "parallel_tree")),
     *(f"SET slide_join = '{name}'; {SLIDING}" for name in ("incremental", "full", "hybrid")),

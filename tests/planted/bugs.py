@@ -16,6 +16,7 @@ from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_outer_joins import OUTER_JOINS
 from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
 from tests.planted.bugs_of_processes import PROCESSES
+from tests.planted.bugs_of_ranks import RANKS
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_spark import SPARK
@@ -29,6 +30,7 @@ BUGS: Final = (
     *LIFETIMES,
     *RESTART,
     *COUNTING,
+    *RANKS,
     *JOIN,
     *OUTER_JOINS,
     *AGGREGATE,

@@ -143,6 +143,7 @@ class Generator:
             self.aggregate,
             self.distinct,
             self.set_operation,
+            self.top_n,
         )
         made: Source = self.pick(kinds)(depth)
         return made
@@ -318,6 +319,71 @@ class Generator:
         out = tuple(Column(f"c{i}", a.type) for i, (a, _) in enumerate(chosen))
         return Source(f"{texts[0]} {kind} {texts[1]}", out)
 
+    def top_n(self, depth: int) -> Source:
+        kinds = (self.limit, self.limit, self.limited_groups, self.ranked, self.ranked, self.ranked, self.distinct_on)
+        made: Source = self.pick(kinds)(depth)
+        return made
+
+    def limit(self, depth: int) -> Source:
+        self.noted.operators.add("limit")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns)
+        distinct = self.chance(15)
+        order = ", ".join(self.sorted_by(column.name) for column in self.some(out if distinct else columns, 2))
+        select = f"SELECT {'DISTINCT ' if distinct else ''}{items}"
+        text = f"{select} FROM {source.text} AS {alias}{self.where(columns, 30)} ORDER BY {order}{self.bounds()}"
+        return Source(f"(SELECT * FROM ({text}))", out)
+
+    def limited_groups(self, depth: int) -> Source:
+        self.noted.operators.add("limit of groups")
+        grouped = self.group(depth)
+        order = ", ".join(self.sorted_by(column.name) for column in self.some(grouped.columns, 2))
+        return Source(f"(SELECT * FROM ({grouped.text} ORDER BY {order}{self.bounds()}))", grouped.columns)
+
+    def distinct_on(self, depth: int) -> Source:
+        self.noted.operators.add("distinct on")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns)
+        keys = ", ".join(column.name for column in self.keys(tuple(columns)))
+        order = f" ORDER BY {self.sorted_by(self.pick(columns).name)}" if self.chance(80) else ""
+        select = f"SELECT DISTINCT ON ({keys}) {items}"
+        return Source(f"(SELECT * FROM ({select} FROM {source.text} AS {alias}{order}))", out)
+
+    def ranked(self, depth: int) -> Source:
+        """Numbers within partitions, compared around the query, in QUALIFY, or not at all."""
+        function = self.pick(("ROW_NUMBER", "ROW_NUMBER", "RANK", "DENSE_RANK"))
+        self.noted.operators.add(function.lower())
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns, most=3)
+        over = f"PARTITION BY {', '.join(column.name for column in self.keys(tuple(columns)))} " * self.chance(70)
+        over += f"ORDER BY {', '.join(self.sorted_by(column.name) for column in self.some(columns, 2))}"
+        body = f"FROM {source.text} AS {alias}{self.where(columns, 30)}"
+        n = self.random.randint(1, 3)
+        asked = self.pick(
+            (f"rn <= {n}", f"rn < {n + 1}", "rn = 1", f"rn BETWEEN 2 AND {n + 1}", f"{n} >= rn", "rn > 1")
+        )
+        if self.chance(25):
+            asked += f" AND {self.predicate(list(out), 0)}"
+        shown = [*(column.name for column in out), *(["rn"] if self.chance(50) else [])]
+        types = {**{column.name: column.type for column in out}, "rn": "int"}
+        ranks = f"{function}() OVER ({over}) AS rn"
+        if self.chance(15):
+            ranks += (
+                f", {self.pick(('RANK', 'ROW_NUMBER'))}() OVER (ORDER BY {self.sorted_by(columns[0].name)}) AS also"
+            )
+            shown.append("also")
+            types["also"] = "int"
+        named = tuple(Column(name, types[name]) for name in shown)
+        if self.chance(30):
+            self.noted.operators.add("qualify")
+            inner = f"SELECT {items}, {ranks} {body} QUALIFY rn <= {n}"
+            return Source(f"(SELECT {', '.join(shown)} FROM ({inner}))", named)
+        where = f" WHERE {asked}" if self.chance(90) else ""
+        return Source(f"(SELECT {', '.join(shown)} FROM (SELECT {items}, {ranks} {body}){where})", named)
+
     # --- pieces ------------------------------------------------------------------------------------------------------
 
     def qualified(self, source: Source, alias: str) -> list[Column]:
@@ -341,6 +407,18 @@ class Generator:
         if type_ == "float":
             return self.pick((f"{name} * 2", f"1 / {name}", f"-{name}")), "float"
         return f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END", "int"
+
+    def sorted_by(self, value: str) -> str:
+        return (
+            value
+            + self.pick(("", "", " DESC", " DESC", " ASC"))
+            + self.pick(("", "", "", " NULLS FIRST", " NULLS LAST"))
+        )
+
+    def bounds(self) -> str:
+        return f" LIMIT {self.random.randint(1, 4)}" + (
+            f" OFFSET {self.random.randint(1, 2)}" if self.chance(30) else ""
+        )
 
     def where(self, columns: list[Column], percent: int) -> str:
         return f" WHERE {self.predicate(columns, 1)}" if self.chance(percent) else ""
@@ -392,6 +470,7 @@ FAMILIES: tuple[str, ...] = (
     "aggregate",
     "distinct",
     "set_operation",
+    "top_n",
     "any",
 )
 

@@ -58,6 +58,8 @@ QUERIES = {
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
     "SET partitions = 2; SELECT k, COUNT(*) FROM s [ROWS 3] GROUP BY k": "changes",
     "SELECT v, COUNT(*) AS n FROM s [RANGE 9 SECONDS] GROUP BY v": "net",
+    "SELECT v, RANK() OVER (PARTITION BY k ORDER BY f) AS n FROM s [RANGE 9 SECONDS] QUALIFY n <= 2": "changes",
+    "SELECT v FROM s ORDER BY f LIMIT 2": "changes",
 }
 
 

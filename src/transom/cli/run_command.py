@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         planned = session.prepare(text, fixed)
         standing = [one for one in planned if one.standing]
-        for note in growth_notes(standing):
+        for note in growth_notes(planned):
             say(visible(note))
         if any(one.root is not None for one in planned):
             say_where(options, runs=any(one.standing or _analyzed(one) for one in planned))
@@ -58,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
         screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
-            return TerminalSink(screen, name, schema, options.format, options.follow)
+            return TerminalSink(screen, name, schema, options.format, options.follow, one.order)
 
         def assemble() -> Run:
             return session.assemble(

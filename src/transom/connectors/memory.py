@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from transom.connectors.connector import Limits, Plan, Sink, Source, Split, SplitRows
 from transom.connectors.row_fitter import RowFitter
+from transom.connectors.sorted_rows import in_order
 from transom.connectors.source import Growing, Position
 from transom.core.schema import Schema
+from transom.plan.algebra import SortKey
 
 
 class MemorySource(Source):
@@ -60,12 +62,13 @@ class MemorySource(Source):
 
 
 class MemorySink(Sink):
-    """Collects what is written, in `batches`; with `replace` the last snapshot alone."""
+    """Collects what is written, in `batches`; with `replace` the last snapshot alone, in the order of `order`."""
 
     snapshots = True
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, order: Sequence[SortKey] = ()) -> None:
         self.schema = schema
+        self._order = order
         self.batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -73,7 +76,7 @@ class MemorySink(Sink):
             self.batches.append(batch)
 
     def replace(self, batch: pa.RecordBatch) -> None:
-        self.batches = [batch]
+        self.batches = [in_order(batch, self._order)]
 
     def commit(self, epoch: int, token: Any) -> None:
         """What was written has been seen already."""

@@ -7,6 +7,7 @@ followed, which has no end, each one.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ from transom.connectors.connector import Sink
 from transom.connectors.properties import reject_unknown
 from transom.connectors.row_text import csv_header, csv_text, json_text, value_text
 from transom.connectors.screen import Screen
+from transom.connectors.sorted_rows import in_order
 from transom.core.errors import OptionError
 from transom.core.text import visible
+from transom.plan.algebra import SortKey
 
 STYLES: Final = ("table", "csv", "jsonl")
 
@@ -34,11 +37,21 @@ def read_terminal_properties(properties: dict[str, str]) -> str | None:
 
 
 class TerminalSink(Sink):
-    """Prints on a screen under its name. `style` None: a table on a terminal, otherwise CSV."""
+    """Prints on a screen under its name. `style` None: a table on a terminal, otherwise CSV. Snapshots are shown in
+    the order of `order`."""
 
     snapshots = True
 
-    def __init__(self, screen: Screen, name: str, schema: pa.Schema, style: str | None, follow: bool) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        name: str,
+        schema: pa.Schema,
+        style: str | None,
+        follow: bool,
+        order: Sequence[SortKey] = (),
+    ) -> None:
+        self._order = order
         self._screen = screen
         self._name = name
         self._schema = schema
@@ -55,6 +68,7 @@ class TerminalSink(Sink):
             self._print(batch)
 
     def replace(self, batch: pa.RecordBatch) -> None:
+        batch = in_order(batch, self._order)
         if self._snapshot is not None and self._snapshot.equals(batch):
             return
         self._snapshot, self._is_printed = batch, False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,7 +12,9 @@ from sqlglot import exp
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN
 from transom.cql import syntax
+from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
+from transom.cql.grammar_order import RANKS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_duration, bind_type, bind_typed_literal
 from transom.cql.scope import Scope
@@ -56,7 +58,8 @@ class AggregateRef(Expression):
 class ExpressionBinder:
     """Binds the expressions of one clause.
 
-    `clause` names it in errors. `calls` numbers the aggregates as they come; None where there can be none. `aliases`
+    `clause` names it in errors. `calls` numbers the aggregates as they come; None where there can be none; so does
+    `ranks` for ROW_NUMBER() OVER (..) and its sisters. `aliases`
     are names of the SELECT list that may be used where FROM does not know a name. `sub_queries` says whether EXISTS and
     IN (query) can stand here. `written` remembers where each column was written, for errors found later.
     """
@@ -68,6 +71,7 @@ class ExpressionBinder:
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     sub_queries: bool = True
     written: list[tuple[Expression, exp.Expr]] = field(default_factory=list)
+    ranks: dict[RankCall, int] | None = None
 
     def bind(self, node: exp.Expr) -> Expression:
         kind = type(node)
@@ -268,6 +272,24 @@ class ExpressionBinder:
     def _tuple(self, node: exp.Expr) -> Expression:
         raise self._error("several values in parentheses are not supported", node, "compare them one by one with AND")
 
+    # --- ranks -------------------------------------------------------------------------------------------------------
+
+    def _ranked(self, node: syntax.Ranked) -> Expression:
+        if self.ranks is None:
+            remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
+            raise self._error(f"{self.clause} cannot hold {node.this.upper()}", node, remedy)
+        inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
+        partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
+        call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]))
+        return RankRef(self.ranks.setdefault(call, len(self.ranks)), call)
+
+    def sort_values(self, items: Iterable[exp.Expr]) -> tuple[SortValue, ...]:
+        """The entries of an ORDER BY."""
+        return tuple(
+            SortValue(functions.settle(self.bind(item.this)), item.args["descending"], item.args["nulls_first"])
+            for item in items
+        )
+
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, node: exp.Anonymous) -> Expression:
@@ -279,6 +301,8 @@ class ExpressionBinder:
         for argument in arguments:
             if isinstance(argument, exp.Distinct):
                 raise self._error(f"'{name}' is no aggregate, DISTINCT is for those", argument, "leave DISTINCT out")
+        if name.upper() in RANKS:
+            raise self._error(f"{name.upper()} has no OVER", node, f"write {name.upper()}() OVER (ORDER BY ..)")
         if name in _OTHER_AGGREGATES and not functions.is_function(name):
             remedy = "the aggregates are COUNT, SUM, AVG, MIN and MAX, over the windows of streams"
             raise self._error(f"there is no aggregate '{name}'", node, remedy)
@@ -346,4 +370,5 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Subquery: ExpressionBinder._scalar_query,
     exp.Tuple: ExpressionBinder._tuple,
     exp.Anonymous: ExpressionBinder._call,
+    syntax.Ranked: ExpressionBinder._ranked,
 }

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from transom.core.schema import sql_name
 from transom.cql import syntax
+from transom.cql.bind_order import order_whole
 from transom.cql.bind_select import bind_select, project
 from transom.cql.context import Context
 from transom.cql.limits import check_plan
@@ -36,6 +37,8 @@ def _bind(node: exp.Expr, context: Context, outer: Scope | None) -> Node:
             return _bind_with(node, context, outer)
         case syntax.StreamOf():
             return _bind_stream(node, context, outer)
+        case syntax.Ordered():
+            return _bind_ordered(node, context, outer)
         case exp.Select():
             return bind_select(node, context, outer)
         case exp.SetOperation():
@@ -60,6 +63,17 @@ def _bind_with(node: syntax.WithQuery, context: Context, outer: Scope | None) ->
         bound = renamed(_bind(named.this, context, None), named.args.get("columns"), context.source)
         context = replace(context, named={**context.named, name.name.lower(): bound})
     return _bind(node.this, context, outer)
+
+
+def _bind_ordered(node: syntax.Ordered, context: Context, outer: Scope | None) -> Node:
+    bound = _bind(node.this, context, outer)
+    if isinstance(bound, Relation):
+        return order_whole(node, bound, context)
+    ordering = node.args["ordering"]
+    if (counted := ordering.args.get("limit") or ordering.args.get("offset")) is not None:
+        remedy = "write it within: ISTREAM(SELECT .. ORDER BY .. LIMIT 10)"
+        raise context.source.error("LIMIT takes a relation, and this is a stream", counted, remedy)
+    return bound
 
 
 def _bind_stream(node: syntax.StreamOf, context: Context, outer: Scope | None) -> Stream:

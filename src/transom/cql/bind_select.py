@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from transom.core.errors import QueryError
+from transom.cql import syntax
 from transom.cql.bind_expression import AggregateRef, ExpressionBinder
 from transom.cql.bind_from import bind_from
+from transom.cql.bind_order import BlockOrder, OrderedRows, RankCall, RankRef, SortValue, bounds_of
 from transom.cql.context import Context
 from transom.cql.limits import MAX_COLUMNS
 from transom.cql.scope import Input, Scope
 from transom.plan import functions
-from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Project, Relation
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, walk
+from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, conjuncts, walk
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,7 @@ def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Rela
     relation, scope = bind_from(from_, context, outer)
     if (where := node.args.get("where")) is not None:
         relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
-    result = _QueryBlock(node, context, scope).bind(relation)
-    return Distinct(result) if node.args.get("distinct") is not None else result
+    return _QueryBlock(node, context, scope).bind(relation)
 
 
 def project(relation: Relation, values: tuple[Expression, ...], names: tuple[str, ...]) -> Relation:
@@ -57,13 +59,14 @@ class _QueryBlock:
 
     def bind(self, relation: Relation) -> Relation:
         calls: dict[AggregateCall, int] = {}
-        binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls)
+        ranks: dict[RankCall, int] = {}
+        binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls, ranks=ranks)
         outputs = self._outputs(binder)
         keys = self._keys(outputs)
         having = self._having(calls, binder)
+        order = self._order(binder, outputs)
         if not calls and not keys and having is None:
-            values = tuple(functions.settle(output.value) for output in outputs)
-            return project(relation, values, tuple(output.name for output in outputs))
+            return self._result(relation, outputs, order, self._mentioned(relation, outputs, order))
         if not calls and not keys:
             # HAVING alone makes the whole input one group; a group must have a column.
             calls[functions.aggregate_call("count", None, False)] = 0
@@ -73,8 +76,113 @@ class _QueryBlock:
         over = _OverGroups(self.context, {key: i for i, key in enumerate(keys)}, binder)
         if having is not None:
             grouped = Filter(grouped, over.rewrite(having, self.node.args["having"].this))
-        values = tuple(functions.settle(over.rewrite(output.value, output.node)) for output in outputs)
-        return project(grouped, values, tuple(output.name for output in outputs))
+        shown = [replace(output, value=over.rewrite(output.value, output.node)) for output in outputs]
+        # Keys tell groups apart; their columns say which comes first.
+        columns = sorted(range(len(keys)), key=lambda i: sorted(columns_of(keys[i])))
+        columns += range(len(keys), len(names))
+        return self._result(grouped, shown, order.mapped(lambda value: over.rewrite(value, self.node)), columns)
+
+    def _result(
+        self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder, columns: Sequence[int]
+    ) -> Relation:
+        distinct = self.node.args.get("distinct") is not None and order.on is None
+        return (self._distinct_rows if distinct else self._shown)(relation, outputs, order, columns)
+
+    def _shown(
+        self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder, columns: Sequence[int]
+    ) -> Relation:
+        """The rows that are asked for, of those that FROM or GROUP BY gives, with the columns of the result.
+
+        `columns` are those that the block mentions, in the order in which they break ties.
+        """
+        names = tuple(output.name for output in outputs)
+        if order.simple:
+            return project(relation, tuple(functions.settle(output.value) for output in outputs), names)
+        self._reject_queries(outputs)
+        rows, placed = order.rows(relation, columns)
+        values = [placed(output.value) for output in outputs]
+        if order.bounds is not None:
+            keys = [replace(key, value=placed(key.value)) for key in order.order]
+            rows.limit((), keys, order.bounds)
+        return project(rows.relation, tuple(map(functions.settle, values)), names)
+
+    def _distinct_rows(
+        self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder, columns: Sequence[int]
+    ) -> Relation:
+        """SELECT DISTINCT: what is ordered are the rows of the result, by what is selected."""
+        result = Distinct(self._shown(relation, outputs, replace(order, bounds=None), columns))
+        if order.bounds is None:
+            return result
+        known = {functions.settle(output.value): i for i, output in reversed(list(enumerate(outputs)))}
+        ordering = self.node.args["ordering"]
+        for key, item in zip(order.order, ordering.args["keys"], strict=True):
+            if key.value not in known:
+                remedy = "select it, or leave DISTINCT out"
+                raise self.context.source.error("SELECT DISTINCT is ordered by what is selected", item, remedy)
+        at = sorted(range(len(outputs)), key=lambda i: sorted(columns_of(outputs[i].value)))
+        refs = [ColumnRef(i, c.type, c.name) for i, c in enumerate(result.schema)]
+        rows = OrderedRows(project(result, tuple(refs[i] for i in at), tuple(refs[i].name for i in at)))
+        keys = [
+            replace(key, value=replace(refs[i], index=at.index(i))) for key in order.order for i in [known[key.value]]
+        ]
+        rows.limit((), keys, order.bounds)
+        back = tuple(replace(ref, index=at.index(ref.index)) for ref in refs)
+        return project(rows.relation, back, tuple(ref.name for ref in refs))
+
+    def _mentioned(self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder) -> list[int]:
+        """The columns of FROM that the block mentions, in their order: conditions of WHERE and ON count as well."""
+        conditions: list[Expression] = []
+        if self.node.args.get("where") is not None:
+            assert isinstance(relation, Filter)
+            conditions.append(relation.predicate)
+            relation = relation.input
+        from_ = self.node.args["from_"].this.expressions
+        if (len(from_) > 1 or isinstance(from_[0], syntax.JoinedSources)) and isinstance(relation, Join | OuterJoin):
+            conditions += conjuncts(relation.predicate)
+        values = [*(output.value for output in outputs), *order.values(), *conditions]
+        return sorted(frozenset().union(*map(columns_of, values)))
+
+    def _order(self, select: ExpressionBinder, outputs: list[OutputColumn]) -> BlockOrder:
+        """QUALIFY, DISTINCT ON, ORDER BY and LIMIT, and the ranks of all of them and of the SELECT list."""
+        assert select.ranks is not None
+
+        def binder(clause: str) -> ExpressionBinder:
+            return replace(select, clause=clause, aliases=self._aliases(), sub_queries=False)
+
+        qualify, ordering = self.node.args.get("qualify"), self.node.args.get("ordering")
+        condition = None if qualify is None else binder("QUALIFY").condition(qualify.this)
+        distinct = self.node.args.get("distinct")
+        on = None if distinct is None else distinct.args.get("on")
+        order = []
+        for item in () if ordering is None else ordering.args["keys"]:
+            value = self._output(item.this, outputs)
+            bound = binder("ORDER BY").bind(item.this) if value is None else value
+            order.append(SortValue(functions.settle(bound), item.args["descending"], item.args["nulls_first"]))
+        values = (
+            None
+            if on is None
+            else [self._output(node, outputs) or binder("DISTINCT ON").bind(node) for node in on.expressions]
+        )
+        return BlockOrder(
+            tuple(select.ranks),
+            condition,
+            None if values is None else tuple(map(functions.settle, values)),
+            tuple(order),
+            bounds_of(ordering, self.context.source),
+        )
+
+    def _output(self, node: exp.Expr, outputs: list[OutputColumn]) -> Expression | None:
+        """What ORDER BY 2 and ORDER BY name mean, where the result has such a column."""
+        if isinstance(node, exp.Column) and node.args.get("table") is None and isinstance(node.this, exp.Identifier):
+            named = dict.fromkeys(o.value for o in outputs if o.name.lower() == node.name.lower())
+            return next(iter(named)) if len(named) == 1 else None
+        return self._ordinal(node, outputs)
+
+    def _reject_queries(self, outputs: list[OutputColumn]) -> None:
+        for output in outputs:
+            if any(isinstance(part, (Exists, InQuery)) for part in walk(output.value)):
+                remedy = "compute it in a sub-query in FROM"
+                raise self.context.source.error("a query with ranks or LIMIT selects no sub-query", output.node, remedy)
 
     def _outputs(self, binder: ExpressionBinder) -> list[OutputColumn]:
         outputs: list[OutputColumn] = []
@@ -135,6 +243,9 @@ class _QueryBlock:
 
     def _reject_in_key(self, key: Expression, node: exp.Expr) -> None:
         for part in walk(key):
+            if isinstance(part, RankRef):
+                remedy = "compute it in a sub-query in FROM and group by its column"
+                raise self.context.source.error(f"GROUP BY cannot hold {str(part).upper()}", node, remedy)
             if isinstance(part, AggregateRef):
                 remedy = "group by columns, and filter groups with HAVING"
                 raise self.context.source.error("GROUP BY cannot hold an aggregate", node, remedy)
@@ -173,6 +284,8 @@ class _OverGroups:
             return ColumnRef(position, expression.type, str(expression))
         if isinstance(expression, AggregateRef):
             return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
+        if isinstance(expression, RankRef):
+            return expression  # what it is computed of is rewritten for itself
         if isinstance(expression, ColumnRef):
             raise self._not_grouped(expression, node)
         if isinstance(expression, (Exists, InQuery)):

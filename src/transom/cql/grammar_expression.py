@@ -7,11 +7,11 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.grammar_order import read_over
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
 
 _AFTER_CALL: Final = {
-    "OVER": ("window functions are not supported", "write a window such as [PARTITION BY k ROWS 10] behind the stream"),
     "FILTER": ("FILTER is not supported", "write SUM(CASE WHEN condition THEN value END)"),
     "WITHIN": ("WITHIN GROUP is not supported", "write one of COUNT, SUM, AVG, MIN, MAX"),
     "IGNORE": ("IGNORE NULLS is not supported", "aggregates leave NULL out by themselves"),
@@ -119,6 +119,8 @@ def read_call(reader: Reader) -> exp.Expr | None:
     reader.need(")")
     call = reader.spanned(call, start)
     after = reader.word()
+    if after.capitals == "OVER":
+        return read_over(reader, call, start)
     what = _AFTER_CALL.get(after.capitals)
     # Behind a call, `filter` and the like may also be the name that the result is given.
     if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):

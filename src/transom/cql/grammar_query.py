@@ -7,19 +7,12 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.grammar_order import CLAUSES, read_order
 from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
 
 CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 
-_NO_ORDER = "leave it out: a relation has no order; sort what comes out of the sink"
-_UNSUPPORTED_CLAUSES: Final = {
-    "ORDER": ("ORDER BY is not supported", _NO_ORDER),
-    "LIMIT": ("LIMIT is not supported", "write a window such as [ROWS 10] behind the stream"),
-    "OFFSET": ("OFFSET is not supported", _NO_ORDER),
-    "FETCH": ("FETCH is not supported", "write a window such as [ROWS 10] behind the stream"),
-    "QUALIFY": ("QUALIFY is not supported", "write a window such as [PARTITION BY k ROWS 1] behind the stream"),
-}
 _UNSUPPORTED_JOINS: Final = {
     "NATURAL": ("NATURAL JOIN is not supported", "write JOIN .. USING (columns)"),
     "SEMI": ("SEMI JOIN is not supported", "write WHERE EXISTS (SELECT .. WHERE ..)"),
@@ -50,12 +43,21 @@ def read_query(reader: Reader) -> exp.Expr:
         if reader.at("RECURSIVE"):
             reader.reject("recursive queries are not supported", "write the steps out as named queries")
         named = reader.listed(lambda: _read_named_query(reader))
-    query = _read_set_operations(reader)
-    if what := _UNSUPPORTED_CLAUSES.get(reader.word().capitals):
-        reader.reject(*what)
+    query = _with_order(_read_set_operations(reader), read_order(reader))
     if named:
         query = syntax.WithQuery(this=query, expressions=named)
     return reader.spanned(query, start)
+
+
+def _with_order(query: exp.Expr, ordering: exp.Expr | None) -> exp.Expr:
+    """A block sees its own ordering, which may name what it does not show; other queries are ordered as a whole."""
+    if ordering is None:
+        return query
+    block = query.this if isinstance(query, syntax.StreamOf) and query.args.get("word") else query
+    if not isinstance(block, exp.Select):
+        return syntax.Ordered(this=query, ordering=ordering)
+    block.set("ordering", ordering)
+    return query
 
 
 def _read_named_query(reader: Reader) -> exp.Expr:
@@ -110,13 +112,13 @@ def _read_select(reader: Reader) -> exp.Expr:
     change = reader.word().capitals if _at_change_word(reader) else None
     if change:
         reader.skip()
-    distinct = reader.take("DISTINCT")
-    if distinct and reader.at("ON"):
-        reader.reject("DISTINCT ON is not supported", "write GROUP BY with MIN or MAX")
-    if not distinct:
+    distinct = exp.Distinct() if reader.take("DISTINCT") else None
+    if distinct is None:
         reader.take("ALL")
+    elif reader.take("ON"):
+        distinct.set("on", exp.Tuple(expressions=reader.wrapped(lambda: reader.listed(reader.value))))
     items = reader.listed(lambda: _read_item(reader))
-    select = exp.Select(expressions=items, distinct=exp.Distinct() if distinct else None)
+    select = exp.Select(expressions=items, distinct=distinct)
     if reader.take("FROM"):
         select.set("from_", exp.From(this=exp.Tuple(expressions=reader.listed(lambda: _read_joined(reader)))))
     if reader.take("WHERE"):
@@ -126,8 +128,12 @@ def _read_select(reader: Reader) -> exp.Expr:
         select.set("group", exp.Group(expressions=reader.listed(reader.value)))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
+    if reader.take("QUALIFY"):
+        select.set("qualify", exp.Qualify(this=reader.value()))
     reader.spanned(select, start)
-    return reader.spanned(syntax.StreamOf(this=select, change=change.lower()), start) if change else select
+    if not change:
+        return select
+    return reader.spanned(syntax.StreamOf(this=select, change=change.lower(), word=True), start)
 
 
 def _at_change_word(reader: Reader) -> bool:
@@ -233,7 +239,7 @@ def _query_in_bracket(reader: Reader) -> bool:
     first = 2 if _at_change(reader, 1) else 1
     if reader.word(first).capitals != "(":
         return True
-    return _after_bracket(reader, first).capitals in (")", "", "UNION", "EXCEPT", "INTERSECT")
+    return _after_bracket(reader, first).capitals in (")", "", "UNION", "EXCEPT", "INTERSECT", *CLAUSES)
 
 
 def _after_bracket(reader: Reader, ahead: int) -> Word:

@@ -13,6 +13,7 @@ from transom.core.errors import QueryError, TransomError
 from transom.core.values import Value
 from transom.cql import syntax
 from transom.cql.bind_definition import bind_input, bind_sink
+from transom.cql.bind_order import order_shown, orders_without_effect
 from transom.cql.bind_query import bind_query_node, renamed
 from transom.cql.dialect import parse
 from transom.cql.nesting import too_deep
@@ -90,7 +91,8 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
     text, span = source.text[start:stop], source.span(start, stop)
     match node:
         case syntax.CreateInput() | syntax.CreateView() | syntax.CreateSink():
-            return CreateStatement(text, span, _bind_create(node, source, catalogue))
+            notes = orders_without_effect(node, shown=False)
+            return CreateStatement(text, span, _bind_create(node, source, catalogue), notes=notes)
         case syntax.InsertInto():
             return _bind_insert(node, source, catalogue)
         case syntax.Explain():
@@ -99,7 +101,9 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
         case syntax.SetOption():
             return _bind_set(node, source, catalogue)
         case _:
-            return QueryStatement(text, span, bind_query_node(node, source, catalogue))
+            query = bind_query_node(node, source, catalogue)
+            order = order_shown(node, query.schema.names)
+            return QueryStatement(text, span, query, order, notes=orders_without_effect(node, shown=True))
 
 
 def _bind_create(
@@ -131,7 +135,8 @@ def _bind_insert(node: syntax.InsertInto, source: QueryText, catalogue: Catalogu
         raise source.error(f"there is no sink '{name}'", node.this, remedy)
     start, stop = span_of(node)
     query = bind_query_node(node.args["query"], source, catalogue)
-    return InsertStatement(source.text[start:stop], source.span(start, stop), name.lower(), query)
+    notes = orders_without_effect(node.args["query"], shown=False)
+    return InsertStatement(source.text[start:stop], source.span(start, stop), name.lower(), query, notes=notes)
 
 
 def _bind_set(node: syntax.SetOption, source: QueryText, catalogue: Catalogue) -> Statement:

@@ -54,10 +54,34 @@ class JoinedSources(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "joins": False}
 
 
-class StreamOf(exp.Expression):
-    """ISTREAM(query) and its two sisters; `change` is the word in lower case."""
+class SortItem(exp.Expression):
+    """One entry of an ORDER BY."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "change": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "descending": True, "nulls_first": True}
+
+
+class Ordering(exp.Expression):
+    """ORDER BY `keys` LIMIT `limit` OFFSET `offset`; a limit that is Null lets all rows through."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"keys": False, "limit": False, "offset": False}
+
+
+class Ordered(exp.Expression):
+    """A query that is no single block, with its ordering."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "ordering": True}
+
+
+class Ranked(exp.Expression):
+    """ROW_NUMBER() OVER (PARTITION BY `partition` ORDER BY `keys`) and its two sisters; `this` is the name."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": False, "keys": False}
+
+
+class StreamOf(exp.Expression):
+    """ISTREAM(query) and its two sisters; `change` is the word in lower case. `word`: written SELECT ISTREAM .."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "change": True, "word": False}
 
 
 class Bracketed(exp.Expression):

@@ -44,6 +44,7 @@ from transom.kernels.to_stream.tactic import (
     IStreamTactic,
     RStreamTactic,
 )
+from transom.kernels.top_n.tactic import BestTactic, OrderedTactic
 from transom.kernels.window.tactic import (
     PartitionRowsTactic,
     RangeTactic,
@@ -89,6 +90,8 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     MergeTactic,
     DistinctTactic,
     SetOperationTactic,
+    OrderedTactic,
+    BestTactic,
     IStreamTactic,
     DStreamTactic,
     RStreamTactic,

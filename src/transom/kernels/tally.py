@@ -10,7 +10,7 @@ arrivals up, and no row is kept at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,8 +80,14 @@ class Tally:
 
     def number(self, batch: pa.RecordBatch) -> Int64s:
         """The number of each row's value; new values are kept."""
+        return self.number_by(batch, self._encoded(batch.columns, len(batch)), self._kept)[0]
+
+    def number_by(
+        self, batch: pa.RecordBatch, encoded: Keys, kept: Callable[[Sequence[pa.Array]], Sequence[pa.Array]] = list
+    ) -> tuple[Int64s, Int64s]:
+        """The same where the rows have other keys, and are kept in another way; and the rows that brought a value."""
         columns = batch.columns
-        keys, brought = self.keys.number(self._encoded(columns, len(batch)))
+        keys, brought = self.keys.number(encoded)
         if self.keys.slots.high > self.counts.shape[1]:
             self.counts = grown(self.counts, self.keys.slots.high)
             self.entry_of = grown(self.entry_of, self.counts.shape[1], -1)
@@ -89,9 +95,9 @@ class Tally:
         if len(brought):
             if len(brought) < len(batch):
                 columns = batch.take(pa.array(brought)).columns
-            self.values.write(keys[brought], self._kept(columns))
+            self.values.write(keys[brought], kept(columns))
             self.addresses.refresh(0, -1)
-        return keys
+        return keys, brought
 
     def _encoded(self, columns: Sequence[pa.Array], rows: int) -> Keys:
         return encode_keys(columns, rows)
@@ -99,22 +105,34 @@ class Tally:
     def _kept(self, columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
         return normalised(columns)
 
-    def advance(self, inputs: Sequence[Delta | Changelog], frontier: int) -> Steps:
-        """Take what began and what ended before `frontier`; the inputs are all of one kind."""
+    def advance(
+        self,
+        inputs: Sequence[Delta | Changelog],
+        frontier: int,
+        number: Callable[[pa.RecordBatch], Int64s] | None = None,
+    ) -> Steps:
+        """Take what began and what ended before `frontier`; the inputs are all of one kind.
+
+        `number` numbers the values of rows, for whoever has other keys for them.
+        """
         signed = [delta for delta in inputs if isinstance(delta, Changelog)]
         if signed:
-            return self._count_signed(signed)
-        return self._count_lifetimes([delta for delta in inputs if isinstance(delta, Delta)], frontier)
+            return self._count_signed(signed, number or self.number)
+        return self._count_lifetimes(
+            [delta for delta in inputs if isinstance(delta, Delta)], frontier, number or self.number
+        )
 
-    def _count_signed(self, inputs: Sequence[Changelog]) -> Steps:
+    def _count_signed(self, inputs: Sequence[Changelog], number: Callable[[pa.RecordBatch], Int64s]) -> Steps:
         t = _joined([delta.t for delta in inputs])
-        key = _joined([self.number(delta.values) for delta in inputs])
+        key = _joined([number(delta.values) for delta in inputs])
         side = np.repeat(np.arange(len(inputs)), [len(delta) for delta in inputs])
         sign = _joined([signs(delta) for delta in inputs])
         order = np.argsort(t, kind="stable")
         return Steps(*count_changes(t[order], key[order], side[order], sign[order], self.counts, self.entry_of))
 
-    def _count_lifetimes(self, inputs: Sequence[Delta], frontier: int) -> Steps:
+    def _count_lifetimes(
+        self, inputs: Sequence[Delta], frontier: int, number: Callable[[pa.RecordBatch], Int64s]
+    ) -> Steps:
         parts: list[tuple[Int64s, Int64s, Int64s, int]] = []  # t, key, side, sign
         ended, te = no_int64s(), no_int64s()
         for delta in inputs:
@@ -128,7 +146,7 @@ class Tally:
         for side, delta in enumerate(inputs):
             if not len(delta):
                 continue
-            key = self.number(delta.values)
+            key = number(delta.values)
             sides = np.full(len(key), side, dtype=np.int64)
             parts.append((delta.ta, key, sides, 1))
             gone = (delta.te < frontier) & (delta.open_id == NO_OPEN_ID)
@@ -151,9 +169,12 @@ class Tally:
     def forget_gone(self, steps: Steps) -> None:
         """Free the values that are nowhere any more; to be called when the step's output is gathered."""
         if len(steps.key):
-            gone = nowhere_left(steps.key, self.counts, self.entry_of)
-            self.keys.forget(gone)
-            self.values.free(gone)
+            self.forget_values(nowhere_left(steps.key, self.counts, self.entry_of))
+
+    def forget_values(self, gone: Int64s) -> None:
+        """Free values that are nowhere any more, each named once."""
+        self.keys.forget(gone)
+        self.values.free(gone)
 
     def trimmed(self) -> Tally:
         """A copy without the room for more: values and rows are numbered anew."""

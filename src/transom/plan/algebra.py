@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, Column, Schema
+from transom.core.schema import BIGINT, BOOLEAN, Column, Schema
 from transom.core.structural import Structural
 from transom.core.time import format_duration
 from transom.plan.expression import Expression
@@ -402,3 +402,49 @@ class SetOperation(Relation):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A column by which rows are ordered. NULLs come last unless told, whichever the direction."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class TopN(Relation):
+    """The rows whose number is within `least` and `most` (None: all from `least` on), within each partition.
+
+    Rows are numbered in the order of `order`; what that leaves open, the columns of the input from left to right
+    decide, ascending (-0.0 before 0.0), so that rows without a place of their own are equal. ROW_NUMBER counts rows;
+    RANK gives rows that `order` does not tell apart one number, that of the first of them, and DENSE_RANK counts such
+    groups. Columns: those of the input and, if it has a name, the number.
+    """
+
+    input: Relation
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    function: OneOf["row_number", "rank", "dense_rank"] = "row_number"
+    least: int = 1
+    most: int | None = None
+    number: str | None = None
+
+    def __post_init__(self) -> None:
+        assert self.least >= 1
+        assert self.most is None or self.most >= 0
+        assert all(0 <= i < len(self.input.schema) for i in (*self.partition, *(key.column for key in self.order)))
+
+    @cached_property
+    def schema(self) -> Schema:
+        if self.number is None:
+            return self.input.schema
+        return Schema((*self.input.schema.columns, Column(self.number, BIGINT)))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_relation(inputs[0]))

@@ -10,7 +10,7 @@ from transom.core.emit_modes import Emit
 from transom.core.errors import Span
 from transom.core.location import Within
 from transom.core.schema import Schema
-from transom.plan.algebra import Node, Relation
+from transom.plan.algebra import Node, Relation, SortKey
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,11 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class Statement:
+    """`notes` say what was read and changes nothing, in a line each for whoever is about to run it."""
+
     text: str
     span: Span
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,10 @@ class InsertStatement(Statement):
 
 @dataclass(frozen=True)
 class QueryStatement(Statement):
-    """A bare query: a standing query whose result goes to the caller."""
+    """A bare query: a standing query whose result goes to the caller, who sees snapshots in that `order`."""
 
     query: Node
+    order: tuple[SortKey, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTa
 from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
 from transom.kernels.set_operation.tactic import COSTS, KEEPS, DistinctTactic, SetOperationTactic
 from transom.kernels.to_stream import tactic as to_streams
+from transom.kernels.top_n.tactic import BestTactic, OrderedTactic
 from transom.kernels.window import tactic as windows
 from transom.plan.algebra import (
     Aggregate,
@@ -27,6 +28,7 @@ from transom.plan.algebra import (
     StreamProject,
     StreamScan,
     TableScan,
+    TopN,
     ToStream,
     Window,
     a_relation,
@@ -144,6 +146,12 @@ class Planner:
             return Operator(node, tactic, inputs, None, (needs,), open_ends=True)
         if isinstance(node, Distinct):
             return _distinct(node, first)
+        if isinstance(node, TopN):
+            keys = tuple(column(node.input.schema, i) for i in node.partition)
+            best = not self.negative and BestTactic.runs(node, lasting(first))
+            placed = BestTactic.chosen(node) if best else OrderedTactic.chosen(node)
+            needs = Partitioning("keys", keys) if keys else SINGLE
+            return Operator(node, placed, inputs, None, (needs,), open_ends=True)
         assert isinstance(node, SetOperation)
         if node.kind == "union":
             both = Operator(

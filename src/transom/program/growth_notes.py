@@ -1,4 +1,4 @@
-"""Notes about state that grows, for whoever is about to run the queries of a text."""
+"""Notes about state that grows and about what changes nothing, for whoever is about to run the queries of a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from transom.program.planned import Planned
 
 
 def growth_notes(planned: Sequence[Planned]) -> list[str]:
-    """A line for each thing that grows, with the line of the text in which its query begins."""
+    """A line for each of them, with the line of the text in which the statement begins."""
     return [
-        f"note: line {one.statement.span.line}: {growth}" for one in planned if one.standing for growth in one.growing
+        f"note: line {one.statement.span.line}: {note}"
+        for one in planned
+        for note in (*one.statement.notes, *(one.growing if one.standing else ()))
     ]

@@ -14,6 +14,7 @@ from transom.core.location import local_path
 from transom.core.values import Value
 from transom.cql.statements import parse_statements
 from transom.kernels.operator import Operator
+from transom.plan.algebra import SortKey
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -53,6 +54,11 @@ class Planned:
     def standing(self) -> bool:
         """Whether it is a query to be run, not one to be explained."""
         return isinstance(self.statement, InsertStatement | QueryStatement)
+
+    @property
+    def order(self) -> tuple[SortKey, ...]:
+        """The order in which snapshots of the answer are shown to the caller."""
+        return self.statement.order if isinstance(self.statement, QueryStatement) else ()
 
     @property
     def growing(self) -> list[StateGrowth]:

@@ -1,7 +1,8 @@
 """Carry only the columns that somebody above reads.
 
 State is kept per column, so a column that is dropped before a join costs nothing in it. DISTINCT, INTERSECT, EXCEPT and
-the stream operators read whole rows; a row that is needed for its existence alone keeps one column.
+the stream operators read whole rows, and so does the order of rows, in which all columns break ties; a row that is
+needed for its existence alone keeps one column.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from transom.plan.algebra import (
     StreamProject,
     StreamScan,
     TableScan,
+    TopN,
     ToStream,
     Window,
     a_relation,
@@ -103,6 +105,11 @@ class _Pruner:
                 child, at = self._prune(side, frozenset(wanted))
                 sides.append(a_relation(_narrow(child, at, wanted)))
             return replace(node, left=sides[0], right=sides[1]), {old: new for new, old in enumerate(wanted)}
+        if isinstance(node, TopN):
+            wanted_number = node.number if len(node.input.schema) in needed else None
+            child = self.prune_columns(node.input)
+            kept = {i: i for i in range(len(node.input.schema) + (wanted_number is not None))}
+            return replace(node, input=a_relation(child), number=wanted_number), kept
         assert isinstance(node, ToStream | Distinct | SetOperation), node
         return node.with_inputs(tuple(self.prune_columns(child) for child in node.inputs)), everything
 

@@ -6,6 +6,9 @@ predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live indepe
 would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the last row of the
 window ends, also if a selection hides that row. And where rows are taken for one because they are equal, a selection
 that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
+
+Of rows with a number a selection of whole partitions goes below, and one that compares the number with a constant is
+what the operator itself does: it need not keep what is not asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from transom.plan.algebra import (
     SemiJoin,
     SetOperation,
     StreamFilter,
+    TopN,
     Window,
     WindowSpec,
     a_relation,
@@ -34,10 +38,12 @@ from transom.plan.algebra import (
 )
 from transom.plan.expression import (
     Call,
+    Cast,
     ColumnRef,
     Exists,
     Expression,
     InQuery,
+    Literal,
     columns_of,
     conjunction,
     conjuncts,
@@ -47,6 +53,8 @@ from transom.plan.expression import (
 )
 
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "is_not_distinct")
+
+_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def push_filters(query: Node) -> Node:
@@ -101,6 +109,8 @@ class _Pusher:
             below, above = _parted(parts, lambda part: not tells_zeros_apart(part))
             inputs = tuple(self._push(a_relation(child), below) for child in node.inputs)
             return _filtered(a_relation(node.with_inputs(inputs)), above)
+        if isinstance(node, TopN):
+            return self._push_into_top_n(node, parts)
         if isinstance(node, Window):
             below, above = _parted(parts, lambda part: passes(part, node.spec))
             stream = self.push_filters(node.input)
@@ -109,6 +119,20 @@ class _Pusher:
                 stream = StreamFilter(a_stream(stream), predicate)
             return _filtered(replace(node, input=a_stream(stream)), above)
         return self._stay(node, parts)
+
+    def _push_into_top_n(self, node: TopN, parts: tuple[Expression, ...]) -> Relation:
+        """Numbers are those of all rows of a partition, so that nothing but whole partitions may be taken away."""
+        partition = set(node.partition)
+        below, rest = _parted(parts, lambda part: columns_of(part) <= partition and not tells_zeros_apart(part))
+        least, most, above = node.least, node.most, []
+        for part in rest:
+            bounds = _bounds(part, len(node.input.schema)) if node.number is not None else None
+            if bounds is None:
+                above.append(part)
+                continue
+            least = max(least, bounds[0])
+            most = most if bounds[1] is None else bounds[1] if most is None else min(most, bounds[1])
+        return _filtered(replace(node, input=self._push(node.input, below), least=least, most=most), tuple(above))
 
     def _push_into_join(self, join: Join, parts: tuple[Expression, ...]) -> Relation:
         bounds = [0]
@@ -188,6 +212,30 @@ def _all_of(parts: tuple[Expression, ...]) -> Expression:
     predicate = conjunction(parts)
     assert predicate is not None
     return predicate
+
+
+def _bounds(part: Expression, number: int) -> tuple[int, int | None] | None:
+    """The least and the greatest number that a comparison of it with a constant lets pass; None: it is none."""
+    if not isinstance(part, Call) or part.function not in _MIRRORED or len(part.arguments) != 2:
+        return None
+    function, (left, right) = part.function, tuple(map(_bare, part.arguments))
+    if isinstance(left, Literal):
+        function, left, right = _MIRRORED[function], right, left
+    if not (isinstance(left, ColumnRef) and left.index == number and isinstance(right, Literal)):
+        return None
+    if type(right.value) is not int:
+        return None
+    value = right.value
+    least = value if function in ("=", ">=") else value + 1 if function == ">" else 1
+    most = value if function in ("=", "<=") else value - 1 if function == "<" else None
+    return max(least, 1), None if most is None else max(most, 0)
+
+
+def _bare(value: Expression) -> Expression:
+    """A whole number that was made a wider one, as it is written."""
+    while isinstance(value, Cast) and isinstance(value.operand, Literal | Cast) and pa.types.is_integer(value.target):
+        value = value.operand
+    return value
 
 
 def _parted(

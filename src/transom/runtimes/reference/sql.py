@@ -21,6 +21,7 @@ from transom.plan.algebra import (
     Relation,
     SetOperation,
     TableScan,
+    TopN,
     Window,
 )
 from transom.plan.expression import Expression
@@ -98,6 +99,8 @@ class _Writer:
                 return self._aggregate(node, outer)
             case Distinct():
                 return f"SELECT DISTINCT {self._equal(node.input, outer)}"
+            case TopN():
+                return self._top_n(node, outer)
             case SetOperation(kind="union", all=True):
                 return " UNION ALL ".join(
                     f"(SELECT {_names(side)} FROM {self.source(side, outer)} AS {self.alias()})"
@@ -134,6 +137,30 @@ class _Writer:
         # By position: a key that is a constant would be taken for one.
         group = " GROUP BY " + ", ".join(str(i + 1) for i in range(len(keys))) if node.grouped else ""
         return f"SELECT {_named(keys + calls)} FROM {self.source(node.input, outer)} AS {row}{group}"
+
+    def _top_n(self, node: TopN, outer: Outer) -> str:
+        row, numbered = self.alias(), self.alias()
+        columns = _columns(row, node.input)
+        types = [column.type for column in node.input.schema]
+        parts = [_one_zero(columns[i], types[i]) for i in node.partition]
+        order = [
+            f"{_one_zero(columns[key.column], types[key.column])} {'DESC' if key.descending else 'ASC'} "
+            f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+            for key in node.order
+        ]
+        if node.function == "row_number":
+            for name, type_ in zip(columns, types, strict=True):
+                order.append(f"{_one_zero(name, type_)} ASC NULLS LAST")
+                if type_ in (REAL, DOUBLE):
+                    order.append(f"(CAST({name} AS VARCHAR) = '-0.0') DESC NULLS LAST")
+        over = f"PARTITION BY {', '.join(parts)} " if parts else ""
+        over += f"ORDER BY {', '.join(order)}" if order else ""
+        inner = f"SELECT {_named(columns)}, {node.function}() OVER ({over}) AS n FROM {self.source(node.input, outer)}"
+        most = "" if node.most is None else f" AND n <= {node.most}"
+        number = "" if node.number is None else f", n AS c{len(columns)}"
+        return (
+            f"SELECT {_names(node.input)}{number} FROM ({inner} AS {row}) AS {numbered} WHERE n >= {node.least}{most}"
+        )
 
 
 def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: str) -> str:

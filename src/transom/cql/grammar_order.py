@@ -1,0 +1,105 @@
+"""The grammar of order: ORDER BY, LIMIT, OFFSET, FETCH, and what stands behind OVER."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from transom.cql import syntax
+from transom.cql.reader import Reader, Word
+
+RANKS: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+CLAUSES: Final = ("ORDER", "LIMIT", "OFFSET", "FETCH")
+_FRAMES: Final = ("ROWS", "RANGE", "GROUPS")
+_A_NUMBER: Final = "write a number, as in LIMIT 10"
+
+
+def read_order(reader: Reader) -> exp.Expr | None:
+    """ORDER BY .. LIMIT n OFFSET m behind a query, any of them; None where there is none."""
+    start = reader.word()
+    if start.capitals not in CLAUSES:
+        return None
+    keys = read_sort_keys(reader)
+    limit = offset = None
+    while word := reader.take_one_of("LIMIT", "OFFSET", "FETCH"):
+        if (limit if word != "OFFSET" else offset) is not None:
+            reader.reject(f"there are two {word}s", "leave one of them out", reader.word(-1))
+        if word == "LIMIT":
+            limit = _read_limit(reader)
+        elif word == "OFFSET":
+            offset = reader.literal("number", "a number", _A_NUMBER)
+            reader.take_one_of("ROW", "ROWS")
+        else:
+            limit = _read_fetch(reader)
+    return reader.spanned(syntax.Ordering(keys=keys, limit=limit, offset=offset), start)
+
+
+def _read_limit(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    if reader.take_one_of("ALL", "NULL"):
+        return reader.spanned(exp.Null(), start)
+    return reader.literal("number", "a number", _A_NUMBER)
+
+
+def _read_fetch(reader: Reader) -> exp.Expr:
+    """FETCH FIRST n ROWS ONLY."""
+    if not reader.take_one_of("FIRST", "NEXT"):
+        reader.reject("FETCH is not followed by FIRST", "write FETCH FIRST 10 ROWS ONLY, or LIMIT 10")
+    start = reader.word()
+    one = reader.at("ROW") or reader.at("ROWS")
+    count = exp.Literal.number(1) if one else reader.literal("number", "a number", "write FETCH FIRST 10 ROWS ONLY")
+    reader.take_one_of("ROW", "ROWS")
+    if reader.at("WITH"):
+        reader.reject("WITH TIES is not supported", "write QUALIFY RANK() OVER (ORDER BY ..) <= 10")
+    reader.need("ONLY")
+    return reader.spanned(count, start) if one else count
+
+
+def read_sort_keys(reader: Reader) -> list[exp.Expr]:
+    if not reader.take("ORDER"):
+        return []
+    reader.need("BY")
+    return reader.listed(lambda: _read_sort_key(reader))
+
+
+def _read_sort_key(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    value = reader.value()
+    descending = reader.take_one_of("ASC", "DESC") == "DESC"
+    nulls_first = False
+    if reader.take("NULLS"):
+        where = reader.take_one_of("FIRST", "LAST")
+        if where is None:
+            reader.reject("NULLS is not followed by FIRST or LAST", "write NULLS FIRST or NULLS LAST")
+        nulls_first = where == "FIRST"
+    return reader.spanned(syntax.SortItem(this=value, descending=descending, nulls_first=nulls_first), start)
+
+
+def read_over(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
+    """OVER (PARTITION BY .. ORDER BY ..) behind a call; the word OVER stands here."""
+    over = reader.word()
+    name = start.capitals
+    if name not in RANKS:
+        reader.reject(
+            f"{name} with OVER is not supported",
+            "with OVER there are ROW_NUMBER, RANK and DENSE_RANK; others: write a window such as "
+            "[PARTITION BY k ROWS 10] behind the stream, or join the groups of a sub-query",
+        )
+    if call.expressions:
+        reader.reject(f"{name} takes no argument", f"write {name}() OVER (..)", start)
+    reader.skip()
+    if not reader.at("("):
+        reader.reject("a named window is not supported", f"write {name}() OVER (PARTITION BY .. ORDER BY ..)")
+    reader.skip()
+    partition: list[exp.Expr] = []
+    if reader.take("PARTITION"):
+        reader.need("BY")
+        partition = reader.listed(reader.value)
+    keys = read_sort_keys(reader)
+    if reader.word().capitals in _FRAMES:
+        reader.reject(f"{name} has no frame", f"leave {reader.word().text} .. out")
+    reader.need(")")
+    if not keys and name != "ROW_NUMBER":
+        reader.reject(f"{name} has no ORDER BY", f"write {name}() OVER (ORDER BY ..)", over)
+    return reader.spanned(syntax.Ranked(this=name.lower(), partition=partition, keys=keys), start)
