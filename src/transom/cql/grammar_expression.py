@@ -12,7 +12,6 @@ from transom.cql.reader import Reader, Word
 
 _AFTER_CALL: Final = {
     "OVER": ("window functions are not supported", "write a window such as [PARTITION BY k ROWS 10] behind the stream"),
-    "FILTER": ("FILTER is not supported", "write SUM(CASE WHEN condition THEN value END)"),
     "WITHIN": ("WITHIN GROUP is not supported", "write one of COUNT, SUM, AVG, MIN, MAX"),
     "IGNORE": ("IGNORE NULLS is not supported", "aggregates leave NULL out by themselves"),
     "RESPECT": ("RESPECT NULLS is not supported", "aggregates leave NULL out by themselves"),
@@ -117,13 +116,28 @@ def read_call(reader: Reader) -> exp.Expr | None:
     reader.skip(2)
     call = _read_arguments(reader, start)
     reader.need(")")
-    call = reader.spanned(call, start)
+    call = _read_filter(reader, reader.spanned(call, start), start)
     after = reader.word()
     what = _AFTER_CALL.get(after.capitals)
     # Behind a call, `filter` and the like may also be the name that the result is given.
     if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
         reader.reject(*what)
     return call
+
+
+def _read_filter(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
+    """Behind a call, `filter` without a bracket may also be the name that the result is given."""
+    if not isinstance(call, exp.Anonymous) or not reader.at("FILTER") or reader.word(1).text != "(":
+        return call
+    reader.skip()
+    if not reader.at("(", "WHERE"):
+        reader.reject("FILTER takes a condition", "write FILTER (WHERE condition)")
+
+    def read() -> exp.Expr:
+        reader.need("WHERE")
+        return reader.value()
+
+    return reader.spanned(syntax.ModifiedCall(this=call, condition=reader.wrapped(read)), start)
 
 
 def _read_arguments(reader: Reader, start: Word) -> exp.Expr:

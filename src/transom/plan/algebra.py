@@ -8,6 +8,7 @@ Nodes are frozen and check themselves when built.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -293,14 +294,27 @@ class OuterJoin(Relation):
         return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
+AggregateName = OneOf["count", "sum", "avg", "min", "max", "var_pop", "var_samp"]
+"""The aggregates that are computed; plan/aggregates.py makes all others of them."""
+
+
 @dataclass(frozen=True)
 class AggregateCall(Structural):
-    """COUNT(*) has no argument; `result_type` follows plan/functions.py."""
+    """COUNT(*) has no argument; `result_type` follows plan/aggregates.py."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: AggregateName
     argument: Expression | None
     result_type: pa.DataType
     distinct: bool = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it computes of a row."""
+        return () if self.argument is None else (self.argument,)
+
+    def over(self, change: Callable[[Expression], Expression]) -> AggregateCall:
+        """The same call of changed expressions."""
+        return self if self.argument is None else replace(self, argument=change(self.argument))
 
     def __str__(self) -> str:
         inner = "*" if self.argument is None else str(self.argument)

@@ -250,4 +250,4 @@ def _expressions(node: Node) -> Iterator[Expression]:
         yield from conjuncts(node.predicate)
     elif isinstance(node, Aggregate):
         yield from node.keys
-        yield from (call.argument for call in node.calls if call.argument is not None)
+        yield from (each for call in node.calls for each in call.expressions)

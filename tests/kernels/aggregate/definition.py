@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.kernels.stepping import Life, Values
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateSpec
-from transom.runtimes.reference.exact import exact_sum
+from transom.runtimes.reference.exact import exact_sum, exact_variance
 from transom.runtimes.reference.history import grouped as one_of_equals
 from transom.runtimes.reference.history import value_order
 
@@ -40,6 +40,9 @@ CALLS: Calls = (
     (AggregateSpec("sum", 2, True), pa.float64()),
     (AggregateSpec("sum", 3, False), TYPES[3]),
     (AggregateSpec("avg", 3, True), pa.float64()),
+    (AggregateSpec("var_pop", 2, False), pa.float64()),
+    (AggregateSpec("var_samp", 3, True), pa.float64()),
+    (AggregateSpec("var_samp", 1, False), pa.float64()),
     (AggregateSpec("min", 2, False), TYPES[2]),
     (AggregateSpec("max", 3, False), TYPES[3]),
     (AggregateSpec("min", 4, False), TYPES[4]),
@@ -66,6 +69,9 @@ def aggregate(spec: AggregateSpec, rows: list[Values]) -> Any:
         return None
     if spec.function in ("min", "max"):
         return (min if spec.function == "min" else max)(values, key=lambda value: value_order((value,)))
+    if spec.function.startswith("var"):
+        exact: Any = values if isinstance(values[0], float) else list(map(str, values))
+        return exact_variance(exact, spec.function == "var_samp")
     total = exact_sum(values) if isinstance(values[0], float) else sum(map(Fraction, values), Fraction(0))
     if spec.function == "avg":
         return float(total / len(values))

@@ -10,20 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.aggregate import exact_sum, ordered
+from transom.kernels.aggregate import exact_sum, exact_variance, ordered
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
 
-COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(10)
 """Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive."""
 
-KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, TOTAL, LAST = range(7)  # columns of `calls`: see AggregateKernel.table
+KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, TOTAL, LAST = range(8)  # columns of `calls`: see AggregateKernel.table
 
-TOTAL_WORDS = (0, 1, 4, 1, 3, 3, 1, 1)
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 3, 3, 1, 1)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
 
-LAST_WORDS = (1, 1, 4, 2, 3, 3, 2, 2)
-"""What a group shows, in the same order; of a sum of floating numbers the low word alone, of a heap the slot."""
+LAST_WORDS = (1, 1, 4, 2, 2, 2, 3, 3, 2, 2)
+"""What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot."""
 
 
 @jit
@@ -53,7 +53,7 @@ class GroupEvents(NamedTuple):
 
 @jit
 def accumulate(  # type: ignore[no-untyped-def]
-    events, everything, most, words, calls, cells, pairs, groups, heaps, floats, width, texts
+    events, everything, most, words, calls, cells, pairs, groups, heaps, exact, texts
 ):
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
@@ -69,6 +69,8 @@ def accumulate(  # type: ignore[no-untyped-def]
     rows, shown, mark, totals, last = groups
     roots, links = heaps
     start, length, arena, text_width = texts
+    floats, width, moments, moment_width = exact
+    scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
     n = len(t)
     ncalls = len(calls)
     out_group = np.empty(most, dtype=np.int64)
@@ -121,6 +123,12 @@ def accumulate(  # type: ignore[no-untyped-def]
                             totals[g, at + 3] += over
                     elif kind == SUM_FLOAT:
                         exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)
+                    elif VAR_POP <= kind <= VAR_SAMP:
+                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        if calls[c, PLACES] < 0:
+                            exact_variance.add_float(both, np.uint64(lo[a, s]).view(np.float64), way, scratch)
+                        else:
+                            exact_variance.add_whole(both, hi[a, s], lo[a, s], way, scratch)
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
                         a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:
@@ -164,6 +172,14 @@ def accumulate(  # type: ignore[no-untyped-def]
                 elif kind == SUM_FLOAT:
                     total = exact_sum.rounded(floats[g * width + calls[c, OFFSET]])
                     now_shown[to + 1] = np.float64(total).view(np.int64)
+                elif VAR_POP <= kind <= VAR_SAMP:
+                    least = 1 if kind == VAR_POP else 2
+                    now_shown[to] = 1 if totals[g, at] >= least else 0
+                    now_shown[to + 1] = 0
+                    if now_shown[to]:
+                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        spread = exact_variance.variance(both, totals[g, at], kind == VAR_SAMP, calls[c, PLACES])
+                        now_shown[to + 1] = np.float64(spread).view(np.int64)
                 elif LEAST_EVER <= kind <= GREATEST_EVER:
                     now_shown[to] = 1 if totals[g, at] > 0 else 0
                     now_shown[to + 1] = totals[g, at + 1]

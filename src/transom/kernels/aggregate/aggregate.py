@@ -1,14 +1,15 @@
-"""COUNT, SUM, AVG, MIN, MAX, each also DISTINCT, with or without GROUP BY.
+"""COUNT, SUM, AVG, MIN, MAX, VAR_POP, VAR_SAMP, each also DISTINCT, with or without GROUP BY.
 
 Meaning: at every instant, one row per group that has rows: its key and the aggregates of the snapshot. Without GROUP BY
     one row always, from the origin on; over nothing COUNT is 0 and the others are NULL.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
-    are exact: three words for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the
-    rows. Freed with the last row. Where no row ever leaves (`running`) nothing is kept of rows, only the totals.
+    are exact: three words for whole numbers, a superaccumulator for floating ones, two for variances. MIN and MAX keep
+    a heap over the rows. Freed with the last row. Where no row ever leaves (`running`) nothing is kept of rows, only
+    the totals.
 Needs: nothing.
-Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
-    the step.
+Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG and variances, O(log n) for MIN and MAX, and sorting what
+    begins and ends in the step.
 
 >>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.state.open_ids import OpenIdPool
@@ -23,18 +24,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
-from transom.kernels.aggregate import cells, exact_sum
+from transom.kernels.aggregate import cells, exact_sum, exact_variance
 from transom.kernels.aggregate.ordered import check_heaps
-from transom.kernels.columns import empty_batch, is_text, validity
+from transom.kernels.columns import empty_batch, fixed_array, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -64,6 +66,8 @@ def _zeros(*shape: int) -> Any:
 class AggregateState:
     """Rows by slot: group, cells, DISTINCT pairs, heap links. Groups by number: totals and what they last showed."""
 
+    STATE_VERSION: ClassVar[int] = 2
+
     key_values: RowStore
     texts: RowStore
     row_group: Int64s
@@ -81,6 +85,7 @@ class AggregateState:
     last: Int64s
     roots: Int64s
     floats: Int64s
+    moments: Int64s
     keys: KeyIndex = field(default_factory=KeyIndex)
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
@@ -122,6 +127,7 @@ class AggregateState:
             last=self.last[:high],
             roots=self.roots[:, :high],
             floats=self.floats[: high * (len(self.floats) // len(self.rows))],
+            moments=self.moments[: high * (len(self.moments) // len(self.rows))],
         )
 
     def compacted_bytes(self) -> int:
@@ -165,6 +171,7 @@ class AggregateKernel:
             last=_zeros(0, self._last_width),
             roots=_zeros(heaps, 0),
             floats=_zeros(0, exact_sum.WIDTH),
+            moments=_zeros(0, self._moment_size),
         )
 
     def check(self, state: AggregateState) -> None:
@@ -187,10 +194,11 @@ class AggregateKernel:
 
     def check_groups(self, state: AggregateState) -> None:
         need(
-            (state.totals.shape[1], state.last.shape[1], state.floats.shape[1])
-            == (self._widths[0], self._last_width, exact_sum.WIDTH)
+            (state.totals.shape[1], state.last.shape[1], state.floats.shape[1], state.moments.shape[1])
+            == (self._widths[0], self._last_width, exact_sum.WIDTH, self._moment_size)
         )
         need(len(state.floats) >= len(state.rows) * self.float_width)
+        need(len(state.moments) >= len(state.rows) * self.moment_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)
         if self._last_width:
@@ -290,7 +298,7 @@ class AggregateKernel:
         most, words = self._most(state, events.t), self._widths[1]
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
             events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
-            (state.roots, state.links), state.floats, self.float_width,
+            (state.roots, state.links), (state.floats, self.float_width, state.moments, self.moment_width),
             (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
         return found
@@ -310,7 +318,7 @@ class AggregateKernel:
         mine = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
         n, *others = mine
         nothing = np.zeros_like(n)
-        if kind == loop.SUM_FLOAT:
+        if loop.SUM_FLOAT <= kind <= loop.VAR_SAMP:
             return nothing, nothing, others[0].view(np.uint64), n
         hi, lo, top = (*others, *[nothing] * (3 - len(others)))
         return top, hi, lo.view(np.uint64), n
@@ -375,9 +383,10 @@ class AggregateKernel:
             for name in ("shown", "roots"):
                 setattr(state, name, grown(getattr(state, name), size, -1))
             state.mark = grown(state.mark, size)
-            for name, rows in (("totals", size), ("last", size), ("floats", size * self.float_width)):
+            sizes = {"totals": 1, "last": 1, "floats": self.float_width, "moments": self.moment_width}
+            for name, rows in sizes.items():
                 known = getattr(state, name)
-                bigger = _zeros(rows, known.shape[1])
+                bigger = _zeros(rows * size, known.shape[1])
                 bigger[: len(known)] = known
                 setattr(state, name, bigger)
         state.totals[groups] = 0
@@ -385,6 +394,8 @@ class AggregateKernel:
         state.shown[groups] = -1
         for index in range(self.float_width):
             state.floats[groups * self.float_width + index] = 0
+        for index in range(self.moment_width):
+            state.moments[groups * self.moment_width + index] = 0
 
     def _release(self, state: AggregateState, ended: Int64s) -> None:
         """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
@@ -420,6 +431,8 @@ class AggregateKernel:
         if spec.function == "avg":
             scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
             return cells.averages(pa.types.is_floating(argument_type), scale, top, hi, lo, n)
+        if spec.function in ("var_pop", "var_samp"):
+            return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
@@ -447,6 +460,19 @@ class AggregateKernel:
         return int((self.table[:, loop.KIND] == loop.SUM_FLOAT).sum())
 
     @cached_property
+    def moment_width(self) -> int:
+        return int(self._varying.sum())
+
+    @cached_property
+    def _moment_size(self) -> int:
+        floating = bool((self._varying & (self.table[:, loop.PLACES] < 0)).any())
+        return exact_variance.FLOAT_WIDTH if floating else exact_variance.WHOLE_WIDTH
+
+    @cached_property
+    def _varying(self) -> npt.NDArray[np.bool_]:
+        return np.isin(self.table[:, loop.KIND], (loop.VAR_POP, loop.VAR_SAMP))
+
+    @cached_property
     def _widths(self) -> tuple[int, int]:
         """How many words a group has in all: of totals, and of what it showed."""
         kinds = self.table[:, loop.KIND]
@@ -460,19 +486,22 @@ class AggregateKernel:
 
     @cached_property
     def table(self) -> Int64s:
-        """Per call seven numbers.
+        """Per call eight numbers.
 
-        Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or of its
-        heap, number of its text or -1, and where its totals begin, and what it showed.
+        Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total, of its
+        moments or of its heap, number of its text or -1, decimal places or -1 of a floating number, and where its
+        totals begin, and what it showed.
         """
         rows: list[tuple[int, ...]] = []
-        distinct = floats = heaps = 0
+        distinct = floats = heaps = moments = 0
         texts = [i for i in self.arguments if is_text(self.input_types[i])]
         for call in self.calls:
             if call.argument is None:
-                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1))
+                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1, -1))
                 continue
-            whole = not pa.types.is_floating(self.input_types[call.argument])
+            type_ = self.input_types[call.argument]
+            whole = not pa.types.is_floating(type_)
+            places = -1 if not whole else type_.scale if pa.types.is_decimal(type_) else 0
             ordered = call.function in ("min", "max")
             if call.function == "count":
                 kind, index = loop.COUNT, -1
@@ -481,6 +510,9 @@ class AggregateKernel:
             elif ordered:
                 kind, index = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
                 heaps += 1
+            elif call.function in ("var_pop", "var_samp"):
+                kind, index = (loop.VAR_POP if call.function == "var_pop" else loop.VAR_SAMP), moments
+                moments += 1
             elif whole:
                 kind, index = loop.SUM_WHOLE, -1
             else:
@@ -488,9 +520,10 @@ class AggregateKernel:
                 floats += 1
             text = texts.index(call.argument) if call.argument in texts else -1
             different = call.distinct and not ordered
-            rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, index, text))
+            pair = distinct if different else -1
+            rows.append((kind, self.arguments.index(call.argument), pair, index, text, places))
             distinct += different
-        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 6)
         widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
         return np.hstack([table, (np.cumsum(widths, axis=1) - widths).T])
 

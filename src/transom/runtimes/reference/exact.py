@@ -43,6 +43,24 @@ def exact_quotient(texts: Sequence[str]) -> float:
     return nearest(sum(map(Fraction, texts), Fraction(0)) / len(texts))
 
 
+def exact_variance(numbers: Sequence[float] | Sequence[str], sample: bool) -> float | None:
+    """The variance of floats, or of integers or decimals given as text: that of their exact values, rounded once.
+
+    Of a sample of one there is none; with an infinite number or NaN it is NaN.
+
+    >>> exact_variance([1e16, 1e16 + 2], False), exact_variance(["0.1"], True)
+    (1.0, None)
+    """
+    n = len(numbers)
+    if sample and n < 2:
+        return None
+    if not all(math.isfinite(number) for number in numbers if isinstance(number, float)):
+        return math.nan
+    exact = [Fraction(number) for number in numbers]
+    apart = n * sum(number * number for number in exact) - sum(exact) ** 2
+    return nearest(Fraction(apart) / (n * (n - 1 if sample else n)))
+
+
 def exact_total(texts: Sequence[str]) -> str:
     """The sum of integers or decimals given as text, as text: nothing is lost on the way, whatever the order.
 
@@ -80,6 +98,10 @@ def quotients(lists: pa.ChunkedArray) -> pa.Array:
 
 def totals(lists: pa.ChunkedArray) -> pa.Array:
     return _each(lists, exact_total, pa.string())
+
+
+def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
+    return lambda lists: _each(lists, lambda numbers: exact_variance(numbers, sample))
 
 
 def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], Any], type_: pa.DataType = DOUBLE) -> pa.Array:

@@ -144,6 +144,9 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     elif call.function == "avg":
         function, type_ = ("exact_averages", "DOUBLE") if floating else ("exact_quotients", "VARCHAR")
         written = f"{function}(list({distinct}CAST({argument} AS {type_})))"
+    elif call.function in ("var_pop", "var_samp"):
+        kind, type_ = ("floats", "DOUBLE") if floating else ("texts", "VARCHAR")
+        written = f"exact_{call.function}_of_{kind}(list({distinct}CAST({argument} AS {type_})))"
     elif call.function == "sum":
         # On its way DuckDB's own sum may leave the range of its type; what 38 digits cannot hold is an error here, too.
         scale = call.result_type.scale
