@@ -19,7 +19,7 @@ from tests.runtimes_under_test import RUNTIMES
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
-from transom.plan.aggregates import AGGREGATE_FUNCTIONS
+from transom.plan.aggregate_functions import AGGREGATE_FUNCTIONS
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import FUNCTIONS, Function
 from transom.plan.options import OPTIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.properties.queries import Column, Generator, Source
 
 FAMILIES = ("group", "aggregate")
+_FRACTIONS = ("0", "0.25", "0.5", "0.95", "1")
 _NUMBERS = ("int", "float", "decimal")
 
 
@@ -41,7 +42,17 @@ class Aggregates(Generator):
                 (f"APPROX_COUNT_DISTINCT({name})", "int"),
                 (f"MAX({once}{name})", type_),
             ]
+            other, way, q = self.pick(columns).name, self.pick(("", " DESC", " NULLS FIRST")), self.pick(_FRACTIONS)
+            options += [
+                (f"ARG_MIN({name}, {other})", type_),
+                (f"ARG_MAX({name}, {other})", type_),
+                (f"FIRST({name} ORDER BY {other}{way})", type_),
+                (f"LAST({name} ORDER BY {other}{way}, {self.pick(columns).name})", type_),
+                (f"QUANTILE_DISC({once}{name}, {q})", type_),
+                (f"PERCENTILE_DISC({q}) WITHIN GROUP (ORDER BY {name})", type_),
+            ]
             if type_ in _NUMBERS:
+                options += [(f"MEDIAN({once}{name})", "float"), (f"QUANTILE_CONT({once}{name}, {q})", "float")]
                 summed = "float" if type_ == "float" else "decimal"
                 options += [(f"SUM({once}{name})", summed), (f"AVG({once}{name})", "float")]
                 spread = self.pick(("VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"))

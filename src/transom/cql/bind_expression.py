@@ -26,9 +26,8 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """arg_max arg_min array_agg first group_concat last list listagg max_by median min_by
-    mode product quantile string_agg rollup cube grouping_sets
-    row_number rank dense_rank lag lead ntile first_value last_value nth_value""".split()
+    """array_agg group_concat list listagg mode product string_agg rollup cube grouping_sets row_number rank dense_rank
+    lag lead ntile nth_value""".split()
 )
 _DATE_PARTS: Final = "year quarter month week day dow doy hour minute second epoch".split()
 _BINARY: Final[dict[type[exp.Expr], str]] = {
@@ -274,9 +273,10 @@ class ExpressionBinder:
         name = node.this.name.lower()
         if name not in functions.AGGREGATES:
             self._call(node.this)  # it says what is wrong with the name itself
-            raise self._error(
-                f"'{name}' is no aggregate, FILTER is for those", node, "write CASE WHEN condition THEN .."
-            )
+            what, remedy = "FILTER is", "write CASE WHEN condition THEN .."
+            if node.args.get("order"):
+                what, remedy = "ORDER BY is", "leave it out"
+            raise self._error(f"'{name}' is no aggregate, {what} for those", node, remedy)
         return self._aggregate(node.this, name, node)
 
     def _call(self, node: exp.Anonymous) -> Expression:
@@ -315,10 +315,13 @@ class ExpressionBinder:
         distinct = isinstance(node.expressions[0], exp.Distinct)
         arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in node.expressions]
         values = () if isinstance(arguments[0], exp.Star) else tuple(inner.bind(each) for each in arguments)
-        condition = None if modified is None else modified.args.get("condition")
-        written = functions.WrittenAggregate(
-            values, distinct, None if condition is None else inner.condition(condition)
+        parts = {} if modified is None else modified.args
+        condition = inner.condition(parts["condition"]) if parts.get("condition") is not None else None
+        order = tuple(
+            functions.Ordering(functions.settle(inner.bind(each.this)), each.args["desc"], each.args["nulls_first"])
+            for each in parts.get("order") or ()
         )
+        written = functions.WrittenAggregate(values, distinct, condition, order)
 
         def refer(call: AggregateCall) -> Expression:
             return AggregateRef(calls.setdefault(call, len(calls)), call)

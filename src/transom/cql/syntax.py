@@ -43,9 +43,9 @@ class Item(exp.Expression):
 
 
 class ModifiedCall(exp.Expression):
-    """A call with what only aggregates have: FILTER (WHERE `condition`)."""
+    """A call with what only aggregates have: ORDER BY `order`, FILTER (WHERE `condition`)."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "condition": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "order": False, "condition": False}
 
 
 class FromItem(exp.Expression):

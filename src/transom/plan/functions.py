@@ -11,7 +11,14 @@ import difflib
 from typing import Final
 
 from transom.core.errors import QueryError
-from transom.plan.aggregates import AGGREGATES, AggregateFunction, WrittenAggregate, aggregate_call, resolve_aggregate
+from transom.plan.aggregate_functions import (
+    AGGREGATES,
+    AggregateFunction,
+    WrittenAggregate,
+    aggregate_call,
+    resolve_aggregate,
+)
+from transom.plan.algebra import Ordering
 from transom.plan.expression import Expression
 from transom.plan.scalar_operators import OPERATORS, Function, case, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
@@ -65,6 +72,7 @@ __all__ = [
     "NULL",
     "AggregateFunction",
     "Function",
+    "Ordering",
     "WrittenAggregate",
     "aggregate_call",
     "case",

@@ -43,6 +43,14 @@ def _connection() -> duckdb.DuckDBPyConnection:
         ("exact_var_samp_of_texts", exact.variances(sample=True), "VARCHAR[]", "DOUBLE"),
     ):
         connection.create_function(name, function, [type_], result, type=ARROW, null_handling=SPECIAL)
+    connection.create_function(
+        "exact_quantiles",
+        exact.quantiles,
+        ["DOUBLE[]", "BIGINT", "BIGINT"],
+        "DOUBLE",
+        type=ARROW,
+        null_handling=SPECIAL,
+    )
     atexit.register(connection.close)
     return connection
 

@@ -100,6 +100,25 @@ def totals(lists: pa.ChunkedArray) -> pa.Array:
     return _each(lists, exact_total, pa.string())
 
 
+def exact_quantile(numbers: Sequence[float], part: int, whole: int) -> float:
+    """What lies at part / whole of the way through the numbers in order, between two of them in proportion.
+
+    >>> exact_quantile([3.0, 1.0, 2.0, 10.0], 1, 2), exact_quantile([1.0, 2.0], 95, 100)
+    (2.5, 1.95)
+    """
+    ordered = sorted(numbers, key=lambda number: (math.isnan(number), number))
+    at, left = divmod((len(ordered) - 1) * part, whole)
+    low, high = ordered[at], ordered[min(at + 1, len(ordered) - 1)]
+    if left == 0 or low == high:
+        return low + 0.0
+    return low + (high - low) * (left / whole) + 0.0
+
+
+def quantiles(lists: pa.ChunkedArray, parts: pa.ChunkedArray, wholes: pa.ChunkedArray) -> pa.Array:
+    found = zip(lists.to_pylist(), parts.to_pylist(), wholes.to_pylist(), strict=True)
+    return pa.array([exact_quantile(values, part, whole) if values else None for values, part, whole in found], DOUBLE)
+
+
 def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
     return lambda lists: _each(lists, lambda numbers: exact_variance(numbers, sample))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 from typing import Literal as OneOf
 
@@ -16,10 +18,10 @@ import pyarrow as pa
 
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER
-from transom.plan.algebra import AggregateCall, AggregateName
+from transom.plan.algebra import AggregateCall, AggregateName, Ordering
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.scalar_operators import truth
-from transom.plan.typing_rules import is_decimal, is_float, is_number, settle, type_name
+from transom.plan.typing_rules import NULL, coerce, is_decimal, is_float, is_number, settle, type_name
 
 Refer = Callable[[AggregateCall], Expression]
 """The value of a call, in the expression around it."""
@@ -32,12 +34,15 @@ class WrittenAggregate:
     arguments: tuple[Expression, ...]
     distinct: bool = False
     condition: Expression | None = None
+    order: tuple[Ordering, ...] = ()
 
     def argument(self, value: Expression | None = None) -> Expression:
         """The first argument (or another value), where the condition of FILTER holds."""
         value = settle(self.arguments[0] if value is None else value)
         return value if self.condition is None else Case((self.condition,), (value,), Literal(None, value.type))
 
+
+_FINEST: Final = 10**9
 
 Rule = Callable[["AggregateFunction", WrittenAggregate, Refer], Expression]
 
@@ -101,6 +106,77 @@ def _of_truth(name: OneOf["min", "max"]) -> Rule:
     return rule
 
 
+def _first(last: bool) -> Rule:
+    """FIRST, and LAST, which is the first from the other end."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        name = function.name.upper()
+        if not written.order:
+            remedy = f"write {name}(a ORDER BY ts): what comes first must not depend on how rows arrive"
+            raise QueryError(f"{name} has no order", remedy=remedy)
+        value = settle(written.arguments[0])
+        order = (*written.order, Ordering(value))
+        if last:
+            order = tuple(Ordering(e.expression, not e.descending, not e.nulls_first) for e in order)
+        return refer(AggregateCall("first", value, value.type, order=order, condition=written.condition))
+
+    return rule
+
+
+def _at_extreme(greatest: bool) -> Rule:
+    """ARG_MIN and ARG_MAX leave rows out in which either value is NULL."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value, by = map(settle, written.arguments)
+        known = tuple(Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in (value, by))
+        met = known if written.condition is None else (written.condition, *known)
+        order = (Ordering(by, greatest), Ordering(value))
+        return refer(AggregateCall("first", value, value.type, order=order, condition=Call("and", met, BOOLEAN)))
+
+    return rule
+
+
+def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = False) -> Rule:
+    """A value and a fraction; `within`: the fraction alone, the value is what WITHIN GROUP orders by."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        if within:
+            if len(written.order) != 1 or written.order[0].descending:
+                raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+            value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
+        else:
+            value, fraction = written.arguments[0], _fraction(function, written.arguments[1])
+        return refer(_at_fraction(name, written, value, fraction))
+
+    return rule
+
+
+def _median(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    return refer(_at_fraction("quantile_cont", written, written.arguments[0], Fraction(1, 2)))
+
+
+def _at_fraction(
+    name: OneOf["quantile_cont", "quantile_disc"], written: WrittenAggregate, value: Expression, fraction: Fraction
+) -> AggregateCall:
+    if name == "quantile_cont":
+        if not is_number(value.type) and value.type != NULL:
+            remedy = f"write QUANTILE_DISC(value, {float(fraction)}), which is one of the values"
+            raise QueryError(f"there is nothing between values of type {type_name(value.type)}", remedy=remedy)
+        value = coerce(value, DOUBLE)
+    value = written.argument(value)
+    return AggregateCall(name, value, value.type, written.distinct, fraction=fraction)
+
+
+def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
+    """A constant from 0 to 1, exactly as it is written."""
+    if isinstance(value, Literal) and isinstance(value.value, int | float | Decimal):
+        found = Fraction(str(value.value))
+        if 0 <= found <= 1 and found.denominator <= _FINEST:
+            return found
+    remedy = f"write {function.usage} with a constant such as 0.95, of 9 digits at most"
+    raise QueryError("a quantile is at a constant from 0 to 1", remedy=remedy)
+
+
 def _count_distinct(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
     return refer(_call("count", written.argument(), True))
 
@@ -128,6 +204,24 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       "on arrival", _computed("min"), ("arbitrary",)),
     AggregateFunction("approx_count_distinct", "APPROX_COUNT_DISTINCT(a)", "COUNT(DISTINCT a), exactly: a sketch "
                       "cannot forget what has left", _count_distinct),
+    AggregateFunction("arg_min", "ARG_MIN(a, b)", "`a` where `b` is least; of several the least. Rows in which either "
+                      "is NULL are left out", _at_extreme(False), ("argmin", "min_by"), 2),
+    AggregateFunction("arg_max", "ARG_MAX(a, b)", "`a` where `b` is greatest; of several the least",
+                      _at_extreme(True), ("argmax", "max_by"), 2),
+    AggregateFunction("first", "FIRST(a ORDER BY b)", "`a`, NULL or not, of the first row in that order; of several "
+                      "the least", _first(False), ("first_value",)),
+    AggregateFunction("last", "LAST(a ORDER BY b)", "`a`, NULL or not, of the last row in that order; of several the "
+                      "greatest, NULL after all", _first(True), ("last_value",)),
+    AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
+    AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
+                      "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
+                      _quantile("quantile_cont"), (), 2),
+    AggregateFunction("quantile_disc", "QUANTILE_DISC(a, 0.95)", "the first value of any type, in order, up to which "
+                      "that fraction of the values lies", _quantile("quantile_disc"), ("quantile",), 2),
+    AggregateFunction("percentile_cont", "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_CONT(a, 0.95)",
+                      _quantile("quantile_cont", within=True)),
+    AggregateFunction("percentile_disc", "PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_DISC(a, 0.95)",
+                      _quantile("quantile_disc", within=True)),
     AggregateFunction("var_samp", "VAR_SAMP(a)", "variance of a sample (divided by n - 1), a DOUBLE; of one value "
                       "NULL. From the exact sums, rounded once", _computed("var_samp"), ("variance",)),
     AggregateFunction("var_pop", "VAR_POP(a)", "variance of all (divided by n), the same way", _computed("var_pop")),
@@ -135,6 +229,7 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
 )  # fmt: skip
 
+_ORDERED: Final = ("first", "last", "percentile_cont", "percentile_disc")
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
 
@@ -150,6 +245,8 @@ def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) ->
     if written.arguments and len(written.arguments) != found.arguments:
         count = "one argument" if found.arguments == 1 else f"{found.arguments} arguments"
         raise QueryError(f"{found.name.upper()} takes {count}", remedy=f"write {found.usage.split(', COUNT')[-1]}")
+    if written.order and found.name not in _ORDERED:
+        raise QueryError(f"{found.name.upper()} does not depend on an order", remedy="leave ORDER BY out")
     return found.rule(found, written, refer)
 
 
