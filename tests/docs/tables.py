@@ -19,8 +19,9 @@ from tests.runtimes_under_test import RUNTIMES
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
+from transom.plan.aggregate_functions import AGGREGATE_FUNCTIONS
 from transom.plan.catalogue import Catalogue
-from transom.plan.functions import AGGREGATES, FUNCTIONS, Function
+from transom.plan.functions import FUNCTIONS, Function
 from transom.plan.options import OPTIONS
 from transom.plan.scalar_operators import OPERATORS
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
@@ -101,14 +102,6 @@ EXAMPLES: Final[dict[str, str]] = {
 }
 """An expression for every function; its value is computed, not written."""
 
-AGGREGATE_MEANING: Final[dict[str, tuple[str, str]]] = {
-    "count": ("COUNT(*), COUNT(a)", "rows; rows in which `a` is not NULL. Over nothing 0"),
-    "sum": ("SUM(a)", "total: exact and without overflow for whole numbers, correctly rounded for floating ones"),
-    "avg": ("AVG(a)", "that total divided by the count, a DOUBLE"),
-    "min": ("MIN(a)", "least value of any type"),
-    "max": ("MAX(a)", "greatest value of any type; NaN is the greatest number"),
-}
-
 _GROUPS: Final[tuple[tuple[str, tuple[Function, ...]], ...]] = (
     ("Operators and conditions", OPERATORS),
     ("Numbers", NUMBER_FUNCTIONS),
@@ -129,8 +122,10 @@ def functions() -> str:
             others = ", ".join(f"`{_cell(alias)}`" for alias in one.aliases)
             lines.append(f"| `{_cell(one.usage)}` | {one.gives} | {example} | {others} |")
         lines.append("")
-    lines += ["**Aggregates**", "", "| written | gives |", "| --- | --- |"]
-    lines += [f"| `{AGGREGATE_MEANING[name][0]}` | {AGGREGATE_MEANING[name][1]} |" for name in AGGREGATES]
+    lines += ["**Aggregates**", "", "| written | gives | also called |", "| --- | --- | --- |"]
+    for each in AGGREGATE_FUNCTIONS:
+        others = ", ".join(f"`{alias.upper()}`" for alias in each.aliases)
+        lines.append(f"| `{each.usage}` | {each.gives} | {others} |")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.planted.bugs_of_aggregates import AGGREGATES
 from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
@@ -34,6 +35,7 @@ BUGS: Final = (
     *JOIN,
     *OUTER_JOINS,
     *AGGREGATE,
+    *AGGREGATES,
     *JOINAGG,
     *KEYS,
     *TABLES,

@@ -28,9 +28,8 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """any_value arg_max arg_min array_agg bool_and bool_or first group_concat last list listagg max_by median min_by
-    mode product quantile stddev stddev_pop stddev_samp string_agg var_pop var_samp variance rollup cube grouping_sets
-    row_number rank dense_rank lag lead ntile first_value last_value nth_value""".split()
+    """array_agg group_concat list listagg mode product string_agg rollup cube grouping_sets row_number rank dense_rank
+    lag lead ntile nth_value""".split()
 )
 _DATE_PARTS: Final = "year quarter month week day dow doy hour minute second epoch".split()
 _BINARY: Final[dict[type[exp.Expr], str]] = {
@@ -292,6 +291,16 @@ class ExpressionBinder:
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
+    def _modified(self, node: syntax.ModifiedCall) -> Expression:
+        name = node.this.name.lower()
+        if name not in functions.AGGREGATES:
+            self._call(node.this)  # it says what is wrong with the name itself
+            what, remedy = "FILTER is", "write CASE WHEN condition THEN .."
+            if node.args.get("order"):
+                what, remedy = "ORDER BY is", "leave it out"
+            raise self._error(f"'{name}' is no aggregate, {what} for those", node, remedy)
+        return self._aggregate(node.this, name, node)
+
     def _call(self, node: exp.Anonymous) -> Expression:
         name, arguments = node.name.lower(), node.expressions
         if name in functions.AGGREGATES:
@@ -304,7 +313,7 @@ class ExpressionBinder:
         if name.upper() in RANKS:
             raise self._error(f"{name.upper()} has no OVER", node, f"write {name.upper()}() OVER (ORDER BY ..)")
         if name in _OTHER_AGGREGATES and not functions.is_function(name):
-            remedy = "the aggregates are COUNT, SUM, AVG, MIN and MAX, over the windows of streams"
+            remedy = "see the list of aggregates in the documentation: COUNT, SUM, AVG, MIN, MAX, STDDEV and others"
             raise self._error(f"there is no aggregate '{name}'", node, remedy)
         if name in ("date_part", "datepart"):
             return self._date_part(node)
@@ -319,22 +328,30 @@ class ExpressionBinder:
             raise self._error("there is no such part of a date", node, f"the parts are {', '.join(_DATE_PARTS)}")
         return self._resolve(node, name, self.bind(node.expressions[1]))
 
-    def _aggregate(self, node: exp.Anonymous, name: str) -> Expression:
-        if self.calls is None:
+    def _aggregate(self, node: exp.Anonymous, name: str, modified: syntax.ModifiedCall | None = None) -> Expression:
+        calls = self.calls
+        if calls is None:
             remedy = "write it in HAVING or in the SELECT list" if self.clause != "an aggregate" else "use a sub-query"
             raise self._error(f"{self.clause} cannot hold the aggregate {name.upper()}", node, remedy)
-        if len(node.expressions) != 1:
-            raise self._error(f"{name.upper()} takes one argument", node, f"write {name.upper()}(column)")
-        argument = node.expressions[0]
-        distinct = isinstance(argument, exp.Distinct)
-        argument = argument.expressions[0] if distinct else argument
-        value = None
-        if not isinstance(argument, exp.Star):
-            inner = ExpressionBinder(self.context, self.scope, "an aggregate", sub_queries=False)
-            value = inner.bind(argument)
+        if not node.expressions:
+            raise self._error(f"{name.upper()} takes an argument", node, f"write {name.upper()}(column)")
+        inner = ExpressionBinder(self.context, self.scope, "an aggregate", sub_queries=False)
+        distinct = isinstance(node.expressions[0], exp.Distinct)
+        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in node.expressions]
+        values = () if isinstance(arguments[0], exp.Star) else tuple(inner.bind(each) for each in arguments)
+        parts = {} if modified is None else modified.args
+        condition = inner.condition(parts["condition"]) if parts.get("condition") is not None else None
+        order = tuple(
+            functions.Ordering(functions.settle(inner.bind(each.this)), each.args["desc"], each.args["nulls_first"])
+            for each in parts.get("order") or ()
+        )
+        written = functions.WrittenAggregate(values, distinct, condition, order)
+
+        def refer(call: AggregateCall) -> Expression:
+            return AggregateRef(calls.setdefault(call, len(calls)), call)
+
         with self.context.at(node):
-            call = functions.aggregate_call(name, value, distinct)
-        return AggregateRef(self.calls.setdefault(call, len(self.calls)), call)
+            return functions.resolve_aggregate(name, written, refer)
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
@@ -371,4 +388,5 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Tuple: ExpressionBinder._tuple,
     exp.Anonymous: ExpressionBinder._call,
     syntax.Ranked: ExpressionBinder._ranked,
+    syntax.ModifiedCall: ExpressionBinder._modified,
 }

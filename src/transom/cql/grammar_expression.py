@@ -12,8 +12,6 @@ from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
 
 _AFTER_CALL: Final = {
-    "FILTER": ("FILTER is not supported", "write SUM(CASE WHEN condition THEN value END)"),
-    "WITHIN": ("WITHIN GROUP is not supported", "write one of COUNT, SUM, AVG, MIN, MAX"),
     "IGNORE": ("IGNORE NULLS is not supported", "aggregates leave NULL out by themselves"),
     "RESPECT": ("RESPECT NULLS is not supported", "aggregates leave NULL out by themselves"),
 }
@@ -117,7 +115,7 @@ def read_call(reader: Reader) -> exp.Expr | None:
     reader.skip(2)
     call = _read_arguments(reader, start)
     reader.need(")")
-    call = reader.spanned(call, start)
+    call = _read_filter(reader, _read_within(reader, reader.spanned(call, start), start), start)
     after = reader.word()
     if after.capitals == "OVER":
         return read_over(reader, call, start)
@@ -126,6 +124,50 @@ def read_call(reader: Reader) -> exp.Expr | None:
     if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
         reader.reject(*what)
     return call
+
+
+def _read_filter(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
+    """Behind a call, `filter` without a bracket may also be the name that the result is given."""
+    if not isinstance(call, exp.Anonymous | syntax.ModifiedCall) or not reader.at("FILTER"):
+        return call
+    if reader.word(1).text != "(":
+        return call
+    reader.skip()
+    if not reader.at("(", "WHERE"):
+        reader.reject("FILTER takes a condition", "write FILTER (WHERE condition)")
+
+    def read() -> exp.Expr:
+        reader.need("WHERE")
+        return reader.value()
+
+    modified = call if isinstance(call, syntax.ModifiedCall) else syntax.ModifiedCall(this=call)
+    modified.set("condition", reader.wrapped(read))
+    return reader.spanned(modified, start)
+
+
+def _read_within(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
+    """WITHIN GROUP (ORDER BY ..)."""
+    if not isinstance(call, exp.Anonymous) or not reader.at("WITHIN", "GROUP"):
+        return call
+    reader.skip(2)
+    return reader.spanned(syntax.ModifiedCall(this=call, order=reader.wrapped(lambda: _read_order(reader))), start)
+
+
+def _read_order(reader: Reader) -> list[exp.Expr]:
+    reader.need("ORDER", "BY")
+    return reader.listed(lambda: _read_ordered(reader))
+
+
+def _read_ordered(reader: Reader) -> exp.Expr:
+    start, value = reader.word(), reader.value()
+    descending = reader.take_one_of("ASC", "DESC") == "DESC"
+    first = False
+    if reader.take("NULLS"):
+        word = reader.take_one_of("FIRST", "LAST")
+        if word is None:
+            reader.reject("NULLS is not followed by FIRST or LAST", "write NULLS FIRST or NULLS LAST")
+        first = word == "FIRST"
+    return reader.spanned(exp.Ordered(this=value, desc=descending, nulls_first=first), start)
 
 
 def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
@@ -151,7 +193,10 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             return _read_substring(reader)
         case _:
             arguments = [] if reader.at(")") else reader.listed(lambda: _read_argument(reader))
-            return _call(start.text, arguments)
+            call = _call(start.text, arguments)
+            if not arguments or not reader.at("ORDER"):
+                return call
+            return syntax.ModifiedCall(this=reader.spanned(call, start), order=_read_order(reader))
 
 
 def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:

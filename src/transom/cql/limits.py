@@ -81,6 +81,6 @@ def _expressions(at: Node) -> list[Expression]:
         case Join() | OuterJoin():
             return [] if at.predicate is None else [at.predicate]
         case Aggregate():
-            return [*at.keys, *(call.argument for call in at.calls if call.argument is not None)]
+            return [*at.keys, *(each for call in at.calls for each in call.expressions)]
         case _:
             return []

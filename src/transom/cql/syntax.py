@@ -42,6 +42,12 @@ class Item(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False, "text": True}
 
 
+class ModifiedCall(exp.Expression):
+    """A call with what only aggregates have: ORDER BY `order`, FILTER (WHERE `condition`)."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "order": False, "condition": False}
+
+
 class FromItem(exp.Expression):
     """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed."""
 

@@ -8,8 +8,10 @@ Nodes are frozen and check themselves when built.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal as OneOf
 
@@ -295,6 +297,24 @@ class OuterJoin(Relation):
         return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
+AggregateName = OneOf[
+    "count", "sum", "avg", "min", "max", "var_pop", "var_samp", "first", "quantile_cont", "quantile_disc"
+]
+"""The aggregates that are computed; plan/aggregate_functions.py makes all others of them."""
+
+
+@dataclass(frozen=True)
+class Ordering(Structural):
+    """One value that the rows of an aggregate are ordered by. NULLs come last unless told, whichever the direction."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.expression}{' DESC' * self.descending}{' NULLS FIRST' * self.nulls_first}"
+
+
 @dataclass(frozen=True)
 class SemiJoin(Relation):
     """The rows of the left with a partner on the right; EXISTS and IN become one. No predicate: any row will do."""
@@ -325,16 +345,43 @@ class AntiJoin(SemiJoin):
 
 @dataclass(frozen=True)
 class AggregateCall(Structural):
-    """COUNT(*) has no argument; `result_type` follows plan/functions.py."""
+    """COUNT(*) has no argument; `result_type` follows plan/aggregate_functions.py.
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    `first` is the argument, NULL or not, of the first row in the `order` that meets the `condition`; the order leaves
+    no choice but among equal values. The others leave NULL out, and quantiles are at the `fraction` of the values.
+    """
+
+    function: AggregateName
     argument: Expression | None
     result_type: pa.DataType
     distinct: bool = False
+    order: tuple[Ordering, ...] = ()
+    condition: Expression | None = None
+    fraction: Fraction | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it computes of a row."""
+        found = (self.argument, *(each.expression for each in self.order), self.condition)
+        return tuple(each for each in found if each is not None)
+
+    def over(self, change: Callable[[Expression], Expression]) -> AggregateCall:
+        """The same call of changed expressions."""
+        return replace(
+            self,
+            argument=None if self.argument is None else change(self.argument),
+            order=tuple(replace(each, expression=change(each.expression)) for each in self.order),
+            condition=None if self.condition is None else change(self.condition),
+        )
 
     def __str__(self) -> str:
         inner = "*" if self.argument is None else str(self.argument)
-        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner})"
+        parts = f"{'DISTINCT ' * self.distinct}{inner}"
+        if self.fraction is not None:
+            parts += f", {float(self.fraction)}"
+        if self.order:
+            parts += f" ORDER BY {', '.join(map(str, self.order))}"
+        return f"{self.function}({parts})" + ("" if self.condition is None else f" FILTER (WHERE {self.condition})")
 
 
 @dataclass(frozen=True)

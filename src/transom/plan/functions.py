@@ -9,38 +9,22 @@ from __future__ import annotations
 
 import difflib
 from typing import Final
-from typing import Literal as OneOf
-
-import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, DOUBLE, HUGEINT
-from transom.plan.algebra import AggregateCall
+from transom.plan.aggregate_functions import (
+    AGGREGATES,
+    AggregateFunction,
+    WrittenAggregate,
+    aggregate_call,
+    resolve_aggregate,
+)
+from transom.plan.algebra import Ordering
 from transom.plan.expression import Expression
 from transom.plan.scalar_operators import OPERATORS, Function, case, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
-from transom.plan.typing_rules import (
-    NULL,
-    cast,
-    coerce,
-    common_type,
-    is_decimal,
-    is_float,
-    is_number,
-    meeting_type,
-    settle,
-    type_name,
-)
+from transom.plan.typing_rules import NULL, cast, coerce, common_type, meeting_type, settle
 
 FUNCTIONS: Final[tuple[Function, ...]] = (*OPERATORS, *NUMBER_FUNCTIONS, *TEXT_FUNCTIONS, *DATE_FUNCTIONS)
-_AGGREGATES: Final[dict[str, OneOf["count", "sum", "avg", "min", "max"]]] = {
-    "count": "count",
-    "sum": "sum",
-    "avg": "avg",
-    "min": "min",
-    "max": "max",
-}
-AGGREGATES: Final = tuple(_AGGREGATES)
 
 _BY_NAME: Final[dict[str, Function]] = {name: f for f in FUNCTIONS for name in (f.name, *f.aliases)}
 
@@ -82,42 +66,14 @@ def suggest(function: str) -> list[str]:
     return difflib.get_close_matches(function.lower(), words, n=3, cutoff=0.65)
 
 
-def aggregate_call(function: str, argument: Expression | None, distinct: bool = False) -> AggregateCall:
-    """The typed call of an aggregate; no argument is COUNT(*).
-
-    >>> from transom.plan.expression import ColumnRef
-    >>> aggregate_call("sum", ColumnRef(0, BIGINT, "a")).result_type
-    Decimal128Type(decimal128(38, 0))
-    """
-    name = _AGGREGATES.get(function.lower())
-    if name is None:
-        close = difflib.get_close_matches(function.lower(), _AGGREGATES, n=2, cutoff=0.3) or list(_AGGREGATES)
-        raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
-    if argument is None:
-        if name != "count" or distinct:
-            raise QueryError(f"{name}(*) has no meaning", remedy=f"write {name}(column)")
-        return AggregateCall("count", None, BIGINT)
-    argument = settle(argument)
-    return AggregateCall(name, argument, _aggregate_type(name, argument.type), distinct)
-
-
-def _aggregate_type(name: str, type_: pa.DataType) -> pa.DataType:
-    if name == "count":
-        return BIGINT
-    if name in ("min", "max"):
-        return type_
-    if not is_number(type_):
-        raise QueryError(f"{name} takes numbers, not {type_name(type_)}", remedy=f"write {name}(CAST(value AS DOUBLE))")
-    if name == "avg" or is_float(type_):
-        return DOUBLE
-    return pa.decimal128(38, type_.scale) if is_decimal(type_) else HUGEINT
-
-
 __all__ = [
     "AGGREGATES",
     "FUNCTIONS",
     "NULL",
+    "AggregateFunction",
     "Function",
+    "Ordering",
+    "WrittenAggregate",
     "aggregate_call",
     "case",
     "cast",
@@ -126,6 +82,7 @@ __all__ = [
     "is_function",
     "meeting_type",
     "resolve",
+    "resolve_aggregate",
     "settle",
     "suggest",
     "truth",

@@ -87,7 +87,7 @@ def _read(root: Operator, operator: Operator) -> frozenset[int]:
         elif isinstance(node, Project | StreamProject):
             found |= _used(node.expressions)
         elif isinstance(node, Aggregate):
-            found |= _used(node.keys) | _used(call.argument for call in node.calls if call.argument is not None)
+            found |= _used(node.keys) | _used(each for call in node.calls for each in call.expressions)
         else:
             return everything
     return found

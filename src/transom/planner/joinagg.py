@@ -93,7 +93,9 @@ def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     for call in shape.calls:
         if call.distinct and call.function not in ("min", "max"):
             return f"{call} needs the values of the join one by one"
-    wanted = (*shape.keys, *(call.argument for call in shape.calls if call.argument is not None))
+        if call.function not in ("count", "sum", "avg", "min", "max"):
+            return f"{call} is computed from the rows of the join"
+    wanted = (*shape.keys, *(each for call in shape.calls for each in call.expressions))
     for expression in wanted:
         if shape.own(expression) is None:
             return f"{expression} reads columns of several inputs"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.kernels.stepping import Life, Values
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateSpec
-from transom.runtimes.reference.exact import exact_sum
+from transom.runtimes.reference.exact import exact_quantile, exact_sum, exact_variance
 from transom.runtimes.reference.history import grouped as one_of_equals
 from transom.runtimes.reference.history import value_order
 
@@ -40,10 +40,18 @@ CALLS: Calls = (
     (AggregateSpec("sum", 2, True), pa.float64()),
     (AggregateSpec("sum", 3, False), TYPES[3]),
     (AggregateSpec("avg", 3, True), pa.float64()),
+    (AggregateSpec("var_pop", 2, False), pa.float64()),
+    (AggregateSpec("var_samp", 3, True), pa.float64()),
+    (AggregateSpec("var_samp", 1, False), pa.float64()),
+    (AggregateSpec("quantile_cont", 2, False, fraction=(1, 2)), pa.float64()),
+    (AggregateSpec("quantile_cont", 2, False, fraction=(95, 100)), pa.float64()),
+    (AggregateSpec("quantile_disc", 3, True, fraction=(1, 3)), TYPES[3]),
     (AggregateSpec("min", 2, False), TYPES[2]),
     (AggregateSpec("max", 3, False), TYPES[3]),
     (AggregateSpec("min", 4, False), TYPES[4]),
     (AggregateSpec("max", 4, True), TYPES[4]),
+    (AggregateSpec("quantile_disc", 4, False, fraction=(2, 3)), TYPES[4]),
+    (AggregateSpec("quantile_disc", 4, True, fraction=(1, 2)), TYPES[4]),
 )
 LAST = 40
 
@@ -66,6 +74,15 @@ def aggregate(spec: AggregateSpec, rows: list[Values]) -> Any:
         return None
     if spec.function in ("min", "max"):
         return (min if spec.function == "min" else max)(values, key=lambda value: value_order((value,)))
+    if spec.function == "quantile_cont":
+        return exact_quantile(values, *spec.fraction)
+    if spec.function == "quantile_disc":
+        part, whole = spec.fraction
+        ordered = sorted(values, key=lambda value: value_order((value,)))
+        return ordered[max(1, -(-len(ordered) * part // whole)) - 1]
+    if spec.function.startswith("var"):
+        exact: Any = values if isinstance(values[0], float) else list(map(str, values))
+        return exact_variance(exact, spec.function == "var_samp")
     total = exact_sum(values) if isinstance(values[0], float) else sum(map(Fraction, values), Fraction(0))
     if spec.function == "avg":
         return float(total / len(values))

@@ -23,7 +23,7 @@ from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.kernel import Step
 from transom.state.open_ids import OpenIdPool
 
-WITHOUT_TEXTS = CALLS[:-2]
+WITHOUT_TEXTS = tuple(call for call in CALLS[:-4] if not call[0].function.startswith("quantile"))
 
 
 def kernel(grouped: bool, calls: Calls = CALLS, running: bool = False, final: bool = False) -> AggregateKernel:

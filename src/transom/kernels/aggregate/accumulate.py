@@ -10,20 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.aggregate import exact_sum, ordered
-from transom.kernels.jit import jit
+from transom.kernels.aggregate import exact_sum, exact_variance, ordered, ranked
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import OPEN_END
 
-COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST_EVER, GREATEST_EVER, LEAST, GREATEST = range(8)
-"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive."""
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, LEAST_EVER, GREATEST_EVER = range(8)
+LEAST, GREATEST, BETWEEN, RANKED = range(8, 12)
+"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive. The last two
+are quantiles, with a tree of the rows alive: between two values, and one of them."""
 
-KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, TOTAL, LAST = range(7)  # columns of `calls`: see AggregateKernel.table
+KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
+"""Columns of `calls`: see AggregateKernel.table."""
 
-TOTAL_WORDS = (0, 1, 4, 1, 3, 3, 1, 1)
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 3, 3, 1, 1, 0, 0)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
 
-LAST_WORDS = (1, 1, 4, 2, 3, 3, 2, 2)
-"""What a group shows, in the same order; of a sum of floating numbers the low word alone, of a heap the slot."""
+LAST_WORDS = (1, 1, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2)
+"""What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot."""
 
 
 @jit
@@ -42,6 +45,40 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
     return high, low, np.int64(0)
 
 
+@borrowing
+def change_tree(root, slot, way, times, once, links, values, text):  # type: ignore[no-untyped-def]
+    """The tree when a row came (way 1) or left (-1), which is in it `times` now: the very row, or one equal to it."""
+    if way > 0 and times == 1:
+        if once:
+            return ranked.insert_once(root, slot, links, values, text)
+        return ranked.insert(root, slot, 1, links, values, text)
+    if way < 0 and times == 0:
+        if once:
+            return ranked.remove_once(root, slot, links, values, text)
+        return ranked.remove(root, slot, links)
+    if not once:
+        ranked.weigh(slot, way, links)
+    return root
+
+
+@borrowing
+def at_fraction(root, kind, part, whole, links, bits):  # type: ignore[no-untyped-def]
+    """A quantile: the slot, or the bits of the double that lies between two slots."""
+    n = links[ranked.WEIGHT, root]
+    if kind == RANKED:
+        return ranked.kth(root, max(np.int64(1), (n * part + whole - np.int64(1)) // whole) - np.int64(1), links)
+    at = (n - np.int64(1)) * part
+    left = at % whole
+    at //= whole
+    low = np.uint64(bits[ranked.kth(root, at, links)]).view(np.float64)
+    value = low
+    if left > 0:
+        high = np.uint64(bits[ranked.kth(root, at + np.int64(1), links)]).view(np.float64)
+        if low != high:
+            value = low + (high - low) * (np.float64(left) / np.float64(whole)) + 0.0
+    return np.float64(value if value == value else np.nan).view(np.int64)  # one NaN
+
+
 class GroupEvents(NamedTuple):
     """Rows, by their slot, that come to groups or leave them (`sign`), ascending in time."""
 
@@ -53,7 +90,7 @@ class GroupEvents(NamedTuple):
 
 @jit
 def accumulate(  # type: ignore[no-untyped-def]
-    events, everything, most, words, calls, cells, pairs, groups, heaps, floats, width, texts
+    events, everything, most, words, calls, cells, pairs, groups, heaps, exact, texts
 ):
     """Apply the events, ascending in t, and write a result for every group that shows another one than before.
 
@@ -67,8 +104,10 @@ def accumulate(  # type: ignore[no-untyped-def]
     hi, lo, valid = cells
     row_pair, pair_count = pairs
     rows, shown, mark, totals, last = groups
-    roots, links = heaps
+    roots, links, tree_roots, tree_links = heaps
     start, length, arena, text_width = texts
+    floats, width, moments, moment_width = exact
+    scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
     n = len(t)
     ncalls = len(calls)
     out_group = np.empty(most, dtype=np.int64)
@@ -96,12 +135,28 @@ def accumulate(  # type: ignore[no-untyped-def]
             if s >= 0:
                 way = sign[i]
                 rows[g] += way
+                trees = 0
                 for c in range(ncalls):
                     kind = calls[c, KIND]
                     if kind == COUNT_ROWS:
                         continue
                     a = calls[c, ARGUMENT]
                     d = calls[c, DISTINCT]
+                    if kind >= BETWEEN:
+                        h = calls[c, OFFSET]
+                        if h == trees:  # the first call with this tree
+                            trees += 1
+                            times = np.int64(1 if way > 0 else 0)
+                            if d >= 0:
+                                pair = row_pair[d, s]
+                                pair_count[d, pair] += way
+                                times = pair_count[d, pair]
+                            if valid[a, s]:
+                                text = (start, length, arena, text_width, calls[c, TEXT])
+                                tree_roots[h, g] = change_tree(
+                                    tree_roots[h, g], s, way, times, calls[c, ONCE], tree_links[h], (hi[a], lo[a]), text
+                                )
+                        continue
                     if d >= 0:  # only the first and the last of equal values count
                         pair = row_pair[d, s]
                         pair_count[d, pair] += way
@@ -121,6 +176,12 @@ def accumulate(  # type: ignore[no-untyped-def]
                             totals[g, at + 3] += over
                     elif kind == SUM_FLOAT:
                         exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)
+                    elif VAR_POP <= kind <= VAR_SAMP:
+                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        if calls[c, PLACES] < 0:
+                            exact_variance.add_float(both, np.uint64(lo[a, s]).view(np.float64), way, scratch)
+                        else:
+                            exact_variance.add_whole(both, hi[a, s], lo[a, s], way, scratch)
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
                         a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:
@@ -130,7 +191,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                         if better or totals[g, at] == 1:
                             totals[g, at + 1] = a_hi
                             totals[g, at + 2] = np.int64(a_lo)
-                    elif kind >= LEAST:
+                    elif LEAST <= kind <= GREATEST:
                         h = calls[c, OFFSET]
                         turn = 1 if kind == LEAST else -1
                         values = (hi[a], lo[a])
@@ -164,18 +225,39 @@ def accumulate(  # type: ignore[no-untyped-def]
                 elif kind == SUM_FLOAT:
                     total = exact_sum.rounded(floats[g * width + calls[c, OFFSET]])
                     now_shown[to + 1] = np.float64(total).view(np.int64)
+                elif VAR_POP <= kind <= VAR_SAMP:
+                    least = 1 if kind == VAR_POP else 2
+                    now_shown[to] = 1 if totals[g, at] >= least else 0
+                    now_shown[to + 1] = 0
+                    if now_shown[to]:
+                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        spread = exact_variance.variance(both, totals[g, at], kind == VAR_SAMP, calls[c, PLACES])
+                        now_shown[to + 1] = np.float64(spread).view(np.int64)
                 elif LEAST_EVER <= kind <= GREATEST_EVER:
                     now_shown[to] = 1 if totals[g, at] > 0 else 0
                     now_shown[to + 1] = totals[g, at + 1]
                     now_shown[to + 2] = totals[g, at + 2]
-                elif kind >= LEAST:
+                elif LEAST <= kind <= GREATEST:
                     now_shown[to + 1] = roots[calls[c, OFFSET], g]
                     now_shown[to] = 1 if now_shown[to + 1] >= 0 else 0
+                if kind >= BETWEEN:
+                    root = tree_roots[calls[c, OFFSET], g]
+                    now_shown[to] = 1 if root >= 0 else 0
+                    now_shown[to + 1] = 0
+                    if root >= 0:
+                        now_shown[to + 1] = at_fraction(
+                            root,
+                            kind,
+                            calls[c, PART],
+                            calls[c, WHOLE],
+                            tree_links[calls[c, OFFSET]],
+                            lo[calls[c, ARGUMENT]],
+                        )
                 if not same:
                     continue
                 if now_shown[to] != last[g, to]:
                     same = False
-                elif kind < LEAST:
+                elif kind < LEAST or kind == BETWEEN:
                     for j in range(to + 1, to + LAST_WORDS[kind]):
                         same = same and now_shown[j] == last[g, j]
                 elif now_shown[to] and now_shown[to + 1] != last[g, to + 1]:

@@ -1,14 +1,15 @@
-"""COUNT, SUM, AVG, MIN, MAX, each also DISTINCT, with or without GROUP BY.
+"""Aggregates, each also DISTINCT, with or without GROUP BY.
 
 Meaning: at every instant, one row per group that has rows: its key and the aggregates of the snapshot. Without GROUP BY
     one row always, from the origin on; over nothing COUNT is 0 and the others are NULL.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
-    are exact: three words for whole numbers, a superaccumulator for floating ones. MIN and MAX keep a heap over the
-    rows. Freed with the last row. Where no row ever leaves (`running`) nothing is kept of rows, only the totals.
+    are exact: three words for whole numbers, a superaccumulator for floating ones, two for variances. MIN, MAX and
+    FIRST keep a heap over the rows, quantiles a search tree. Freed with the last row. Where no row ever leaves
+    (`running`) nothing is kept of rows, only the totals.
 Needs: nothing.
-Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG, O(log n) for MIN and MAX, and sorting what begins and ends in
-    the step.
+Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG and variances, O(log n) for the others, and sorting what
+    begins and ends in the step.
 
 >>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.state.open_ids import OpenIdPool
@@ -23,18 +24,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
-from transom.kernels.aggregate import cells, exact_sum
+from transom.kernels.aggregate import cells, exact_sum, exact_variance
 from transom.kernels.aggregate.ordered import check_heaps
-from transom.kernels.columns import empty_batch, is_text, validity
+from transom.kernels.aggregate.ranked import check_trees
+from transom.kernels.columns import empty_batch, fixed_array, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -46,14 +49,23 @@ from transom.kernels.trim import trimmed_bytes
 from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
+ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc")
+"""Functions that keep rows in the order of their values; of those, DISTINCT is no matter of pairs."""
+
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """One call: its function, the input column of its argument (None for COUNT(*)), and whether it is DISTINCT."""
+    """One call: its function, the input column of its argument (None for COUNT(*)), and whether it is DISTINCT.
+
+    `key` is the column that says which row FIRST shows: the one in which it is least, of those in which it is not NULL.
+    `fraction` is where a quantile is, as two numbers of which the first is divided by the second.
+    """
 
     function: str
     argument: int | None
     distinct: bool
+    key: int | None = None
+    fraction: tuple[int, int] = (0, 1)
 
 
 def _zeros(*shape: int) -> Any:
@@ -64,6 +76,8 @@ def _zeros(*shape: int) -> Any:
 class AggregateState:
     """Rows by slot: group, cells, DISTINCT pairs, heap links. Groups by number: totals and what they last showed."""
 
+    STATE_VERSION: ClassVar[int] = 2
+
     key_values: RowStore
     texts: RowStore
     row_group: Int64s
@@ -72,6 +86,7 @@ class AggregateState:
     valid: Any
     row_pair: Int64s
     links: Int64s
+    tree_links: Int64s
     pairs: list[KeyIndex]
     pair_count: Int64s
     rows: Int64s
@@ -80,7 +95,9 @@ class AggregateState:
     totals: Int64s
     last: Int64s
     roots: Int64s
+    tree_roots: Int64s
     floats: Int64s
+    moments: Int64s
     keys: KeyIndex = field(default_factory=KeyIndex)
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
@@ -88,9 +105,9 @@ class AggregateState:
 
     def check(self) -> None:
         size, groups = len(self.row_group), len(self.rows)
-        rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links)
+        rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links, self.tree_links)
         need(all(array.shape[-1] == size for array in rows))
-        need(all(array.shape[-1] == groups for array in (self.shown, self.mark, self.roots)))
+        need(all(array.shape[-1] == groups for array in (self.shown, self.mark, self.roots, self.tree_roots)))
         need(len(self.totals) == len(self.last) == groups)
         need(not self.mark.any())
         within(self.keys.slots.used(), min(groups, self.key_values.capacity))
@@ -105,7 +122,7 @@ class AggregateState:
         if not high:
             return self
         if self.slots.high and not self.slots.in_use and not self.keys.slots.in_use:
-            by_row = ("row_group", "cell_hi", "cell_lo", "valid", "row_pair", "links")
+            by_row = ("row_group", "cell_hi", "cell_lo", "valid", "row_pair", "links", "tree_links")
             forgotten = {name: getattr(self, name)[..., :0] for name in by_row}
             return replace(self._of_groups(0), **forgotten, slots=SlotPool(), keys=KeyIndex())
         return self._of_groups(high)
@@ -121,7 +138,9 @@ class AggregateState:
             totals=self.totals[:high],
             last=self.last[:high],
             roots=self.roots[:, :high],
+            tree_roots=self.tree_roots[:, :high],
             floats=self.floats[: high * (len(self.floats) // len(self.rows))],
+            moments=self.moments[: high * (len(self.moments) // len(self.rows))],
         )
 
     def compacted_bytes(self) -> int:
@@ -145,7 +164,7 @@ class AggregateKernel:
 
     def start(self) -> AggregateState:
         columns = len(self.arguments)
-        heaps = int((self.table[:, loop.KIND] >= loop.LEAST).sum())
+        heaps, trees = len(self.heap_calls), self._trees
         distinct = int((self.table[:, loop.DISTINCT] >= 0).sum())
         return AggregateState(
             key_values=RowStore.of([self.input_types[i] for i in self.keys]),
@@ -156,6 +175,7 @@ class AggregateKernel:
             valid=np.zeros((columns, 0), dtype=np.uint8),
             row_pair=_zeros(distinct, 0),
             links=_zeros(heaps, 3, 0),
+            tree_links=_zeros(trees, 4, 0),
             pairs=[KeyIndex() for _ in range(distinct)],
             pair_count=_zeros(distinct, 0),
             rows=no_int64s(),
@@ -164,7 +184,9 @@ class AggregateKernel:
             totals=_zeros(0, self._widths[0]),
             last=_zeros(0, self._last_width),
             roots=_zeros(heaps, 0),
+            tree_roots=_zeros(trees, 0),
             floats=_zeros(0, exact_sum.WIDTH),
+            moments=_zeros(0, self._moment_size),
         )
 
     def check(self, state: AggregateState) -> None:
@@ -179,23 +201,32 @@ class AggregateKernel:
             within(state.row_group[slots], min(1, len(state.rows)))
         for d, pairs in enumerate(state.pairs):
             numbered(state.row_pair[d, slots], pairs.slots)
-        for _, argument, _, heap, *_ in self.table[self.table[:, loop.KIND] >= loop.LEAST]:
+        for kind, argument, _, at, *_ in self.ordered_calls:
             members = np.zeros(len(state.row_group), dtype=np.bool_)
             members[slots] = state.valid[argument, slots] != 0
-            check_heaps(state.roots[heap], state.links[heap], members, state.row_group)
+            self.check_order(state, kind, at, members, state.row_group)
         state.lifetimes.check_slots(used)
+
+    def check_order(self, state: AggregateState, kind: int, at: int, members: Any, group: Int64s) -> None:
+        """The heap or the tree of a call has these rows."""
+        if kind >= loop.BETWEEN:
+            check_trees(state.tree_roots[at], state.tree_links[at], members, group)
+        else:
+            check_heaps(state.roots[at], state.links[at], members, group)
 
     def check_groups(self, state: AggregateState) -> None:
         need(
-            (state.totals.shape[1], state.last.shape[1], state.floats.shape[1])
-            == (self._widths[0], self._last_width, exact_sum.WIDTH)
+            (state.totals.shape[1], state.last.shape[1], state.floats.shape[1], state.moments.shape[1])
+            == (self._widths[0], self._last_width, exact_sum.WIDTH, self._moment_size)
         )
         need(len(state.floats) >= len(state.rows) * self.float_width)
+        need(len(state.moments) >= len(state.rows) * self.moment_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)
         if self._last_width:
             within(state.last[:, self.table[:, loop.LAST]], 1 << 62)
-        for at in self.table[self.table[:, loop.KIND] >= loop.LEAST, loop.LAST]:
+        showing = np.isin(self.table[:, loop.KIND], (loop.LEAST, loop.GREATEST, loop.RANKED))
+        for at in self.table[showing, loop.LAST]:
             within(state.last[state.last[:, at] > 0, at + 1], max(1, len(state.row_group)))
 
     def next_timer(self, state: AggregateState) -> int:
@@ -290,7 +321,8 @@ class AggregateKernel:
         most, words = self._most(state, events.t), self._widths[1]
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
             events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
-            (state.roots, state.links), state.floats, self.float_width,
+            (state.roots, state.links, state.tree_roots, state.tree_links),
+            (state.floats, self.float_width, state.moments, self.moment_width),
             (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
         return found
@@ -310,7 +342,7 @@ class AggregateKernel:
         mine = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
         n, *others = mine
         nothing = np.zeros_like(n)
-        if kind == loop.SUM_FLOAT:
+        if loop.SUM_FLOAT <= kind <= loop.VAR_SAMP or kind == loop.BETWEEN:
             return nothing, nothing, others[0].view(np.uint64), n
         hi, lo, top = (*others, *[nothing] * (3 - len(others)))
         return top, hi, lo.view(np.uint64), n
@@ -341,7 +373,7 @@ class AggregateKernel:
         if high > len(state.row_group):
             state.row_group = grown(state.row_group, high)
             size = len(state.row_group)
-            for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links"):
+            for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links", "tree_links"):
                 setattr(state, name, grown(getattr(state, name), size))
             state.texts.reserve(size * width)
         text = 0
@@ -372,19 +404,23 @@ class AggregateKernel:
         if high > len(state.rows):
             state.rows = grown(state.rows, high)
             size = len(state.rows)
-            for name in ("shown", "roots"):
+            for name in ("shown", "roots", "tree_roots"):
                 setattr(state, name, grown(getattr(state, name), size, -1))
             state.mark = grown(state.mark, size)
-            for name, rows in (("totals", size), ("last", size), ("floats", size * self.float_width)):
+            sizes = {"totals": 1, "last": 1, "floats": self.float_width, "moments": self.moment_width}
+            for name, rows in sizes.items():
                 known = getattr(state, name)
-                bigger = _zeros(rows, known.shape[1])
+                bigger = _zeros(rows * size, known.shape[1])
                 bigger[: len(known)] = known
                 setattr(state, name, bigger)
         state.totals[groups] = 0
         state.roots[:, groups] = -1
+        state.tree_roots[:, groups] = -1
         state.shown[groups] = -1
         for index in range(self.float_width):
             state.floats[groups * self.float_width + index] = 0
+        for index in range(self.moment_width):
+            state.moments[groups * self.moment_width + index] = 0
 
     def _release(self, state: AggregateState, ended: Int64s) -> None:
         """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
@@ -420,31 +456,69 @@ class AggregateKernel:
         if spec.function == "avg":
             scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
             return cells.averages(pa.types.is_floating(argument_type), scale, top, hi, lo, n)
+        if spec.function in ("var_pop", "var_samp", "quantile_cont"):
+            return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
         if self.running:
             return cells.from_cells(type_, hi, lo, there)
         slots = np.where(there, hi, 0)
+        a = self.arguments.index(spec.argument)
+        there = there & (state.valid[a, slots] != 0)  # of the first row it may be NULL
         if is_text(type_):
-            text = slots * self.text_width + self.table[c, loop.TEXT]
+            text = slots * self.text_width + self._texts.index(spec.argument)
             found = state.texts.gather(text, [pa.binary()])[0]
             return pc.if_else(pa.array(there), found, pa.scalar(None, pa.binary())).cast(type_)
-        a = self.table[c, loop.ARGUMENT]
         return cells.from_cells(type_, state.cell_hi[a, slots], state.cell_lo[a, slots], there)
 
     @cached_property
     def arguments(self) -> list[int]:
         """The input columns that are arguments, each once."""
-        return sorted({call.argument for call in self.calls if call.argument is not None})
+        return sorted({column for call in self.calls for column in (call.argument, call.key) if column is not None})
+
+    @cached_property
+    def _texts(self) -> list[int]:
+        return [i for i in self.arguments if is_text(self.input_types[i])]
 
     @cached_property
     def text_width(self) -> int:
-        return sum(is_text(self.input_types[i]) for i in self.arguments)
+        return len(self._texts)
+
+    @cached_property
+    def ordered_calls(self) -> Int64s:
+        """Of the table, one call for each heap and each tree."""
+        kinds, at = self.table[:, loop.KIND], self.table[:, loop.OFFSET]
+        first = np.array([kind < loop.BETWEEN or i not in at[:c][kinds[:c] >= loop.BETWEEN]
+                          for c, (kind, i) in enumerate(zip(kinds, at, strict=True))], dtype=np.bool_)  # fmt: skip
+        found: Int64s = self.table[(kinds >= loop.LEAST) & first]
+        return found
+
+    @cached_property
+    def heap_calls(self) -> Int64s:
+        found: Int64s = self.ordered_calls[self.ordered_calls[:, loop.KIND] < loop.BETWEEN]
+        return found
+
+    @cached_property
+    def _trees(self) -> int:
+        return len(self.ordered_calls) - len(self.heap_calls)
 
     @cached_property
     def float_width(self) -> int:
         return int((self.table[:, loop.KIND] == loop.SUM_FLOAT).sum())
+
+    @cached_property
+    def moment_width(self) -> int:
+        return int(self._varying.sum())
+
+    @cached_property
+    def _moment_size(self) -> int:
+        floating = bool((self._varying & (self.table[:, loop.PLACES] < 0)).any())
+        return exact_variance.FLOAT_WIDTH if floating else exact_variance.WHOLE_WIDTH
+
+    @cached_property
+    def _varying(self) -> npt.NDArray[np.bool_]:
+        return np.isin(self.table[:, loop.KIND], (loop.VAR_POP, loop.VAR_SAMP))
 
     @cached_property
     def _widths(self) -> tuple[int, int]:
@@ -460,37 +534,51 @@ class AggregateKernel:
 
     @cached_property
     def table(self) -> Int64s:
-        """Per call seven numbers.
+        """Per call eleven numbers.
 
-        Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total or of its
-        heap, number of its text or -1, and where its totals begin, and what it showed.
+        Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total, of its
+        moments, of its heap or of its tree, number of its text or -1, decimal places or -1 of a floating number,
+        whether equal values count once in its tree, the two numbers of its fraction, and where its totals begin, and
+        what it showed. Quantiles of one argument share a tree; trees are numbered as they come.
         """
         rows: list[tuple[int, ...]] = []
-        distinct = floats = heaps = 0
-        texts = [i for i in self.arguments if is_text(self.input_types[i])]
+        distinct = floats = heaps = moments = 0
+        trees: dict[tuple[int, bool], int] = {}
+        texts = self._texts
         for call in self.calls:
             if call.argument is None:
-                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1))
+                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1, -1, 0, 0, 1))
                 continue
-            whole = not pa.types.is_floating(self.input_types[call.argument])
-            ordered = call.function in ("min", "max")
+            compared = call.argument if call.key is None else call.key
+            type_ = self.input_types[call.argument]
+            whole = not pa.types.is_floating(type_)
+            places = -1 if not whole else type_.scale if pa.types.is_decimal(type_) else 0
+            ordered = call.function in ORDERED
             if call.function == "count":
                 kind, index = loop.COUNT, -1
             elif ordered and self.running:
                 kind, index = (loop.LEAST_EVER if call.function == "min" else loop.GREATEST_EVER), -1
+            elif call.function in ("quantile_cont", "quantile_disc"):
+                kind = loop.BETWEEN if call.function == "quantile_cont" else loop.RANKED
+                index = trees.setdefault((call.argument, call.distinct), len(trees))
             elif ordered:
-                kind, index = (loop.LEAST if call.function == "min" else loop.GREATEST), heaps
+                kind, index = (loop.GREATEST if call.function == "max" else loop.LEAST), heaps
                 heaps += 1
+            elif call.function in ("var_pop", "var_samp"):
+                kind, index = (loop.VAR_POP if call.function == "var_pop" else loop.VAR_SAMP), moments
+                moments += 1
             elif whole:
                 kind, index = loop.SUM_WHOLE, -1
             else:
                 kind, index = loop.SUM_FLOAT, floats
                 floats += 1
-            text = texts.index(call.argument) if call.argument in texts else -1
+            text = texts.index(compared) if compared in texts else -1
             different = call.distinct and not ordered
-            rows.append((kind, self.arguments.index(call.argument), distinct if different else -1, index, text))
+            pair = distinct if different else -1
+            own = (self.arguments.index(compared), pair, index, text, places, int(call.distinct), *call.fraction)
+            rows.append((kind, *own))
             distinct += different
-        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 9)
         widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
         return np.hstack([table, (np.cumsum(widths, axis=1) - widths).T])
 

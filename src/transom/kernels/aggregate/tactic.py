@@ -9,13 +9,14 @@ from functools import partial
 import pyarrow as pa
 
 from transom.kernels import description
-from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState
+from transom.kernels.aggregate.aggregate import ORDERED, AggregateKernel, AggregateSpec, AggregateState
 from transom.kernels.kernel import Kernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel, NegativeAggregateState
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
+from transom.kernels.scalar.sort_key import sort_key_of
 from transom.kernels.select.select import ProjectKernel
-from transom.plan.algebra import Aggregate
-from transom.plan.expression import ColumnRef, Expression
+from transom.plan.algebra import Aggregate, AggregateCall
+from transom.plan.expression import Case, ColumnRef, Expression, Literal
 from transom.plan.same_key import plain
 
 
@@ -45,7 +46,7 @@ class SlidingTactic(AggregateTactic):
 
     @classmethod
     def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...], over_join: bool) -> SlidingTactic:
-        heaps = any(call.function in ("min", "max") for call in node.calls)
+        heaps = any(call.function in ORDERED for call in node.calls)
         kept = f"16 bytes per argument and {'row of the join' if over_join else 'row'} alive, totals per group"
         return cls(kept, "O(log rows alive) a row" if heaps else "O(1) a row", not_taken)
 
@@ -55,7 +56,7 @@ class SlidingTactic(AggregateTactic):
         return _after_projection(operator, partial(AggregateKernel, final=site.final))
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
-        return replace(self, keeps="totals per group; for MIN and MAX the arguments of each row alive")
+        return replace(self, keeps="totals per group; for MIN, MAX and the like the arguments of each row alive")
 
 
 class RunningTactic(AggregateTactic):
@@ -67,8 +68,10 @@ class RunningTactic(AggregateTactic):
     @staticmethod
     def runs(node: Aggregate, lasting: bool) -> bool:
         """Whether the rows that were taken are not needed again. Texts that are compared are kept with theirs."""
+        if not lasting or any(call.function in ORDERED and call.function not in ("min", "max") for call in node.calls):
+            return False
         compared = [call.argument for call in node.calls if call.function in ("min", "max")]
-        return lasting and not any(e is not None and pa.types.is_string(e.type) for e in compared)
+        return not any(e is not None and pa.types.is_string(e.type) for e in compared)
 
     @classmethod
     def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...]) -> RunningTactic:
@@ -99,15 +102,23 @@ def _after_projection(
         return inner.setdefault(expression, len(inner))
 
     keys = tuple(index(key) for key in node.keys)
-    calls = tuple(
-        AggregateSpec(call.function, None if call.argument is None else index(call.argument), call.distinct)
-        for call in node.calls
-    )
+    calls = tuple(_spec(call, index) for call in node.calls)
     if not inner:
         index(ColumnRef(0, node.input.schema[0].type, "any"))
     types = tuple(expression.type for expression in inner)
     project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
     return project, kernel(keys, calls, operator.schema.arrow(), types)
+
+
+def _spec(call: AggregateCall, index: Callable[[Expression], int]) -> AggregateSpec:
+    argument = None if call.argument is None else index(call.argument)
+    if call.function != "first":
+        fraction = (0, 1) if call.fraction is None else call.fraction.as_integer_ratio()
+        return AggregateSpec(call.function, argument, call.distinct, fraction=fraction)
+    key = sort_key_of(call.order)
+    if call.condition is not None:
+        key = Case((call.condition,), (key,), Literal(None, key.type))
+    return AggregateSpec("first", argument, False, index(key))
 
 
 def _node(operator: Operator) -> Aggregate:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal as OneOf
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +37,7 @@ from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.sound import numbered
 from transom.kernels.trim import trimmed, trimmed_bytes
+from transom.plan.algebra import AggregateName
 from transom.state.checks import need, rooms, within
 from transom.state.slots import grown
 
@@ -46,7 +46,7 @@ from transom.state.slots import grown
 class MergeCall:
     """One call: its function and the type of its argument (None for COUNT(*))."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: AggregateName
     argument_type: pa.DataType | None
 
 

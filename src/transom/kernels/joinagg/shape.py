@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Final
 
 import pyarrow as pa
@@ -128,16 +128,13 @@ def shape_of(node: Aggregate) -> Shape | None:
         else:
             inner = below.expressions
             keys = tuple(substitute(key, inner) for key in keys)
-            calls = tuple(
-                call if call.argument is None else replace(call, argument=substitute(call.argument, inner))
-                for call in calls
-            )
+            calls = tuple(call.over(partial(substitute, values=inner)) for call in calls)
             parts = tuple(substitute(part, inner) for part in parts)
         below = below.input
     if not isinstance(below, Join):
         return None
     shape = Shape(below.relations, (*conjuncts(below.predicate), *parts), keys, calls)
-    arguments = (call.argument for call in calls if call.argument is not None)
+    arguments = (each for call in calls for each in call.expressions)
     if any(isinstance(part, Exists | InQuery) for e in (*shape.predicates, *keys, *arguments) for part in walk(e)):
         return None  # whoever plans the join says what is wrong with it
     return shape

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal as OneOf
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.kernels.columns import is_text
+from transom.plan.algebra import AggregateName
 from transom.plan.expression import Expression
 
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST, GREATEST = range(6)
@@ -28,7 +28,7 @@ KIND, INPUT, ARGUMENT, OFFSET, TEXT, INPUT_OFFSET = range(6)
 class JoinCall:
     """One call: its function, and the input and column of its argument (None for COUNT(*))."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: AggregateName
     input: int | None = None
     column: int | None = None
 

@@ -1,12 +1,13 @@
-"""COUNT, SUM, AVG, MIN, MAX under negative tuples, each also DISTINCT, with or without GROUP BY.
+"""The aggregates under negative tuples, each also DISTINCT, with or without GROUP BY.
 
 Meaning: as `kernels/aggregate/aggregate.py` has it: one row per group that has rows, without GROUP BY one row always.
 Emits: when a group's results change, the departure of the old row and the arrival of the new one, both at that
     instant; of an emptied group the departure alone; nothing while the results stay equal.
-Keeps: per group its key and totals, per DISTINCT call each value of a group once; nothing per input row. Only with MIN
-    or MAX each combination of a group and the arguments once, in heaps. Freed with the last row.
+Keeps: per group its key and totals, per DISTINCT call each value of a group once; nothing per input row. Only with MIN,
+    MAX, FIRST or a quantile each combination of a group and the arguments once, in heaps and trees. Freed with the last
+    row.
 Needs: nothing.
-Costs: for each arrival and each departure a hash look-up, with MIN and MAX another one and, when a combination comes or
+Costs: for each arrival and each departure a hash look-up, with those another one and, when a combination comes or
     goes for good, O(log n); and sorting them by time.
 
 >>> from transom.state.open_ids import OpenIdPool
@@ -32,7 +33,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState, each_once
 from transom.kernels.aggregate.cells import to_cells
-from transom.kernels.aggregate.ordered import ANY_GROUP, check_heaps
+from transom.kernels.aggregate.ordered import ANY_GROUP
 from transom.kernels.columns import empty_batch, fixed_values, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step
@@ -85,11 +86,11 @@ class NegativeAggregateKernel:
         any_group = np.full(len(groups.row_group), ANY_GROUP)
         for d, pairs in enumerate(groups.pairs):
             numbered(groups.row_pair[d, slots], pairs.slots)
-        for _, argument, counted, heap, *_ in self._table[self._table[:, loop.KIND] >= loop.LEAST]:
+        for kind, argument, counted, at, *_ in self._table[self._table[:, loop.KIND] >= loop.LEAST]:
             need(bool((groups.row_pair[counted, slots] == slots).all()))
             members = np.zeros(len(groups.row_group), dtype=np.bool_)
             members[slots] = (groups.valid[argument, slots] != 0) & (groups.pair_count[counted, slots] > 0)
-            check_heaps(groups.roots[heap], groups.links[heap], members, any_group)
+            self._direct.check_order(groups, kind, at, members, any_group)
 
     def next_timer(self, state: NegativeAggregateState) -> int:
         return FOREVER if self.keys or state.groups.started else BEGINNING
@@ -224,14 +225,18 @@ class NegativeAggregateKernel:
 
     @cached_property
     def _heaps(self) -> int:
-        return sum(call.function in ("min", "max") for call in self.calls)
+        """And trees."""
+        return len(self._direct.ordered_calls)
 
     @cached_property
     def _table(self) -> Int64s:
-        """The direct method's; but a heap has each combination once, counted like the values of a DISTINCT call."""
+        """The direct method's; but a heap or tree has each combination once, counted like those of a DISTINCT call."""
         table = self._direct.table.copy()
-        heap = table[:, loop.KIND] >= loop.LEAST
-        table[heap, loop.DISTINCT] = int((table[:, loop.DISTINCT] >= 0).sum()) + table[heap, loop.OFFSET]
+        counters = int((table[:, loop.DISTINCT] >= 0).sum())
+        heaps = len(self._direct.heap_calls)
+        heap, tree = (table[:, loop.KIND] >= loop.LEAST), (table[:, loop.KIND] >= loop.BETWEEN)
+        table[heap, loop.DISTINCT] = counters + table[heap, loop.OFFSET]
+        table[tree, loop.DISTINCT] += heaps
         return table
 
     @cached_property

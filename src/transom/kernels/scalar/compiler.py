@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, UnsupportedError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR
-from transom.kernels.scalar import arithmetic, casts, comparison, dates, like, numbers, text
+from transom.kernels.scalar import arithmetic, casts, comparison, dates, like, numbers, sort_key, text
 from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
 from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, is_true
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, walk
@@ -34,6 +34,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "negate", "abs"), arithmetic.arithmetic),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), comparison.comparison),
     "is_not_distinct": comparison.is_not_distinct,
+    "sort_key": sort_key.sort_key,
     "in": comparison.is_in,
     **dict.fromkeys(("greatest", "least"), comparison.extreme),
     **dict.fromkeys(("like", "ilike"), like.like),
@@ -55,7 +56,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 }
 
 
-_TAKES_NULL: Final = {"is_null", "is_not_distinct", "in", "coalesce", "concat", "greatest", "least", "and", "or"}
+_TAKES_NULL: Final = {"is_null", "is_not_distinct", "in", "coalesce", "concat", "greatest", "least", "and", "or",
+                       "sort_key"}  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
 

@@ -30,7 +30,7 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
         case Project() | StreamProject():
             return node.expressions
         case Aggregate():
-            return (*node.keys, *(call.argument for call in node.calls if call.argument is not None))
+            return (*node.keys, *(each for call in node.calls for each in call.expressions))
     return ()
 
 
@@ -44,10 +44,8 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
         case Project() | StreamProject():
             return replace(node, expressions=tuple(change(each) for each in node.expressions))
         case Aggregate():
-            calls = [
-                call if call.argument is None else replace(call, argument=change(call.argument)) for call in node.calls
-            ]
-            return replace(node, keys=tuple(change(key) for key in node.keys), calls=tuple(calls))
+            calls = tuple(call.over(change) for call in node.calls)
+            return replace(node, keys=tuple(change(key) for key in node.keys), calls=calls)
     return node
 
 

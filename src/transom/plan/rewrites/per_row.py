@@ -25,6 +25,7 @@ from transom.plan.algebra import (
     Project,
     Relation,
     SetOperation,
+    TopN,
 )
 from transom.plan.expression import (
     Call,
@@ -78,6 +79,10 @@ class _PerRow:
             return replace(node, left=self.of(node.left), right=self.of(node.right))
         if isinstance(node, Aggregate):
             return self._aggregate(node)
+        if isinstance(node, TopN):
+            partition = (*range(self.width), *(self.width + i for i in node.partition))
+            order = tuple(replace(key, column=self.width + key.column) for key in node.order)
+            return replace(node, input=self.of(node.input), partition=partition, order=order)
         if isinstance(node, Join):
             return self._join(node)
         if isinstance(node, OuterJoin) and node.side == "left":
@@ -102,10 +107,7 @@ class _PerRow:
     def _aggregate(self, node: Aggregate) -> Relation:
         below = self.of(node.input)
         rows = columns(below)[: self.width]
-        calls = tuple(
-            call if call.argument is None else replace(call, argument=self._over(call.argument, below))
-            for call in node.calls
-        )
+        calls = tuple(call.over(lambda each: self._over(each, below)) for call in node.calls)
         keys = tuple(self._over(key, below) for key in node.keys)
         names = self._named(node.names)
         grouped = Aggregate(below, (*rows, *keys), calls, names, True)

@@ -90,13 +90,10 @@ class _Pruner:
         if isinstance(node, OuterJoin | SemiJoin):
             return self._prune_pair(node, needed)
         if isinstance(node, Aggregate):
-            expressions = [*node.keys, *(call.argument for call in node.calls if call.argument is not None)]
+            expressions = [*node.keys, *(each for call in node.calls for each in call.expressions)]
             child, at = self._child(node.input, expressions)
             keys = tuple(remap(key, at) for key in node.keys)
-            calls = tuple(
-                call if call.argument is None else replace(call, argument=remap(call.argument, at))
-                for call in node.calls
-            )
+            calls = tuple(call.over(lambda expression: remap(expression, at)) for call in node.calls)
             return replace(node, input=a_relation(child), keys=keys, calls=calls), everything
         if isinstance(node, SetOperation) and node.kind == "union" and node.all:
             wanted = _at_least_one(needed)

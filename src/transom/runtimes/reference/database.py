@@ -37,8 +37,20 @@ def _connection() -> duckdb.DuckDBPyConnection:
         ("exact_totals", exact.totals, "VARCHAR[]", "VARCHAR"),
         ("exact_averages", exact.averages, "DOUBLE[]", "DOUBLE"),
         ("exact_quotients", exact.quotients, "VARCHAR[]", "DOUBLE"),
+        ("exact_var_pop_of_floats", exact.variances(sample=False), "DOUBLE[]", "DOUBLE"),
+        ("exact_var_samp_of_floats", exact.variances(sample=True), "DOUBLE[]", "DOUBLE"),
+        ("exact_var_pop_of_texts", exact.variances(sample=False), "VARCHAR[]", "DOUBLE"),
+        ("exact_var_samp_of_texts", exact.variances(sample=True), "VARCHAR[]", "DOUBLE"),
     ):
         connection.create_function(name, function, [type_], result, type=ARROW, null_handling=SPECIAL)
+    connection.create_function(
+        "exact_quantiles",
+        exact.quantiles,
+        ["DOUBLE[]", "BIGINT", "BIGINT"],
+        "DOUBLE",
+        type=ARROW,
+        null_handling=SPECIAL,
+    )
     atexit.register(connection.close)
     return connection
 

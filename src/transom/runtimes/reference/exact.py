@@ -43,6 +43,24 @@ def exact_quotient(texts: Sequence[str]) -> float:
     return nearest(sum(map(Fraction, texts), Fraction(0)) / len(texts))
 
 
+def exact_variance(numbers: Sequence[float] | Sequence[str], sample: bool) -> float | None:
+    """The variance of floats, or of integers or decimals given as text: that of their exact values, rounded once.
+
+    Of a sample of one there is none; with an infinite number or NaN it is NaN.
+
+    >>> exact_variance([1e16, 1e16 + 2], False), exact_variance(["0.1"], True)
+    (1.0, None)
+    """
+    n = len(numbers)
+    if sample and n < 2:
+        return None
+    if not all(math.isfinite(number) for number in numbers if isinstance(number, float)):
+        return math.nan
+    exact = [Fraction(number) for number in numbers]
+    apart = n * sum(number * number for number in exact) - sum(exact) ** 2
+    return nearest(Fraction(apart) / (n * (n - 1 if sample else n)))
+
+
 def exact_total(texts: Sequence[str]) -> str:
     """The sum of integers or decimals given as text, as text: nothing is lost on the way, whatever the order.
 
@@ -80,6 +98,29 @@ def quotients(lists: pa.ChunkedArray) -> pa.Array:
 
 def totals(lists: pa.ChunkedArray) -> pa.Array:
     return _each(lists, exact_total, pa.string())
+
+
+def exact_quantile(numbers: Sequence[float], part: int, whole: int) -> float:
+    """What lies at part / whole of the way through the numbers in order, between two of them in proportion.
+
+    >>> exact_quantile([3.0, 1.0, 2.0, 10.0], 1, 2), exact_quantile([1.0, 2.0], 95, 100)
+    (2.5, 1.95)
+    """
+    ordered = sorted(numbers, key=lambda number: (math.isnan(number), number))
+    at, left = divmod((len(ordered) - 1) * part, whole)
+    low, high = ordered[at], ordered[min(at + 1, len(ordered) - 1)]
+    if left == 0 or low == high:
+        return low + 0.0
+    return low + (high - low) * (left / whole) + 0.0
+
+
+def quantiles(lists: pa.ChunkedArray, parts: pa.ChunkedArray, wholes: pa.ChunkedArray) -> pa.Array:
+    found = zip(lists.to_pylist(), parts.to_pylist(), wholes.to_pylist(), strict=True)
+    return pa.array([exact_quantile(values, part, whole) if values else None for values, part, whole in found], DOUBLE)
+
+
+def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
+    return lambda lists: _each(lists, lambda numbers: exact_variance(numbers, sample))
 
 
 def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], Any], type_: pa.DataType = DOUBLE) -> pa.Array:

@@ -29,5 +29,5 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
         case Project():
             return node.expressions
         case Aggregate():
-            return (*node.keys, *(call.argument for call in node.calls if call.argument is not None))
+            return (*node.keys, *(each for call in node.calls for each in call.expressions))
     return ()

@@ -5,6 +5,7 @@ Of values that are equal DuckDB shows any; semantics.md says which: 0.0, whereve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -131,6 +132,8 @@ class _Writer:
         calls = [
             "count(*)"
             if call.argument is None
+            else _first(call, lambda e: self.expression(e, columns, outer))
+            if call.function == "first"
             else _aggregate_call(call, call.argument.type, self.expression(call.argument, columns, outer))
             for call in node.calls
         ]
@@ -171,6 +174,17 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     elif call.function == "avg":
         function, type_ = ("exact_averages", "DOUBLE") if floating else ("exact_quotients", "VARCHAR")
         written = f"{function}(list({distinct}CAST({argument} AS {type_})))"
+    elif call.function in ("var_pop", "var_samp"):
+        kind, type_ = ("floats", "DOUBLE") if floating else ("texts", "VARCHAR")
+        written = f"exact_{call.function}_of_{kind}(list({distinct}CAST({argument} AS {type_})))"
+    elif call.fraction is not None:
+        part, whole = call.fraction.numerator, call.fraction.denominator
+        values = f"list({distinct}{argument}) FILTER (WHERE {argument} IS NOT NULL)"
+        if call.function == "quantile_cont":
+            written = f"exact_quantiles({values}, {part}, {whole})"
+        else:
+            at = f"greatest(1, (len({values}) * {part} + {whole - 1}) // {whole})"
+            written = _one_zero(f"list_extract(list_sort({values}), {at})", call.result_type)
     elif call.function == "sum":
         # On its way DuckDB's own sum may leave the range of its type; what 38 digits cannot hold is an error here, too.
         scale = call.result_type.scale
@@ -178,6 +192,17 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     else:
         written = _one_zero(f"{call.function}({distinct}{argument})", call.result_type)
     return f"CAST({written} AS {type_sql(call.result_type)})"
+
+
+def _first(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
+    """The order says which of all, and NULLs count."""
+    assert call.argument is not None
+    order = ", ".join(
+        f"{sql(each.expression)} {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+        for each in call.order
+    )
+    met = "" if call.condition is None else f" FILTER (WHERE {sql(call.condition)})"
+    return _one_zero(f"list_extract(list({sql(call.argument)} ORDER BY {order}){met}, 1)", call.result_type)
 
 
 def _one_zero(value: str, type_: pa.DataType) -> str:

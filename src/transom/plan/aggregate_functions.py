@@ -1,0 +1,268 @@
+"""The closed list of aggregates: how each is typed, and which calls of the few that are computed it is made of.
+
+`resolve_aggregate` is the only door. FILTER becomes an argument that is NULL where the condition does not hold, since
+aggregates leave NULL out; so whatever computes a call need not know of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER
+from transom.plan.algebra import AggregateCall, AggregateName, Ordering
+from transom.plan.expression import Call, Case, Expression, Literal
+from transom.plan.scalar_operators import truth
+from transom.plan.typing_rules import NULL, coerce, is_decimal, is_float, is_number, settle, type_name
+
+Refer = Callable[[AggregateCall], Expression]
+"""The value of a call, in the expression around it."""
+
+
+@dataclass(frozen=True)
+class WrittenAggregate:
+    """What stands in the text: no arguments at all for `*`."""
+
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+    condition: Expression | None = None
+    order: tuple[Ordering, ...] = ()
+
+    def argument(self, value: Expression | None = None) -> Expression:
+        """The first argument (or another value), where the condition of FILTER holds."""
+        value = settle(self.arguments[0] if value is None else value)
+        return value if self.condition is None else Case((self.condition,), (value,), Literal(None, value.type))
+
+
+_FINEST: Final = 10**9
+
+Rule = Callable[["AggregateFunction", WrittenAggregate, Refer], Expression]
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """`usage` and `gives` are for the documentation."""
+
+    name: str
+    usage: str
+    gives: str
+    rule: Rule
+    aliases: tuple[str, ...] = ()
+    arguments: int = 1
+
+
+def _computed(name: AggregateName) -> Rule:
+    """A call that is computed as it is written."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        return refer(_call(name, written.argument(), written.distinct))
+
+    return rule
+
+
+def _call(name: AggregateName, argument: Expression, distinct: bool = False) -> AggregateCall:
+    return AggregateCall(name, argument, _type(name, argument.type), distinct)
+
+
+def _type(name: AggregateName, type_: pa.DataType) -> pa.DataType:
+    if name == "count":
+        return BIGINT
+    if name in ("min", "max"):
+        return type_
+    if not is_number(type_):
+        raise QueryError(f"{name} takes numbers, not {type_name(type_)}", remedy=f"write {name}(CAST(value AS DOUBLE))")
+    if name in ("avg", "var_pop", "var_samp") or is_float(type_):
+        return DOUBLE
+    return pa.decimal128(38, type_.scale) if is_decimal(type_) else HUGEINT
+
+
+def _count(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    if written.arguments:
+        return refer(_call("count", written.argument(), written.distinct))
+    if written.condition is None:
+        return refer(AggregateCall("count", None, BIGINT))
+    return refer(_call("count", written.argument(Literal(1, INTEGER))))
+
+
+def _count_if(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    met = Case((truth(written.arguments[0]),), (Literal(True, BOOLEAN),), Literal(None, BOOLEAN))
+    return refer(_call("count", written.argument(met), written.distinct))
+
+
+def _of_truth(name: OneOf["min", "max"]) -> Rule:
+    """BOOL_AND is the least of truth values, FALSE before TRUE; BOOL_OR the greatest."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        return refer(_call(name, written.argument(truth(written.arguments[0]))))
+
+    return rule
+
+
+def _first(last: bool) -> Rule:
+    """FIRST, and LAST, which is the first from the other end."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        name = function.name.upper()
+        if not written.order:
+            remedy = f"write {name}(a ORDER BY ts): what comes first must not depend on how rows arrive"
+            raise QueryError(f"{name} has no order", remedy=remedy)
+        value = settle(written.arguments[0])
+        order = (*written.order, Ordering(value))
+        if last:
+            order = tuple(Ordering(e.expression, not e.descending, not e.nulls_first) for e in order)
+        return refer(AggregateCall("first", value, value.type, order=order, condition=written.condition))
+
+    return rule
+
+
+def _at_extreme(greatest: bool) -> Rule:
+    """ARG_MIN and ARG_MAX leave rows out in which either value is NULL."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value, by = map(settle, written.arguments)
+        known = tuple(Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in (value, by))
+        met = known if written.condition is None else (written.condition, *known)
+        order = (Ordering(by, greatest), Ordering(value))
+        return refer(AggregateCall("first", value, value.type, order=order, condition=Call("and", met, BOOLEAN)))
+
+    return rule
+
+
+def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = False) -> Rule:
+    """A value and a fraction; `within`: the fraction alone, the value is what WITHIN GROUP orders by."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        if within:
+            if len(written.order) != 1 or written.order[0].descending:
+                raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+            value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
+        else:
+            value, fraction = written.arguments[0], _fraction(function, written.arguments[1])
+        return refer(_at_fraction(name, written, value, fraction))
+
+    return rule
+
+
+def _median(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    return refer(_at_fraction("quantile_cont", written, written.arguments[0], Fraction(1, 2)))
+
+
+def _at_fraction(
+    name: OneOf["quantile_cont", "quantile_disc"], written: WrittenAggregate, value: Expression, fraction: Fraction
+) -> AggregateCall:
+    if name == "quantile_cont":
+        if not is_number(value.type) and value.type != NULL:
+            remedy = f"write QUANTILE_DISC(value, {float(fraction)}), which is one of the values"
+            raise QueryError(f"there is nothing between values of type {type_name(value.type)}", remedy=remedy)
+        value = coerce(value, DOUBLE)
+    value = written.argument(value)
+    return AggregateCall(name, value, value.type, written.distinct, fraction=fraction)
+
+
+def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
+    """A constant from 0 to 1, exactly as it is written."""
+    if isinstance(value, Literal) and isinstance(value.value, int | float | Decimal):
+        found = Fraction(str(value.value))
+        if 0 <= found <= 1 and found.denominator <= _FINEST:
+            return found
+    remedy = f"write {function.usage} with a constant such as 0.95, of 9 digits at most"
+    raise QueryError("a quantile is at a constant from 0 to 1", remedy=remedy)
+
+
+def _count_distinct(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    return refer(_call("count", written.argument(), True))
+
+
+def _deviation(name: OneOf["var_pop", "var_samp"]) -> Rule:
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        return Call("sqrt", (refer(_call(name, written.argument(), written.distinct)),), DOUBLE)
+
+    return rule
+
+
+AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
+    AggregateFunction("count", "COUNT(*), COUNT(a)", "rows; rows in which `a` is not NULL. Over nothing 0", _count),
+    AggregateFunction("count_if", "COUNT_IF(condition)", "rows for which the condition is true. Over nothing 0",
+                      _count_if, ("countif",)),
+    AggregateFunction("sum", "SUM(a)", "total: exact and without overflow for whole numbers, correctly rounded for "
+                      "floating ones", _computed("sum")),
+    AggregateFunction("avg", "AVG(a)", "that total divided by the count, a DOUBLE", _computed("avg"), ("mean",)),
+    AggregateFunction("min", "MIN(a)", "least value of any type", _computed("min")),
+    AggregateFunction("max", "MAX(a)", "greatest value of any type; NaN is the greatest number", _computed("max")),
+    AggregateFunction("bool_and", "BOOL_AND(condition)", "whether it is true of all", _of_truth("min"),
+                      ("logical_and", "every")),
+    AggregateFunction("bool_or", "BOOL_OR(condition)", "whether it is true of one", _of_truth("max"), ("logical_or",)),
+    AggregateFunction("any_value", "ANY_VALUE(a)", "any value that is not NULL: the least, so that it does not depend "
+                      "on arrival", _computed("min"), ("arbitrary",)),
+    AggregateFunction("approx_count_distinct", "APPROX_COUNT_DISTINCT(a)", "COUNT(DISTINCT a), exactly: a sketch "
+                      "cannot forget what has left", _count_distinct),
+    AggregateFunction("arg_min", "ARG_MIN(a, b)", "`a` where `b` is least; of several the least. Rows in which either "
+                      "is NULL are left out", _at_extreme(False), ("argmin", "min_by"), 2),
+    AggregateFunction("arg_max", "ARG_MAX(a, b)", "`a` where `b` is greatest; of several the least",
+                      _at_extreme(True), ("argmax", "max_by"), 2),
+    AggregateFunction("first", "FIRST(a ORDER BY b)", "`a`, NULL or not, of the first row in that order; of several "
+                      "the least", _first(False), ("first_value",)),
+    AggregateFunction("last", "LAST(a ORDER BY b)", "`a`, NULL or not, of the last row in that order; of several the "
+                      "greatest, NULL after all", _first(True), ("last_value",)),
+    AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
+    AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
+                      "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
+                      _quantile("quantile_cont"), (), 2),
+    AggregateFunction("quantile_disc", "QUANTILE_DISC(a, 0.95)", "the first value of any type, in order, up to which "
+                      "that fraction of the values lies", _quantile("quantile_disc"), ("quantile",), 2),
+    AggregateFunction("percentile_cont", "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_CONT(a, 0.95)",
+                      _quantile("quantile_cont", within=True)),
+    AggregateFunction("percentile_disc", "PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_DISC(a, 0.95)",
+                      _quantile("quantile_disc", within=True)),
+    AggregateFunction("var_samp", "VAR_SAMP(a)", "variance of a sample (divided by n - 1), a DOUBLE; of one value "
+                      "NULL. From the exact sums, rounded once", _computed("var_samp"), ("variance",)),
+    AggregateFunction("var_pop", "VAR_POP(a)", "variance of all (divided by n), the same way", _computed("var_pop")),
+    AggregateFunction("stddev_samp", "STDDEV_SAMP(a)", "square root of VAR_SAMP", _deviation("var_samp"), ("stddev",)),
+    AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
+)  # fmt: skip
+
+_ORDERED: Final = ("first", "last", "percentile_cont", "percentile_disc")
+_BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
+AGGREGATES: Final = tuple(_BY_NAME)
+
+
+def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) -> Expression:
+    """The value of an aggregate, made of calls; raises QueryError when it does not fit."""
+    found = _BY_NAME.get(function.lower())
+    if found is None:
+        close = difflib.get_close_matches(function.lower(), _BY_NAME, n=2, cutoff=0.3) or ["count", "sum", "avg"]
+        raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
+    if not written.arguments and (found.name != "count" or written.distinct):
+        raise QueryError(f"{found.name}(*) has no meaning", remedy=f"write {found.name}(column)")
+    if written.arguments and len(written.arguments) != found.arguments:
+        count = "one argument" if found.arguments == 1 else f"{found.arguments} arguments"
+        raise QueryError(f"{found.name.upper()} takes {count}", remedy=f"write {found.usage.split(', COUNT')[-1]}")
+    if written.order and found.name not in _ORDERED:
+        raise QueryError(f"{found.name.upper()} does not depend on an order", remedy="leave ORDER BY out")
+    return found.rule(found, written, refer)
+
+
+def aggregate_call(function: str, argument: Expression | None, distinct: bool = False) -> AggregateCall:
+    """The one call of an aggregate that is computed as it is written; no argument is COUNT(*).
+
+    >>> from transom.plan.expression import ColumnRef
+    >>> aggregate_call("sum", ColumnRef(0, BIGINT, "a")).result_type
+    Decimal128Type(decimal128(38, 0))
+    """
+    calls: list[AggregateCall] = []
+
+    def refer(call: AggregateCall) -> Expression:
+        calls.append(call)
+        return Literal(None, call.result_type)
+
+    resolve_aggregate(function, WrittenAggregate(() if argument is None else (argument,), distinct), refer)
+    (call,) = calls
+    return call
