@@ -57,6 +57,8 @@ EITHER_WAY = [
     "DSTREAM(SELECT k FROM s [ROWS 5])",
     f"SELECT a.k {PAIRS}",
     "SELECT k, SUM(f) FROM s [RANGE 5 SECONDS] GROUP BY k",
+    "SELECT v, window_end FROM HOP(s, ts, 2 SECONDS, 4 SECONDS)",
+    "SELECT k, SUM(f) FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end",
 ]
 QUERIES = [
     *EITHER_WAY,

@@ -11,7 +11,7 @@ from transom.core.time import BEGINNING, FOREVER, format_duration
 from transom.cql import syntax
 from transom.cql.context import Context
 from transom.cql.literals import bind_duration
-from transom.plan.algebra import Stream, WindowSpec
+from transom.plan.algebra import Node, Stream, WindowSpec
 
 LONGEST: Final = FOREVER - BEGINNING
 """Whatever begins within the time domain and lives that long lives forever: longer durations are cut to it."""
@@ -31,7 +31,9 @@ def bind_window(
     return WindowSpec(
         range=range_,
         rows=rows,
-        partition=tuple(_partition_column(c, stream, qualifiers, context) for c in partition) if partition else None,
+        partition=tuple(bind_partition_column(c, stream, qualifiers, context) for c in partition)
+        if partition
+        else None,
         slide=_slide(clause, context),
     )
 
@@ -80,7 +82,7 @@ def _range(clause: syntax.WindowClause, context: Context) -> int | None:
     micros = bind_duration(node, context.source)
     if micros == 0:
         raise context.source.error("RANGE 0 would be no window at all", node, "write NOW, as in S [NOW]")
-    return _in_ticks(micros, node, "RANGE", context)
+    return in_ticks(micros, node, "RANGE", context)
 
 
 def _slide(clause: syntax.WindowClause, context: Context) -> int | None:
@@ -94,10 +96,10 @@ def _slide(clause: syntax.WindowClause, context: Context) -> int | None:
     micros = bind_duration(node, context.source)
     if micros == 0:
         raise context.source.error("SLIDE 0 is no step", node, "leave SLIDE out, or write SLIDE 5 SECONDS")
-    return _in_ticks(micros, node, "SLIDE", context)
+    return in_ticks(micros, node, "SLIDE", context)
 
 
-def _in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
+def in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
     if micros >= LONGEST:
         return LONGEST
     if micros % context.tick:
@@ -107,7 +109,7 @@ def _in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
     return micros
 
 
-def _partition_column(node: exp.Column, stream: Stream, qualifiers: list[str], context: Context) -> int:
+def bind_partition_column(node: exp.Column, stream: Node, qualifiers: list[str], context: Context) -> int:
     names = stream.schema.names
     table = node.args.get("table")
     if table is not None and table.name.lower() not in [q.lower() for q in qualifiers]:

@@ -38,7 +38,7 @@ def read_window(reader: Reader) -> syntax.WindowClause:
 def _read_part(reader: Reader) -> tuple[str, Any]:
     if reader.take("PARTITION"):
         reader.need("BY")
-        return "partition", reader.listed(lambda: _read_column(reader))
+        return "partition", reader.listed(lambda: read_column(reader))
     if reader.take("ROWS"):
         return "rows", reader.literal("number", "a number of rows", "write ROWS 10")
     if reader.take("NOW"):
@@ -52,7 +52,7 @@ def _read_part(reader: Reader) -> tuple[str, Any]:
     reader.reject(f"a window cannot contain {reader.word()}", WINDOWS)
 
 
-def _read_column(reader: Reader) -> exp.Expr:
+def read_column(reader: Reader) -> exp.Expr:
     first = reader.name("a column name")
     if reader.take("."):
         return exp.Column(this=reader.name("a column name"), table=first)

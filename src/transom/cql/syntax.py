@@ -48,6 +48,18 @@ class FromItem(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}
 
 
+class WindowFunction(exp.Expression):
+    """TUMBLE, HOP or SESSION (`kind`) of a stream or query, by its time column; the durations as they were written."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "kind": True,
+        "partition": False,
+        "time": True,
+        "durations": True,
+    }
+
+
 class JoinedSources(exp.Expression):
     """`this` and the joins behind it, from left to right."""
 

@@ -40,6 +40,7 @@ from transom.kernels.window.tactic import (
     SlideRangeTactic,
     SlideRowsTactic,
 )
+from transom.kernels.window_table.tactic import TimeWindowsTactic, WindowAggregateTactic
 from transom.plan.algebra import Node
 
 TACTICS: Final[tuple[type[Tactic], ...]] = (
@@ -55,6 +56,8 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     RowsTactic,
     SlideRowsTactic,
     PartitionRowsTactic,
+    TimeWindowsTactic,
+    WindowAggregateTactic,
     RingHashTactic,
     LazyHashTactic,
     NestedLoopTactic,
