@@ -59,6 +59,8 @@ EITHER_WAY = [
     "SELECT k, SUM(f) FROM s [RANGE 5 SECONDS] GROUP BY k",
     "SELECT v, window_end FROM HOP(s, ts, 2 SECONDS, 4 SECONDS)",
     "SELECT k, SUM(f) FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end",
+    "SELECT v FROM s [PARTITION BY k SESSION 5 SECONDS]",
+    "SELECT v, window_end FROM SESSION(s PARTITION BY k, ts, 5 SECONDS)",
 ]
 QUERIES = [
     *EITHER_WAY,

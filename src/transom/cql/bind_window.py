@@ -28,14 +28,10 @@ def bind_window(
         return WindowSpec(now=True)
     rows, range_ = _rows(clause, "rows", context), _range(clause, context)
     partition = clause.args.get("partition")
-    return WindowSpec(
-        range=range_,
-        rows=rows,
-        partition=tuple(bind_partition_column(c, stream, qualifiers, context) for c in partition)
-        if partition
-        else None,
-        slide=_slide(clause, context),
-    )
+    keys = tuple(bind_partition_column(c, stream, qualifiers, context) for c in partition or ())
+    if (gap := clause.args.get("session")) is not None:
+        return WindowSpec(partition=keys, session=_gap(gap, context))
+    return WindowSpec(range=range_, rows=rows, partition=keys or None, slide=_slide(clause, context))
 
 
 def _reject_mixtures(clause: syntax.WindowClause, context: Context) -> None:
@@ -54,8 +50,12 @@ def _reject_mixtures(clause: syntax.WindowClause, context: Context) -> None:
         raise error("NOW stands alone in a window", clause, "write [NOW]")
     if "unbounded" in said and "range" in said:
         raise error("the window is both bounded and unbounded", clause, "write one RANGE")
-    if "partition" in said and "rows" not in said:
-        raise error("PARTITION BY needs ROWS", clause, "write [PARTITION BY column ROWS 10]")
+    if "session" in said and not said <= {"session", "partition"}:
+        remedy = "write [PARTITION BY column SESSION 10 SECONDS]"
+        raise error("SESSION stands alone in a window, or behind PARTITION BY", clause, remedy)
+    if "partition" in said and not said & {"rows", "session"}:
+        remedy = "write [PARTITION BY column ROWS 10] or [PARTITION BY column SESSION 10 SECONDS]"
+        raise error("PARTITION BY needs ROWS or SESSION", clause, remedy)
 
 
 def _rows(clause: syntax.WindowClause, key: str, context: Context) -> int | None:
@@ -83,6 +83,13 @@ def _range(clause: syntax.WindowClause, context: Context) -> int | None:
     if micros == 0:
         raise context.source.error("RANGE 0 would be no window at all", node, "write NOW, as in S [NOW]")
     return in_ticks(micros, node, "RANGE", context)
+
+
+def _gap(node: syntax.Duration, context: Context) -> int:
+    micros = bind_duration(node, context.source)
+    if micros == 0:
+        raise context.source.error("SESSION 0 would be no window at all", node, "write SESSION 10 SECONDS")
+    return in_ticks(micros, node, "SESSION", context)
 
 
 def _slide(clause: syntax.WindowClause, context: Context) -> int | None:

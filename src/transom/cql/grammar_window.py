@@ -11,7 +11,8 @@ from transom.cql import syntax
 from transom.cql.reader import Reader, Word
 
 WINDOWS: Final = (
-    "write [RANGE 10 SECONDS], [ROWS 10], [PARTITION BY column ROWS 10], [NOW] or [RANGE UNBOUNDED]; "
+    "write [RANGE 10 SECONDS], [ROWS 10], [PARTITION BY column ROWS 10], [PARTITION BY column SESSION 10 SECONDS], "
+    "[NOW] or [RANGE UNBOUNDED]; "
     "RANGE and ROWS may be followed by SLIDE"
 )
 CALENDAR_UNITS: Final = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS", "DECADE", "DECADES"})
@@ -43,6 +44,8 @@ def _read_part(reader: Reader) -> tuple[str, Any]:
         return "rows", reader.literal("number", "a number of rows", "write ROWS 10")
     if reader.take("NOW"):
         return "now", True
+    if reader.take("SESSION"):
+        return "session", read_duration(reader)
     if reader.take("SLIDE"):
         return "slide", read_duration(reader, unit_needed=False)
     if reader.take("UNBOUNDED") or reader.take("RANGE", "UNBOUNDED"):

@@ -23,6 +23,7 @@ class WindowClause(exp.Expression):
         "unbounded": False,
         "now": False,
         "slide": False,
+        "session": False,
     }
 
 

@@ -37,10 +37,11 @@ from transom.kernels.window.tactic import (
     PartitionRowsTactic,
     RangeTactic,
     RowsTactic,
+    SessionTactic,
     SlideRangeTactic,
     SlideRowsTactic,
 )
-from transom.kernels.window_table.tactic import TimeWindowsTactic, WindowAggregateTactic
+from transom.kernels.window_table.tactic import SessionWindowsTactic, TimeWindowsTactic, WindowAggregateTactic
 from transom.plan.algebra import Node
 
 TACTICS: Final[tuple[type[Tactic], ...]] = (
@@ -56,7 +57,9 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     RowsTactic,
     SlideRowsTactic,
     PartitionRowsTactic,
+    SessionTactic,
     TimeWindowsTactic,
+    SessionWindowsTactic,
     WindowAggregateTactic,
     RingHashTactic,
     LazyHashTactic,

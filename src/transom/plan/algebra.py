@@ -148,7 +148,7 @@ class WindowSpec:
     """Which rows of a stream are alive. Exactly the table of semantics.md; all durations in microseconds.
 
     Now: now=True. Unbounded: nothing set. `rows` and `range` may both be set (whichever ends first).
-    `slide` is a duration with `range`, a row count with `rows`.
+    `slide` is a duration with `range`, a row count with `rows`. `session` is the gap that ends a session.
     """
 
     range: int | None = None
@@ -156,10 +156,11 @@ class WindowSpec:
     partition: tuple[int, ...] | None = None
     slide: int | None = None
     now: bool = False
+    session: int | None = None
 
     @property
     def unbounded(self) -> bool:
-        return not self.now and self.range is None and self.rows is None
+        return not self.now and self.range is None and self.rows is None and self.session is None
 
     def __str__(self) -> str:
         if self.now:
@@ -167,10 +168,12 @@ class WindowSpec:
         if self.unbounded:
             return "[RANGE UNBOUNDED]"
         words = []
-        if self.partition is not None:
+        if self.partition:
             words.append("PARTITION BY " + ", ".join(f"#{i}" for i in self.partition))
         if self.rows is not None:
             words.append(f"ROWS {self.rows}")
+        if self.session is not None:
+            words.append(f"SESSION {format_duration(self.session)}")
         if self.range is not None:
             words.append(f"RANGE {format_duration(self.range)}")
         if self.slide is not None:

@@ -15,7 +15,7 @@ from transom.kernels.set_operation.tactic import COSTS, KEEPS, DistinctTactic, S
 from transom.kernels.to_stream import tactic as to_streams
 from transom.kernels.window import tactic as windows
 from transom.kernels.window_table import tactic as window_tables
-from transom.kernels.window_table.tactic import TimeWindowsTactic, WindowAggregateTactic
+from transom.kernels.window_table.tactic import WindowAggregateTactic
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -151,8 +151,7 @@ class Planner:
                 node, chosen.tactic, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends
             )
         if isinstance(node, WindowTable):
-            entering = TimeWindowsTactic.chosen(node.spec)
-            return Operator(node, entering, inputs, None, (ANY,), ends_grow=True)
+            return window_tables.table_operator(node, inputs[0])
         first = inputs[0]
         if isinstance(node, Filter | Project | StreamFilter | StreamProject):
             passing = FilterTactic if isinstance(node, Filter | StreamFilter) else ProjectTactic

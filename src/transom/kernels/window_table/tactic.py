@@ -1,4 +1,4 @@
-"""Tactics of TUMBLE and HOP as tables, and of aggregates over them."""
+"""Tactics of TUMBLE, HOP and SESSION as tables, and of aggregates over them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.aggregate.tactic import RunningTactic
 from transom.kernels.kernel import Kernel
 from transom.kernels.negative.departures import DeparturesKernel
-from transom.kernels.operator import SINGLE, Alive, Key, Operator, Partitioning, Site, Tactic
+from transom.kernels.operator import ANY, SINGLE, Alive, Key, Operator, Partitioning, Site, Tactic, column
 from transom.kernels.select.select import ProjectKernel
 from transom.kernels.to_stream.direct_stream import AliveRows
 from transom.kernels.window_table.aggregate import WindowAggregateKernel, WindowAggregateState
 from transom.kernels.window_table.node import WindowAggregate
+from transom.kernels.window_table.session_windows import SessionWindows, SessionWindowsState
 from transom.kernels.window_table.time_windows import TimeGrid, TimeWindows, TimeWindowsState
 from transom.plan.algebra import Aggregate, Node, StreamScan, WindowTable, WindowTableSpec
 from transom.plan.expression import ColumnRef, Expression, columns_of
@@ -66,6 +67,30 @@ class TimeWindowsTactic(WindowTableTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         kernel = TimeWindows(_grid(_node(operator).spec, site.tick))
         return (kernel, DeparturesKernel(operator.schema.arrow())) if operator.negative else (kernel,)
+
+
+class SessionWindowsTactic(WindowTableTactic):
+    name = "session"
+    states = (SessionWindowsState, AliveRows)
+
+    @classmethod
+    def chosen(cls) -> SessionWindowsTactic:
+        return cls("the rows of the sessions that are not over", "a hash look-up a row")
+
+    def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
+        spec = _node(operator).spec
+        kernel = SessionWindows(spec.partition or (), spec.size, operator.inputs[0].schema.arrow())
+        return (kernel, DeparturesKernel(operator.schema.arrow())) if operator.negative else (kernel,)
+
+
+def table_operator(node: WindowTable, below: Operator) -> Operator:
+    """Sessions of a key have to meet; of other windows a row knows by itself which they are."""
+    spec = node.spec
+    if spec.slide is not None:
+        return Operator(node, TimeWindowsTactic.chosen(spec), (below,), None, (ANY,), ends_grow=True)
+    keys = tuple(column(below.schema, i) for i in spec.partition or ())
+    needs = Partitioning("keys", keys) if keys else SINGLE
+    return Operator(node, SessionWindowsTactic.chosen(), (below,), None, (needs,), ends_grow=True)
 
 
 class WindowAggregateTactic(Tactic):

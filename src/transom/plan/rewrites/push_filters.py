@@ -3,10 +3,10 @@
 A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its
 predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY
 .. ROWS if it reads partition keys only; of TUMBLE and HOP it passes what does not read the bounds of a window, and of
-SESSION what reads partition keys only; never another row-count window, which must count the rows that the selection
-would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the last row of the
-window ends, also if a selection hides that row. And where rows are taken for one because they are equal, a selection
-that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
+SESSION, a table or not, what reads partition keys only; never another row-count window, which must count the rows that
+the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the
+last row of the window ends, also if a selection hides that row. And where rows are taken for one because they are
+equal, a selection that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Pusher:
 
 def passes(predicate: Expression, window: WindowSpec) -> bool:
     """Whether a selection may be done before the window instead of after it."""
-    if window.rows is None:
+    if window.rows is None and window.session is None:
         return window.slide is None
     if _tells_zeros_apart(predicate):
         return False

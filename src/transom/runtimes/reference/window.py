@@ -12,7 +12,9 @@ from transom.runtimes.reference.history import Row, grouped
 
 def lifetimes(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
     """The lifetime of each row of a stream (given in stream order); rows that are in no snapshot are left out."""
-    if spec.slide is not None:
+    if spec.session is not None:
+        found = _by_sessions(rows, spec)
+    elif spec.slide is not None:
         found = _slide_by_rows(rows, spec) if spec.range is None else _slide_by_time(rows, spec)
     else:
         found = _plain(rows, spec, tick)
@@ -33,6 +35,16 @@ def _plain(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifeti
             end = min(ends) if ends else None
         found.append(Lifetime(row.values, row.t, end))
     return found
+
+
+def _by_sessions(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
+    """[t, last + G)."""
+    assert spec.session is not None
+    return [
+        Lifetime(row.values, row.t, min(session[-1].t + spec.session, FOREVER))
+        for session in sessions(rows, spec.partition or (), spec.session)
+        for row in session
+    ]
 
 
 def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
