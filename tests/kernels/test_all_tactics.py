@@ -66,6 +66,10 @@ EITHER_WAY = [
         for right in PARTNERS
     ),
     "SELECT k FROM s [RANGE 5 SECONDS] ORDER BY f LIMIT 2",
+    "SELECT v, window_end FROM HOP(s, ts, 2 SECONDS, 4 SECONDS)",
+    "SELECT k, SUM(f) FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end",
+    "SELECT v FROM s [PARTITION BY k SESSION 5 SECONDS]",
+    "SELECT v, window_end FROM SESSION(s PARTITION BY k, ts, 5 SECONDS)",
 ]
 QUERIES = [
     *EITHER_WAY,

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
+from transom.cql.bind_table_function import HIDDEN, bind_window_function
 from transom.cql.bind_window import bind_window
 from transom.cql.context import Context
 from transom.cql.nesting import MAX_CHAIN
@@ -137,8 +138,11 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
     hidden: frozenset[str] = frozenset()
     own_name: list[str] = []
     if isinstance(this, exp.Identifier):
-        bound, hidden = _look_up(this, context)
+        bound, hidden = look_up(this, context)
         own_name = [this.name]
+    elif isinstance(this, syntax.WindowFunction):
+        bound, hidden = _bind_function(this, context, outer)
+        own_name = [this.this.name] if isinstance(this.this, exp.Identifier) else []
     else:
         bound = context.bind_query(this, context, outer)
     called = alias.name if alias is not None else own_name[0] if own_name else None
@@ -155,6 +159,14 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
             raise context.source.error(f"{what} is a relation, and windows are for streams", window, remedy)
         relation = bound
     return Joined((relation,), (), (_input(node, called, relation, hidden, context),))
+
+
+def _bind_function(node: syntax.WindowFunction, context: Context, outer: Scope | None) -> tuple[Node, frozenset[str]]:
+    """A table function over what stands in it; it goes by the name of its stream."""
+    if isinstance(node.this, exp.Identifier):
+        bound, hidden = look_up(node.this, context)
+        return bind_window_function(node, bound, [node.this.name], context), hidden | HIDDEN
+    return bind_window_function(node, context.bind_query(node.this, context, outer), [], context), HIDDEN
 
 
 def _bind_bracketed(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
@@ -182,7 +194,7 @@ def _input(node: exp.Expr, alias: str | None, relation: Relation, hidden: frozen
     return Input(alias, columns_of_row(names, values, hidden))
 
 
-def _look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str]]:
+def look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str]]:
     """What a name in FROM stands for, and which of its columns `*` leaves out."""
     key = node.name.lower()
     if key in context.named:

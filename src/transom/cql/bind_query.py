@@ -12,6 +12,7 @@ from transom.core.schema import sql_name
 from transom.cql import syntax
 from transom.cql.bind_order import order_whole
 from transom.cql.bind_select import bind_select, project
+from transom.cql.bind_table_function import has_window_table
 from transom.cql.context import Context
 from transom.cql.limits import check_plan
 from transom.cql.query_text import QueryText
@@ -83,6 +84,9 @@ def _bind_stream(node: syntax.StreamOf, context: Context, outer: Scope | None) -
         remedy = f"leave one of the two out, or write {change.upper()}(SELECT * FROM .. [window])"
         raise context.source.error(f"{change.upper()} takes a relation, and this is a stream", node.this, remedy)
     assert isinstance(bound, Relation)
+    if change == "rstream" and has_window_table(bound):
+        remedy = "write ISTREAM: each row comes once, when its window is over"
+        raise context.source.error("RSTREAM would repeat all windows that were, ever more of them", node, remedy)
     return ToStream(bound, Change(change))
 
 

@@ -11,7 +11,7 @@ from transom.core.time import BEGINNING, FOREVER, format_duration
 from transom.cql import syntax
 from transom.cql.context import Context
 from transom.cql.literals import bind_duration
-from transom.plan.algebra import Stream, WindowSpec
+from transom.plan.algebra import Node, Stream, WindowSpec
 
 LONGEST: Final = FOREVER - BEGINNING
 """Whatever begins within the time domain and lives that long lives forever: longer durations are cut to it."""
@@ -28,12 +28,10 @@ def bind_window(
         return WindowSpec(now=True)
     rows, range_ = _rows(clause, "rows", context), _range(clause, context)
     partition = clause.args.get("partition")
-    return WindowSpec(
-        range=range_,
-        rows=rows,
-        partition=tuple(_partition_column(c, stream, qualifiers, context) for c in partition) if partition else None,
-        slide=_slide(clause, context),
-    )
+    keys = tuple(bind_partition_column(c, stream, qualifiers, context) for c in partition or ())
+    if (gap := clause.args.get("session")) is not None:
+        return WindowSpec(partition=keys, session=_gap(gap, context))
+    return WindowSpec(range=range_, rows=rows, partition=keys or None, slide=_slide(clause, context))
 
 
 def _reject_mixtures(clause: syntax.WindowClause, context: Context) -> None:
@@ -52,8 +50,12 @@ def _reject_mixtures(clause: syntax.WindowClause, context: Context) -> None:
         raise error("NOW stands alone in a window", clause, "write [NOW]")
     if "unbounded" in said and "range" in said:
         raise error("the window is both bounded and unbounded", clause, "write one RANGE")
-    if "partition" in said and "rows" not in said:
-        raise error("PARTITION BY needs ROWS", clause, "write [PARTITION BY column ROWS 10]")
+    if "session" in said and not said <= {"session", "partition"}:
+        remedy = "write [PARTITION BY column SESSION 10 SECONDS]"
+        raise error("SESSION stands alone in a window, or behind PARTITION BY", clause, remedy)
+    if "partition" in said and not said & {"rows", "session"}:
+        remedy = "write [PARTITION BY column ROWS 10] or [PARTITION BY column SESSION 10 SECONDS]"
+        raise error("PARTITION BY needs ROWS or SESSION", clause, remedy)
 
 
 def _rows(clause: syntax.WindowClause, key: str, context: Context) -> int | None:
@@ -80,7 +82,14 @@ def _range(clause: syntax.WindowClause, context: Context) -> int | None:
     micros = bind_duration(node, context.source)
     if micros == 0:
         raise context.source.error("RANGE 0 would be no window at all", node, "write NOW, as in S [NOW]")
-    return _in_ticks(micros, node, "RANGE", context)
+    return in_ticks(micros, node, "RANGE", context)
+
+
+def _gap(node: syntax.Duration, context: Context) -> int:
+    micros = bind_duration(node, context.source)
+    if micros == 0:
+        raise context.source.error("SESSION 0 would be no window at all", node, "write SESSION 10 SECONDS")
+    return in_ticks(micros, node, "SESSION", context)
 
 
 def _slide(clause: syntax.WindowClause, context: Context) -> int | None:
@@ -94,10 +103,10 @@ def _slide(clause: syntax.WindowClause, context: Context) -> int | None:
     micros = bind_duration(node, context.source)
     if micros == 0:
         raise context.source.error("SLIDE 0 is no step", node, "leave SLIDE out, or write SLIDE 5 SECONDS")
-    return _in_ticks(micros, node, "SLIDE", context)
+    return in_ticks(micros, node, "SLIDE", context)
 
 
-def _in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
+def in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
     if micros >= LONGEST:
         return LONGEST
     if micros % context.tick:
@@ -107,7 +116,7 @@ def _in_ticks(micros: int, node: exp.Expr, word: str, context: Context) -> int:
     return micros
 
 
-def _partition_column(node: exp.Column, stream: Stream, qualifiers: list[str], context: Context) -> int:
+def bind_partition_column(node: exp.Column, stream: Node, qualifiers: list[str], context: Context) -> int:
     names = stream.schema.names
     table = node.args.get("table")
     if table is not None and table.name.lower() not in [q.lower() for q in qualifiers]:

@@ -67,6 +67,7 @@ _WORD_KINDS: Final = {
 class _Tokenizer(tokens.Tokenizer):
     KEYWORDS: ClassVar = {**_SYMBOLS, **_RENAMED, **{word: TokenType[word] for word in _KEYWORDS}}
     SINGLE_TOKENS: ClassVar = {**tokens.Tokenizer.SINGLE_TOKENS, "!": TokenType.UNKNOWN, "$": TokenType.UNKNOWN}
+    IDENTIFIERS: ClassVar = ['"', "`"]
     COMMANDS: ClassVar = set()
 
 

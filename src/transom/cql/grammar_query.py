@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.grammar_order import CLAUSES, read_order
+from transom.cql.grammar_table_function import at_table_function, read_table_function
 from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
 
@@ -216,6 +217,8 @@ def _read_source(reader: Reader) -> exp.Expr:
         this = _read_plain_query(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
         reader.reject("LATERAL is not supported", "join the inputs and write the condition in WHERE")
+    elif at_table_function(reader):
+        this = read_table_function(reader, _read_function_input)
     elif start.is_name and reader.word(1).text == "(":
         reader.reject(f"{start} is a function, and FROM takes none", "write the name of a stream, table or view")
     else:
@@ -230,6 +233,14 @@ def _read_source(reader: Reader) -> exp.Expr:
         if window is None and reader.at("["):
             reader.reject("the window stands behind the alias", f"write S [..] AS {alias.name}")
     return reader.spanned(syntax.FromItem(this=this, window=window, alias=alias, columns=columns), start)
+
+
+def _read_function_input(reader: Reader) -> exp.Expr:
+    """What a table function is over: a name, perhaps behind TABLE, or a query."""
+    if reader.at("(") or _at_change(reader):
+        return _read_plain_query(reader)
+    reader.take("TABLE")
+    return reader.name("a stream or a view")
 
 
 def _query_in_bracket(reader: Reader) -> bool:

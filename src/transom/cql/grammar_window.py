@@ -11,7 +11,8 @@ from transom.cql import syntax
 from transom.cql.reader import Reader, Word
 
 WINDOWS: Final = (
-    "write [RANGE 10 SECONDS], [ROWS 10], [PARTITION BY column ROWS 10], [NOW] or [RANGE UNBOUNDED]; "
+    "write [RANGE 10 SECONDS], [ROWS 10], [PARTITION BY column ROWS 10], [PARTITION BY column SESSION 10 SECONDS], "
+    "[NOW] or [RANGE UNBOUNDED]; "
     "RANGE and ROWS may be followed by SLIDE"
 )
 CALENDAR_UNITS: Final = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS", "DECADE", "DECADES"})
@@ -38,11 +39,13 @@ def read_window(reader: Reader) -> syntax.WindowClause:
 def _read_part(reader: Reader) -> tuple[str, Any]:
     if reader.take("PARTITION"):
         reader.need("BY")
-        return "partition", reader.listed(lambda: _read_column(reader))
+        return "partition", reader.listed(lambda: read_column(reader))
     if reader.take("ROWS"):
         return "rows", reader.literal("number", "a number of rows", "write ROWS 10")
     if reader.take("NOW"):
         return "now", True
+    if reader.take("SESSION"):
+        return "session", read_duration(reader)
     if reader.take("SLIDE"):
         return "slide", read_duration(reader, unit_needed=False)
     if reader.take("UNBOUNDED") or reader.take("RANGE", "UNBOUNDED"):
@@ -52,7 +55,7 @@ def _read_part(reader: Reader) -> tuple[str, Any]:
     reader.reject(f"a window cannot contain {reader.word()}", WINDOWS)
 
 
-def _read_column(reader: Reader) -> exp.Expr:
+def read_column(reader: Reader) -> exp.Expr:
     first = reader.name("a column name")
     if reader.take("."):
         return exp.Column(this=reader.name("a column name"), table=first)

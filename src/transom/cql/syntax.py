@@ -23,6 +23,7 @@ class WindowClause(exp.Expression):
         "unbounded": False,
         "now": False,
         "slide": False,
+        "session": False,
     }
 
 
@@ -52,6 +53,18 @@ class FromItem(exp.Expression):
     """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}
+
+
+class WindowFunction(exp.Expression):
+    """TUMBLE, HOP or SESSION (`kind`) of a stream or query, by its time column; the durations as they were written."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "kind": True,
+        "partition": False,
+        "time": True,
+        "durations": True,
+    }
 
 
 class JoinedSources(exp.Expression):

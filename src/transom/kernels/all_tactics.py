@@ -49,9 +49,11 @@ from transom.kernels.window.tactic import (
     PartitionRowsTactic,
     RangeTactic,
     RowsTactic,
+    SessionTactic,
     SlideRangeTactic,
     SlideRowsTactic,
 )
+from transom.kernels.window_table.tactic import SessionWindowsTactic, TimeWindowsTactic, WindowAggregateTactic
 from transom.plan.algebra import Node
 
 TACTICS: Final[tuple[type[Tactic], ...]] = (
@@ -67,6 +69,10 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     RowsTactic,
     SlideRowsTactic,
     PartitionRowsTactic,
+    SessionTactic,
+    TimeWindowsTactic,
+    SessionWindowsTactic,
+    WindowAggregateTactic,
     RingHashTactic,
     LazyHashTactic,
     NestedLoopTactic,

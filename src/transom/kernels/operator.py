@@ -164,7 +164,8 @@ class Operator(Structural):
     """A node with the tactic that runs it. Equal operators are the same operator and run once.
 
     `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source. `negative`: rows
-    come twice, as negative tuples, instead of once with a lifetime.
+    come twice, as negative tuples, instead of once with a lifetime. `sealed`: all rows that meet in it enter at one
+    instant and stay, so it remembers nothing from step to step.
     """
 
     node: Node
@@ -175,6 +176,7 @@ class Operator(Structural):
     ends_grow: bool = field(default=False, compare=False)
     open_ends: bool = field(default=False, compare=False)
     negative: bool = field(default=False, compare=False)
+    sealed: bool = field(default=False, compare=False)
 
     @property
     def schema(self) -> Schema:

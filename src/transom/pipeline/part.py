@@ -19,6 +19,7 @@ from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
+from transom.kernels.sealed import sealed
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.to_stream.tactic import slide_windows_below
@@ -247,7 +248,8 @@ class Part:
             definition = catalogue.relations[operator.node.name.lower()]
             assert isinstance(definition, TableDefinition)
             self._tables[i] = definition
-        return operator.tactic.kernels(operator, Site(catalogue, tick, indexes, final))
+        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, indexes, final))
+        return sealed(kernels) if operator.sealed else kernels
 
     def _source(self, operator: Operator, index: int) -> tuple[str | None, int]:
         """What comes to an input: by a channel, or from another operator, by its number."""

@@ -17,7 +17,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.core.schema import BIGINT, BOOLEAN, Column, Schema
+from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, Column, Schema
 from transom.core.structural import Structural
 from transom.core.time import format_duration
 from transom.plan.expression import Expression
@@ -150,7 +150,7 @@ class WindowSpec:
     """Which rows of a stream are alive. Exactly the table of semantics.md; all durations in microseconds.
 
     Now: now=True. Unbounded: nothing set. `rows` and `range` may both be set (whichever ends first).
-    `slide` is a duration with `range`, a row count with `rows`.
+    `slide` is a duration with `range`, a row count with `rows`. `session` is the gap that ends a session.
     """
 
     range: int | None = None
@@ -158,10 +158,11 @@ class WindowSpec:
     partition: tuple[int, ...] | None = None
     slide: int | None = None
     now: bool = False
+    session: int | None = None
 
     @property
     def unbounded(self) -> bool:
-        return not self.now and self.range is None and self.rows is None
+        return not self.now and self.range is None and self.rows is None and self.session is None
 
     def __str__(self) -> str:
         if self.now:
@@ -169,10 +170,12 @@ class WindowSpec:
         if self.unbounded:
             return "[RANGE UNBOUNDED]"
         words = []
-        if self.partition is not None:
+        if self.partition:
             words.append("PARTITION BY " + ", ".join(f"#{i}" for i in self.partition))
         if self.rows is not None:
             words.append(f"ROWS {self.rows}")
+        if self.session is not None:
+            words.append(f"SESSION {format_duration(self.session)}")
         if self.range is not None:
             words.append(f"RANGE {format_duration(self.range)}")
         if self.slide is not None:
@@ -188,6 +191,56 @@ class Window(Relation):
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_stream(inputs[0]))
+
+
+@dataclass(frozen=True)
+class WindowTableSpec:
+    """Windows that are named in the rows: those of TUMBLE and HOP, `[k slide + offset, k slide + offset + size)`.
+
+    Without a slide it is SESSION: rows of a partition, each at most `size` after the one before.
+    """
+
+    size: int
+    slide: int | None = None
+    offset: int = 0
+    partition: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        assert self.size > 0 and (self.slide is None) == (self.partition is not None)
+        assert self.slide is None or (self.slide > 0 and 0 <= self.offset < self.slide)
+
+    def __str__(self) -> str:
+        if self.slide is None:
+            keys = ", ".join(f"#{i}" for i in self.partition or ())
+            return f"SESSION {format_duration(self.size)}" + (f" PARTITION BY {keys}" if keys else "")
+        offset = f" OFFSET {format_duration(self.offset)}" if self.offset else ""
+        if self.slide == self.size:
+            return f"TUMBLE {format_duration(self.size)}{offset}"
+        return f"HOP {format_duration(self.slide)} SIZE {format_duration(self.size)}{offset}"
+
+
+WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
+"""What a window table adds to the columns of its stream; `window_time` is the instant at which the rows enter."""
+
+
+@dataclass(frozen=True)
+class WindowTable(Relation):
+    """Each row of a stream once for every window that holds it; the rows of a window enter together when it is over:
+    at `window_end` - 1 tick, those of a session at `window_end`. They never leave."""
+
+    input: Stream
+    spec: WindowTableSpec
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.columns, *(Column(name, TIMESTAMP) for name in WINDOW_COLUMNS)))
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -40,6 +40,7 @@ def _name(operator: Operator, known: dict[int, str]) -> str:
         own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node)]
         names = [_name(child, known) for child in operator.inputs]
         facts = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
+        facts += "sealed" * operator.sealed
         found = known[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
     return found
 

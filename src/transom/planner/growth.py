@@ -6,7 +6,8 @@ times says; so does an answer that is written as its latest snapshot, and an agg
 or the distinct values that it counts. A stream of changes, or an answer written so, does if there are rows whose ends
 are not known when they come; otherwise it keeps those that will end. A join with an input whose rows end has rows that
 end, and an aggregate without GROUP BY has one row; tables, static or changing, are as large as what they stand for, and
-partitions (`PARTITION BY k ROWS n`) as many as their keys.
+partitions (`PARTITION BY k ROWS n`) as many as their keys. What is sealed (`planner/sealed.py`) keeps nothing of rows
+that never end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transom.kernels.operator import Alive, Operator
-from transom.plan.algebra import Relation
+from transom.kernels.window_table.node import WindowAggregate
+from transom.plan.algebra import Relation, WindowTable
 from transom.planner.explain import title
 
 
@@ -25,6 +27,8 @@ class StateGrowth:
     what: str
     streams: tuple[str, ...]
     kept: str = "rows"
+    windowed: bool = False
+    """Whether some of the rows are those of windows that are over: the others could be forgotten with these."""
 
     def __str__(self) -> str:
         """
@@ -34,6 +38,8 @@ class StateGrowth:
         windows = " and ".join(f"{name} [RANGE 1 HOUR]" for name in self.streams)
         names = " and ".join(self.streams)
         kept = f"keeps the {self.kept} of {names}"
+        if self.windowed:
+            windows = "window_end among its keys"
         return f"state grows while input comes: {self.what} {kept}, which never end; write {windows}"
 
 
@@ -44,13 +50,19 @@ def growing(root: Operator, emit: str) -> list[StateGrowth]:
     for operator in root.walk():
         below = [known[id(child)] for child in operator.inputs]
         forever = Alive.streams(below)
-        kept = operator.tactic.grows_by(operator) if forever else None
+        kept = operator.tactic.grows_by(operator) if forever and not operator.sealed else None
         if kept is not None:
-            found.setdefault(StateGrowth(title(operator.kind, operator.tactic.name), forever, kept))
-        known[id(operator)] = operator.tactic.alive(operator, below)
+            named = title(operator.kind, operator.tactic.name)
+            found.setdefault(StateGrowth(named, forever, kept, _has_windows(operator)))
+        known[id(operator)] = Alive(forever) if operator.sealed else operator.tactic.alive(operator, below)
     if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
-        found.setdefault(StateGrowth("the answer", known[id(root)].forever))
+        found.setdefault(StateGrowth("the answer", known[id(root)].forever, windowed=_has_windows(root)))
     return list(found)
+
+
+def _has_windows(operator: Operator) -> bool:
+    """Whether rows of TUMBLE, HOP or SESSION come to it."""
+    return any(isinstance(below.node, WindowTable | WindowAggregate) for below in operator.walk())
 
 
 def _written_from_memory(root: Operator, emit: str) -> bool:

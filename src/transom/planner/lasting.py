@@ -9,5 +9,5 @@ def lasting(operator: Operator) -> bool:
     """Whether no row of a relation that has come ever leaves it."""
     known: dict[int, bool] = {}
     for each in operator.walk():
-        known[id(each)] = each.tactic.lasts(each, all(known[id(child)] for child in each.inputs))
+        known[id(each)] = each.sealed or each.tactic.lasts(each, all(known[id(child)] for child in each.inputs))
     return known[id(operator)]

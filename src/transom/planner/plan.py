@@ -14,6 +14,8 @@ from transom.kernels.set_operation.tactic import COSTS, KEEPS, DistinctTactic, S
 from transom.kernels.to_stream import tactic as to_streams
 from transom.kernels.top_n.tactic import BestTactic, OrderedTactic
 from transom.kernels.window import tactic as windows
+from transom.kernels.window_table import tactic as window_tables
+from transom.kernels.window_table.tactic import WindowAggregateTactic
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -31,6 +33,7 @@ from transom.plan.algebra import (
     TopN,
     ToStream,
     Window,
+    WindowTable,
     a_relation,
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -44,10 +47,13 @@ from transom.planner.join_tree import left_deep
 from transom.planner.lasting import lasting
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
+from transom.planner.sealed import seal, sealed_columns
 from transom.planner.statistics import DeclaredStatistics, Statistics
 
 MAX_OPERATORS: Final = 2_000
 """Of one plan, each counted once. Selections that differ keep the two uses of a view from being one."""
+
+_MEETS_AT_ONCE: Final = "joins of two remember nothing of windows that are over"
 
 
 def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None) -> Operator:
@@ -106,8 +112,12 @@ class Planner:
                     f"the query has more than {MAX_OPERATORS:,} operators once its views are put in",
                     remedy="insert a part of it into a sink, and read that as a stream",
                 )
-            found = self.planned[node] = self.made.setdefault(operator, operator)
+            found = self.planned[node] = self._once(operator)
         return found
+
+    def _once(self, operator: Operator) -> Operator:
+        """Equal operators are the same one; what may forget all that it saw does so."""
+        return self.made.setdefault(operator, seal(operator, self.option("tick")))
 
     def _plan(self, node: Node) -> Operator:
         if isinstance(node, StreamScan):
@@ -118,18 +128,23 @@ class Planner:
             return self._join_of_partners(node)
         if isinstance(node, Join):
             return self._join(node)
+        if isinstance(node, Aggregate) and WindowAggregateTactic.runs(node):
+            return window_tables.aggregate_operator(node, self.plan(node.input.inputs[0]))
         choice = None
         if isinstance(node, Aggregate) and (shape := shape_of(node)) is not None:
             below = tuple(self.plan(relation) for relation in shape.relations)
-            choice = self._join_aggregate(shape, below)
-            if choice.name != "pc":
-                return joinagg.operators(node, shape, below, choice, lambda made: self.made.setdefault(made, made))
+            if not any(self._sealed(below)):
+                choice = self._join_aggregate(shape, below)
+            if choice is not None and choice.name != "pc":
+                return joinagg.operators(node, shape, below, choice, self._once)
         inputs = tuple(self.plan(child) for child in node.inputs)
         if isinstance(node, Window):
             chosen = windows.choose(node.spec, node.schema, self.negative)
             return Operator(
                 node, chosen.tactic, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends
             )
+        if isinstance(node, WindowTable):
+            return window_tables.table_operator(node, inputs[0])
         first = inputs[0]
         if isinstance(node, Filter | Project | StreamFilter | StreamProject):
             passing = FilterTactic if isinstance(node, Filter | StreamFilter) else ProjectTactic
@@ -164,7 +179,7 @@ class Planner:
             )
             if node.all:
                 return both
-            both = self.made.setdefault(both, both)
+            both = self._once(both)
             return _distinct(Distinct(a_relation(both.node)), both)
         counting = SetOperationTactic(KEEPS, COSTS)
         return Operator(node, counting, inputs, None, tuple(map(all_columns, inputs)), open_ends=True)
@@ -191,12 +206,13 @@ class Planner:
         choice = self.choices.get(node)
         if choice is None:
             number = sum(1 for known in self.choices if len(known.relations) > 2)
-            choice = self.choices[node] = self.chooser.choose(whole, written, number, self._stamped(inputs))
+            choice = self.chooser.choose(whole, written, number, self._stamped(inputs))
+            if choice.decision.tree is None and self.option("multiway") == "auto" and all(self._sealed(inputs)):
+                choice = MultiwayChoice(MultiwayDecision("tree", written), ((choice.name, _MEETS_AT_ONCE),))
+            self.choices[node] = choice
         if choice.decision.tree is None:
             return multiway.operator(whole, inputs, choice)
-        made = JoinOperators(
-            node, inputs, self.option("join"), lambda made: self.made.setdefault(made, made), choice.onto
-        )
+        made = JoinOperators(node, inputs, self.option("join"), self._once, choice.onto)
         return made.of(choice.decision.tree)
 
     def _join_of_partners(self, node: OuterJoin | SemiJoin) -> Operator:
@@ -205,6 +221,9 @@ class Planner:
         keys = joins.split_keys(conjuncts(node.predicate), len(left.schema))
         chosen = joins.choose(left, right, keys, self.option("join"), type(node))
         return Operator(node, chosen, (left, right), keys, chosen.needs(keys), open_ends=True)
+
+    def _sealed(self, inputs: tuple[Operator, ...]) -> list[bool]:
+        return [bool(sealed_columns(each, self.option("tick"))) for each in inputs]
 
     def _join_aggregate(self, shape: Shape, inputs: tuple[Operator, ...]) -> joinagg.JoinAggregateChoice:
         """What was decided by estimates is remembered."""

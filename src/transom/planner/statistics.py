@@ -302,6 +302,8 @@ def population(spec: WindowSpec, rate: float) -> float:
     """
     if spec.now:
         return 1.0
+    if spec.session is not None:
+        return max(rate * spec.session / SECOND, 1.0)
     seconds = UNBOUNDED_SECONDS if spec.range is None else max(spec.range, spec.slide or 0) / SECOND
     alive = rate * (seconds if spec.rows is None or spec.range is not None else inf)
     if spec.rows is not None:

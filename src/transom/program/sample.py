@@ -75,6 +75,8 @@ class Sample:
         rate = usual if self.rate is None else self.rate
         te = np.full(len(self), FOREVER)
         partitions = 1.0
+        if spec.session is not None:
+            te = self.ta + spec.session
         if spec.now:
             te = self.ta + tick
         if spec.range is not None:

@@ -275,15 +275,33 @@ class AggregateKernel:
         if (t[1:] < t[:-1]).any():
             order = np.argsort(t, kind="stable")
             t, slot, group = t[order], slot[order], group[order]
-        shape = len(self.arguments), len(delta)
+        events = loop.GroupEvents(t, slot, group, np.ones(len(t), dtype=np.int64))
+        return self._shown(state, events, self._cells(values), row_pair, step)
+
+    def run_unseen(self, state: AggregateState, values: pa.RecordBatch) -> tuple[Int64s, Int64s, Int64s]:
+        """Rows that stay, at least one, added to groups that show nothing yet: the group of each row; and each of
+        these groups once, with the words of its results as they are now."""
+        assert self.running and self.keys
+        group, count = self.group(state, values), len(values)
+        pairs = self.pair(state, values, group)
+        row_pair = np.array(pairs, dtype=np.int64).reshape(len(pairs), count)
+        events = loop.GroupEvents(
+            np.zeros(count, dtype=np.int64), np.arange(count), group, np.ones(count, dtype=np.int64)
+        )
+        (changed, _, _, words), _ = self.accumulate(state, events, self.table, self._cells(values), row_pair)
+        state.shown[changed] = -1
+        return group, changed, words
+
+    def _cells(self, values: pa.RecordBatch) -> tuple[Any, ...]:
+        """The arguments of rows as cells, by the position of the row."""
+        shape = len(self.arguments), len(values)
         hi, lo, valid = np.empty(shape, np.int64), np.empty(shape, np.uint64), np.ones(shape, np.uint8)
         for a, column in enumerate(self.arguments):
             hi[a], lo[a] = cells.to_cells(values.column(column))
             there = validity(values.column(column))
             if there is not None:
                 valid[a] = there
-        events = loop.GroupEvents(t, slot, group, np.ones(len(t), dtype=np.int64))
-        return self._shown(state, events, (hi, lo, valid), row_pair, step)
+        return hi, lo, valid
 
     def _advance(
         self, state: AggregateState, parts: list[tuple[Int64s, Int64s, int]], ended: Int64s, step: Step
@@ -525,6 +543,11 @@ class AggregateKernel:
         """How many words a group has in all: of totals, and of what it showed."""
         kinds = self.table[:, loop.KIND]
         return sum(loop.TOTAL_WORDS[kind] for kind in kinds), sum(loop.LAST_WORDS[kind] for kind in kinds)
+
+    @property
+    def result_words(self) -> int:
+        """How many words the results of a group have."""
+        return self._widths[1]
 
     @cached_property
     def _last_width(self) -> int:

@@ -16,6 +16,7 @@ from transom.kernels.to_stream.direct_stream import AliveRows
 from transom.kernels.window.partition_rows import PartitionRowsWindow, PartitionRowsWindowState
 from transom.kernels.window.range import RangeWindow
 from transom.kernels.window.rows import RowsWindow, RowsWindowState
+from transom.kernels.window.session import SessionWindow, SessionWindowState
 from transom.kernels.window.slide_range import SlideRangeWindow, SlideRangeWindowState
 from transom.kernels.window.slide_rows import SlideRowsWindow, SlideRowsWindowState
 from transom.plan.algebra import StreamScan, Window, WindowSpec
@@ -134,6 +135,15 @@ class PartitionRowsTactic(WindowTactic):
         return PartitionRowsWindow(spec.partition, spec.rows, _length(spec))
 
 
+class SessionTactic(WindowTactic):
+    name = "session"
+    states = (SessionWindowState, AliveRows)
+
+    def kernel(self, spec: WindowSpec, tick: int) -> Kernel:
+        assert spec.session is not None and spec.partition is not None
+        return SessionWindow(spec.partition, spec.session)
+
+
 @dataclass(frozen=True)
 class WindowChoice:
     tactic: WindowTactic
@@ -144,6 +154,12 @@ class WindowChoice:
 
 def choose(spec: WindowSpec, schema: Schema, negative: bool = False) -> WindowChoice:
     """Under negative tuples rows that begin together must end together for their order to outlive an exchange."""
+    if spec.session is not None:
+        assert spec.partition is not None
+        of_session = tuple(column(schema, i) for i in spec.partition)
+        kept = "an open row id for each row of every session that is not over, and its key"
+        needs = Partitioning("keys", of_session) if of_session else SINGLE
+        return WindowChoice(SessionTactic(kept, "a hash look-up a row"), needs, False, True)
     if spec.rows is None:
         if spec.slide is None:
             return WindowChoice(RangeTactic("nothing"), ANY, True, False)
@@ -171,4 +187,4 @@ def _length(spec: WindowSpec) -> int:
 
 
 def _endless(spec: WindowSpec) -> bool:
-    return spec.rows is None and spec.range is None and not spec.now
+    return spec.unbounded

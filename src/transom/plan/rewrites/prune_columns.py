@@ -28,6 +28,7 @@ from transom.plan.algebra import (
     TopN,
     ToStream,
     Window,
+    WindowTable,
     a_relation,
     a_stream,
 )
@@ -85,6 +86,8 @@ class _Pruner:
             if spec.partition is not None:
                 spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
             return Window(a_stream(child), spec), to
+        if isinstance(node, WindowTable):
+            return self._prune_window_table(node, needed)
         if isinstance(node, Join):
             return self._prune_join(node, needed)
         if isinstance(node, OuterJoin | SemiJoin):
@@ -109,6 +112,17 @@ class _Pruner:
             return replace(node, input=a_relation(child), number=wanted_number), kept
         assert isinstance(node, ToStream | Distinct | SetOperation), node
         return node.with_inputs(tuple(self.prune_columns(child) for child in node.inputs)), everything
+
+    def _prune_window_table(self, node: WindowTable, needed: frozenset[int]) -> tuple[Node, Positions]:
+        """The columns of the windows are always there; of a stream a row keeps one column at least."""
+        width, spec = len(node.input.schema), node.spec
+        wanted = _at_least_one(frozenset(i for i in needed if i < width) | frozenset(spec.partition or ()))
+        child, at = self._prune(node.input, frozenset(wanted))
+        to = {old: new for new, old in enumerate(wanted)}
+        if spec.partition is not None:
+            spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
+        pruned = WindowTable(a_stream(_narrow(child, at, wanted)), spec)
+        return pruned, to | {i: i - width + len(wanted) for i in range(width, len(node.schema))}
 
     def _prune_join(self, join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:
         relations, to = self._sides(join.relations, needed, join.predicate)

@@ -2,10 +2,11 @@
 
 A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its
 predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY
-.. ROWS if it reads partition keys only; never another row-count window, which must count the rows that the selection
-would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the last row of the
-window ends, also if a selection hides that row. And where rows are taken for one because they are equal, a selection
-that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
+.. ROWS if it reads partition keys only; of TUMBLE and HOP it passes what does not read the bounds of a window, and of
+SESSION, a table or not, what reads partition keys only; never another row-count window, which must count the rows that
+the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the
+last row of the window ends, also if a selection hides that row. And where rows are taken for one because they are
+equal, a selection that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
 
 Of rows with a number a selection of whole partitions goes below, and one that compares the number with a constant is
 what the operator itself does: it need not keep what is not asked for.
@@ -33,6 +34,7 @@ from transom.plan.algebra import (
     TopN,
     Window,
     WindowSpec,
+    WindowTable,
     a_relation,
     a_stream,
 )
@@ -118,6 +120,8 @@ class _Pusher:
             if predicate is not None:
                 stream = StreamFilter(a_stream(stream), predicate)
             return _filtered(replace(node, input=a_stream(stream)), above)
+        if isinstance(node, WindowTable):
+            return self._push_into_windows(node, parts)
         return self._stay(node, parts)
 
     def _push_into_top_n(self, node: TopN, parts: tuple[Expression, ...]) -> Relation:
@@ -133,6 +137,22 @@ class _Pusher:
             least = max(least, bounds[0])
             most = most if bounds[1] is None else bounds[1] if most is None else min(most, bounds[1])
         return _filtered(replace(node, input=self._push(node.input, below), least=least, most=most), tuple(above))
+
+    def _push_into_windows(self, node: WindowTable, parts: tuple[Expression, ...]) -> Relation:
+        """What speaks of the rows alone; of a session, which other rows may prolong, only what speaks of its keys."""
+        partition, slide = node.spec.partition, node.spec.slide
+        if slide is not None and slide > node.spec.size:  # a row that is in no window is not to be looked at
+            return self._stay(node, parts)
+        own = frozenset(range(len(node.input.schema)) if partition is None else partition)
+
+        def passing(part: Expression) -> bool:
+            return columns_of(part) <= own and (partition is None or not tells_zeros_apart(part))
+
+        below, above = _parted(parts, passing)
+        stream, predicate = self.push_filters(node.input), conjunction(below)
+        if predicate is not None:
+            stream = StreamFilter(a_stream(stream), predicate)
+        return _filtered(replace(node, input=a_stream(stream)), above)
 
     def _push_into_join(self, join: Join, parts: tuple[Expression, ...]) -> Relation:
         bounds = [0]
@@ -186,7 +206,7 @@ class _Pusher:
 
 def passes(predicate: Expression, window: WindowSpec) -> bool:
     """Whether a selection may be done before the window instead of after it."""
-    if window.rows is None:
+    if window.rows is None and window.session is None:
         return window.slide is None
     if tells_zeros_apart(predicate):
         return False

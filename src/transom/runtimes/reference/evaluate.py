@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transom.core.time import FOREVER, floor_to_tick
-from transom.plan.algebra import Change, Node, Relation, Stream, StreamScan, TableScan, ToStream, Window
+from transom.plan.algebra import Change, Node, Relation, Stream, StreamScan, TableScan, ToStream, Window, WindowTable
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.runtimes.reference.admission import (
     AdmittedStream,
@@ -24,7 +24,7 @@ from transom.runtimes.reference.history import History, RelationHistory, StreamH
 from transom.runtimes.reference.scans import scans
 from transom.runtimes.reference.sql import Leaf, snapshot_query
 from transom.runtimes.reference.to_stream import slides_of, stream_of
-from transom.runtimes.reference.window import lifetimes
+from transom.runtimes.reference.window import in_windows, lifetimes
 
 Inputs = Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -120,6 +120,8 @@ class _Evaluation:
     def _leaf(self, leaf: Leaf) -> list[Lifetime]:
         if isinstance(leaf, Window):
             return lifetimes(self.stream(leaf.input), leaf.spec, self.taken.clock.tick)
+        if isinstance(leaf, WindowTable):
+            return in_windows(self.stream(leaf.input), leaf.spec, self.taken.clock.tick)
         name = leaf.name.lower()
         if name in self.taken.static:
             found = [Lifetime(tuple(row), self.origin, FOREVER) for row in self.taken.static[name]]
@@ -144,7 +146,9 @@ class _Evaluation:
 
     def _slides(self, leaves: Sequence[Leaf]) -> list[int]:
         """The slides of a relation whose every changing leaf slides by time; nothing when one of them does not."""
-        changing = [leaf for leaf in leaves if isinstance(leaf, Window) or leaf.name.lower() not in self.taken.static]
+        changing = [
+            leaf for leaf in leaves if not isinstance(leaf, TableScan) or leaf.name.lower() not in self.taken.static
+        ]
         slides = [leaf.spec.slide if isinstance(leaf, Window) and leaf.spec.range else None for leaf in changing]
         return [slide for slide in slides if slide is not None] if None not in slides else []
 

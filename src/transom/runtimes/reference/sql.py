@@ -24,11 +24,12 @@ from transom.plan.algebra import (
     TableScan,
     TopN,
     Window,
+    WindowTable,
 )
 from transom.plan.expression import Expression
 from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, type_sql
 
-Leaf = Window | TableScan
+Leaf = Window | WindowTable | TableScan
 Outer = tuple[Columns, ...]
 
 
@@ -75,7 +76,7 @@ class _Writer:
     def select(self, node: Relation, outer: Outer) -> str:
         """The SELECT of a node; its columns are called c0, c1, .."""
         match node:
-            case Window() | TableScan():
+            case Window() | WindowTable() | TableScan():
                 return f"SELECT {_names(node)} FROM {self.source(node, outer)}"
             case Filter():
                 row = self.alias()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transom.core.time import FOREVER
-from transom.plan.algebra import WindowSpec
+from transom.core.time import BEGINNING, FOREVER, to_datetime
+from transom.plan.algebra import WindowSpec, WindowTableSpec
 from transom.runtimes.reference.admission import Lifetime, TimedRow
 from transom.runtimes.reference.history import Row, grouped
 
 
 def lifetimes(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
     """The lifetime of each row of a stream (given in stream order); rows that are in no snapshot are left out."""
-    if spec.slide is not None:
+    if spec.session is not None:
+        found = _by_sessions(rows, spec)
+    elif spec.slide is not None:
         found = _slide_by_rows(rows, spec) if spec.range is None else _slide_by_time(rows, spec)
     else:
         found = _plain(rows, spec, tick)
@@ -33,6 +35,16 @@ def _plain(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifeti
             end = min(ends) if ends else None
         found.append(Lifetime(row.values, row.t, end))
     return found
+
+
+def _by_sessions(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
+    """[t, last + G)."""
+    assert spec.session is not None
+    return [
+        Lifetime(row.values, row.t, min(session[-1].t + spec.session, FOREVER))
+        for session in sessions(rows, spec.partition or (), spec.session)
+        for row in session
+    ]
 
 
 def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
@@ -82,3 +94,47 @@ def _ceiling(number: int, step: int) -> int:
     (10, 10, -5)
     """
     return -(-number // step) * step
+
+
+def in_windows(rows: Sequence[TimedRow], spec: WindowTableSpec, tick: int) -> list[Lifetime]:
+    """Each row once for every window that holds it, from the instant at which the window is over."""
+    if spec.slide is None:
+        return _in_sessions(rows, spec, tick)
+    found = []
+    for row in rows:
+        start = (row.t - spec.offset) // spec.slide * spec.slide + spec.offset
+        while start + spec.size > row.t:
+            found += _entering(row, start, start + spec.size, start + spec.size - tick)
+            start -= spec.slide
+    return found
+
+
+def _in_sessions(rows: Sequence[TimedRow], spec: WindowTableSpec, tick: int) -> list[Lifetime]:
+    found = []
+    for session in sessions(rows, spec.partition or (), spec.size):
+        end = session[-1].t + spec.size
+        for row in session:
+            found += _entering(row, session[0].t, end, end)
+    return found
+
+
+def sessions(rows: Sequence[TimedRow], partition: Sequence[int], gap: int) -> list[list[TimedRow]]:
+    """The rows of a key, each at most the gap after the one before; exactly so much is the same session."""
+    found: list[list[TimedRow]] = []
+    latest: dict[Row, list[TimedRow]] = {}
+    for row in rows:
+        key = grouped(row.values[k] for k in partition)
+        session = latest.get(key)
+        if session is None or row.t - session[-1].t > gap:
+            session = latest[key] = []
+            found.append(session)
+        session.append(row)
+    return found
+
+
+def _entering(row: TimedRow, start: int, end: int, at: int) -> list[Lifetime]:
+    """The row with its window; none where the window is not within the time domain."""
+    if start < BEGINNING or end > FOREVER or at >= FOREVER:
+        return []
+    bounds = (to_datetime(start), to_datetime(end), to_datetime(at))
+    return [Lifetime((*row.values, *bounds), at, FOREVER)]

@@ -1,0 +1,106 @@
+"""The grammar of TUMBLE, HOP and SESSION in FROM, as Transom, Flink and RisingWave write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from transom.cql import syntax
+from transom.cql.grammar_window import read_column, read_duration
+from transom.cql.reader import Reader
+
+WINDOW_FUNCTIONS: Final = {
+    "TUMBLE": "TUMBLE(s, ts, INTERVAL '10' SECOND)",
+    "HOP": "HOP(s, ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+    "SESSION": "SESSION(s PARTITION BY k, ts, INTERVAL '10' SECOND)",
+}
+"""Each with an example: the slide of HOP stands before its size."""
+
+ReadInput = Callable[[Reader], exp.Expr]
+
+
+def at_table_function(reader: Reader) -> bool:
+    """Whether a function that gives rows is called here, perhaps within TABLE(..)."""
+    ahead = 2 if reader.at("TABLE", "(") else 0
+    return reader.word(ahead).capitals in (*WINDOW_FUNCTIONS, "CUMULATE") and reader.word(ahead + 1).text == "("
+
+
+def read_table_function(reader: Reader, read_input: ReadInput) -> exp.Expr:
+    start = reader.word()
+    if reader.take("TABLE"):
+        return reader.spanned(reader.wrapped(lambda: _read_function(reader, read_input)), start)
+    return _read_function(reader, read_input)
+
+
+def _read_function(reader: Reader, read_input: ReadInput) -> exp.Expr:
+    start = reader.word()
+    reader.skip()
+    if start.capitals == "CUMULATE":
+        reader.reject("CUMULATE is not supported", "write TUMBLE for each step and add them up, or HOP", start)
+    example = f"write {WINDOW_FUNCTIONS[start.capitals]}"
+    reader.need("(")
+    _skip_name(reader, "DATA")
+    this = read_input(reader)
+    partition = _read_partition(reader)
+    _need_comma(reader, "the time column is missing", example)
+    _skip_name(reader, "TIMECOL")
+    time = _read_time(reader)
+    named = {}
+    durations = []
+    while reader.take(","):
+        name = reader.word().capitals
+        if _skip_name(reader, name):
+            named[name] = read_duration(reader)
+        else:
+            durations.append(read_duration(reader))
+    durations += [named.pop(name) for name in ("SLIDE", "SIZE", "GAP", "OFFSET") if name in named]
+    if named:
+        reader.reject(f"{start.capitals} has no parameter '{next(iter(named))}'", example, start)
+    if not durations:
+        reader.reject(f"{start.capitals} has no length", example)
+    reader.need(")")
+    node = syntax.WindowFunction(this=this, kind=start.capitals, partition=partition, time=time, durations=durations)
+    return reader.spanned(node, start)
+
+
+def _need_comma(reader: Reader, what: str, example: str) -> None:
+    if not reader.take(","):
+        reader.reject(f"{what} before {reader.word()}", example)
+
+
+def _skip_name(reader: Reader, name: str) -> bool:
+    """The name of a parameter, as in DATA => TABLE s."""
+    return reader.take(name, "=", ">")
+
+
+def _read_partition(reader: Reader) -> list[exp.Expr] | None:
+    if not reader.take("PARTITION"):
+        return None
+    reader.need("BY")
+    if reader.at("("):
+        return reader.wrapped(lambda: reader.listed(lambda: read_column(reader)))
+    columns = [read_column(reader)]
+    # The next comma may end the keys; the time column is followed by a duration, and a key by another column.
+    while reader.at(",") and not _time_follows(reader):
+        reader.skip()
+        columns.append(read_column(reader))
+    return columns
+
+
+def _time_follows(reader: Reader) -> bool:
+    """Whether the time column, or the length of a function that has none, is next, rather than another key."""
+    first = reader.word(1)
+    if first.kind == "number" or first.capitals in ("DESCRIPTOR", "INTERVAL", "TIMECOL"):
+        return True
+    ahead = 4 if reader.word(2).text == "." else 2
+    behind = reader.word(ahead + 1)
+    return reader.word(ahead).text == "," and (behind.kind == "number" or behind.capitals in ("INTERVAL", "GAP"))
+
+
+def _read_time(reader: Reader) -> exp.Expr:
+    if reader.at("DESCRIPTOR"):
+        reader.skip()
+        return reader.wrapped(lambda: read_column(reader))
+    return read_column(reader)
