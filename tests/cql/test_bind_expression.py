@@ -156,6 +156,8 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("arg_min(big)", "ARG_MIN takes 2 arguments", "ARG_MIN(a, b)"),
         ("percentile_disc(0.5)", "one value, in ascending order", "WITHIN GROUP (ORDER BY a)"),
         ("first(big ORDER BY ts NULLS)", "NULLS is not followed", "NULLS FIRST"),
+        ("string_agg(name, name)", "constant text", "STRING_AGG(a, ', ' ORDER BY b)"),
+        ("string_agg(DISTINCT name ORDER BY ts)", "nothing but themselves", "leave DISTINCT out"),
         ("stddev(name)", "takes numbers", "CAST"),
         ("(SELECT 1 FROM S)", "a query as a value", "EXISTS"),
         ("(big, big)", "several values", "one by one"),

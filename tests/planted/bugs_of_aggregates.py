@@ -63,4 +63,18 @@ AGGREGATES: Final = (
         "(n * part + whole) // whole) - np.int64(1)",
         "QUANTILE_DISC is the next value where the fraction is met exactly",
     ),
+    Bug(
+        "separator_before_all",
+        "kernels/aggregate/accumulate.py",
+        "if at > offsets[i]:",
+        "if at >= offsets[i] and counts[i] > 1 and len(separator) == 0:",
+        "texts stand side by side with nothing in between",
+    ),
+    Bug(
+        "listed_after_the_change",
+        "kernels/negative/aggregate.py",
+        "words[:, at + 3] = counts",
+        "words[:, at + 3] = 0",
+        "what departs of STRING_AGG under negative tuples is not what arrived",
+    ),
 )

@@ -51,6 +51,9 @@ class Aggregates(Generator):
                 (f"QUANTILE_DISC({once}{name}, {q})", type_),
                 (f"PERCENTILE_DISC({q}) WITHIN GROUP (ORDER BY {name})", type_),
             ]
+            if type_ in ("text", "int"):
+                order = self.pick(("", f" ORDER BY {other}{way}"))
+                options += 2 * [(f"STRING_AGG({name}, '-'{order})", "text"), (f"STRING_AGG(DISTINCT {name})", "text")]
             if type_ in _NUMBERS:
                 options += [(f"MEDIAN({once}{name})", "float"), (f"QUANTILE_CONT({once}{name}, {q})", "float")]
                 summed = "float" if type_ == "float" else "decimal"

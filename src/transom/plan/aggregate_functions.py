@@ -17,11 +17,11 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR
 from transom.plan.algebra import AggregateCall, AggregateName, Ordering
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.scalar_operators import truth
-from transom.plan.typing_rules import NULL, coerce, is_decimal, is_float, is_number, settle, type_name
+from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
 
 Refer = Callable[[AggregateCall], Expression]
 """The value of a call, in the expression around it."""
@@ -57,6 +57,7 @@ class AggregateFunction:
     rule: Rule
     aliases: tuple[str, ...] = ()
     arguments: int = 1
+    optional: int = 0
 
 
 def _computed(name: AggregateName) -> Rule:
@@ -167,6 +168,24 @@ def _at_fraction(
     return AggregateCall(name, value, value.type, written.distinct, fraction=fraction)
 
 
+def _string_agg(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    separator = written.arguments[1] if len(written.arguments) > 1 else Literal(",", VARCHAR)
+    if not isinstance(separator, Literal) or not isinstance(separator.value, str):
+        raise QueryError("what stands between the texts is a constant text", remedy=f"write {function.usage}")
+    value = cast(settle(written.arguments[0]), VARCHAR)
+    by = written.order
+    if written.distinct and any(each.expression not in (value, settle(written.arguments[0])) for each in by):
+        remedy = "order by the value itself, or leave DISTINCT out"
+        raise QueryError("DISTINCT texts can be ordered by nothing but themselves", remedy=remedy)
+    if written.distinct:  # a number and its text are not ordered alike, and equal texts are one
+        by = tuple(Ordering(value, each.descending) for each in by[:1])
+    known = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+    met = known if written.condition is None else Call("and", (written.condition, known), BOOLEAN)
+    order = by if written.distinct and by else (*by, Ordering(value))
+    call = AggregateCall("string_agg", value, VARCHAR, written.distinct, order, met, separator=separator.value)
+    return refer(call)
+
+
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
     if isinstance(value, Literal) and isinstance(value.value, int | float | Decimal):
@@ -212,6 +231,9 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       "the least", _first(False), ("first_value",)),
     AggregateFunction("last", "LAST(a ORDER BY b)", "`a`, NULL or not, of the last row in that order; of several the "
                       "greatest, NULL after all", _first(True), ("last_value",)),
+    AggregateFunction("string_agg", "STRING_AGG(a, ', ' ORDER BY b)", "all texts as one, in that order, and where it "
+                      "leaves a choice in that of the texts; between them a comma if nothing is said", _string_agg,
+                      ("listagg", "group_concat"), 1, 1),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
@@ -229,7 +251,7 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
 )  # fmt: skip
 
-_ORDERED: Final = ("first", "last", "percentile_cont", "percentile_disc")
+_ORDERED: Final = ("first", "last", "string_agg", "percentile_cont", "percentile_disc")
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
 
@@ -242,7 +264,7 @@ def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) ->
         raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
     if not written.arguments and (found.name != "count" or written.distinct):
         raise QueryError(f"{found.name}(*) has no meaning", remedy=f"write {found.name}(column)")
-    if written.arguments and len(written.arguments) != found.arguments:
+    if written.arguments and not 0 <= len(written.arguments) - found.arguments <= found.optional:
         count = "one argument" if found.arguments == 1 else f"{found.arguments} arguments"
         raise QueryError(f"{found.name.upper()} takes {count}", remedy=f"write {found.usage.split(', COUNT')[-1]}")
     if written.order and found.name not in _ORDERED:

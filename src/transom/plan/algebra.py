@@ -17,10 +17,10 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, Column, Schema
+from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR, Column, Schema
 from transom.core.structural import Structural
 from transom.core.time import format_duration
-from transom.plan.expression import Expression
+from transom.plan.expression import Expression, Literal
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,17 @@ class OuterJoin(Relation):
 
 
 AggregateName = OneOf[
-    "count", "sum", "avg", "min", "max", "var_pop", "var_samp", "first", "quantile_cont", "quantile_disc"
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "var_pop",
+    "var_samp",
+    "first",
+    "quantile_cont",
+    "quantile_disc",
+    "string_agg",
 ]
 """The aggregates that are computed; plan/aggregate_functions.py makes all others of them."""
 
@@ -402,6 +412,7 @@ class AggregateCall(Structural):
 
     `first` is the argument, NULL or not, of the first row in the `order` that meets the `condition`; the order leaves
     no choice but among equal values. The others leave NULL out, and quantiles are at the `fraction` of the values.
+    `string_agg` is all texts in the `order`, with the `separator` between them.
     """
 
     function: AggregateName
@@ -411,6 +422,7 @@ class AggregateCall(Structural):
     order: tuple[Ordering, ...] = ()
     condition: Expression | None = None
     fraction: Fraction | None = None
+    separator: str = ""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -432,6 +444,8 @@ class AggregateCall(Structural):
         parts = f"{'DISTINCT ' * self.distinct}{inner}"
         if self.fraction is not None:
             parts += f", {float(self.fraction)}"
+        if self.function == "string_agg":
+            parts += f", {Literal(self.separator, VARCHAR)}"
         if self.order:
             parts += f" ORDER BY {', '.join(map(str, self.order))}"
         return f"{self.function}({parts})" + ("" if self.condition is None else f" FILTER (WHERE {self.condition})")

@@ -7,6 +7,7 @@ from collections import Counter
 from decimal import Decimal
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,13 @@ from hypothesis import strategies as st
 from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
 from tests.kernels.negative.changelogs import ChangelogRelation, SteppedChangelog
 from tests.kernels.stepping import Life, snapshot
+from transom.core.delta import Changelog
 from transom.core.errors import EvaluationError
 from transom.kernels.aggregate.aggregate import AggregateSpec
+from transom.kernels.kernel import Step
 from transom.kernels.negative.aggregate import NegativeAggregateKernel
 from transom.state.codec import saved_bytes
+from transom.state.open_ids import OpenIdPool
 
 WITHOUT_HEAPS = CALLS[:10]
 ORDERED_ALONE = CALLS[10:]
@@ -128,3 +132,15 @@ def test_many_equal_rows_take_the_place_of_one() -> None:
     assert stepped.points == [(0, Counter({("g", 0): 1}))]
     stepped.feed([ChangelogRelation(rows, TYPES)], [1_900, 1_901])
     assert stepped.points[1:] == [(1_899, Counter())]
+
+
+def test_a_step_that_brings_nothing_new_leaves_a_sound_state() -> None:
+    """Numbers that are taken for the rows of a step and given back at once have no rooms."""
+    kernel = NegativeAggregateKernel(
+        (), (AggregateSpec("max", 0, False),), pa.schema([("m", pa.int64())]), (pa.int64(),)
+    )
+    state, open_ids = kernel.start(), OpenIdPool()
+    for step in (1, 2):
+        rows = Changelog(pa.record_batch({"x": [7] * 100}), np.full(100, step), departed=0, frontier=step + 1)
+        kernel.step(state, (rows,), Step(0, step + 1, 0, open_ids))
+        kernel.check(state)

@@ -15,18 +15,19 @@ from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import OPEN_END
 
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, LEAST_EVER, GREATEST_EVER = range(8)
-LEAST, GREATEST, BETWEEN, RANKED = range(8, 12)
-"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive. The last two
-are quantiles, with a tree of the rows alive: between two values, and one of them."""
+LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(8, 13)
+"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive. The last three
+have a tree of the rows alive: quantiles between two values, those that are one of them, and all rows in order."""
 
 KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
 """Columns of `calls`: see AggregateKernel.table."""
 
-TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 3, 3, 1, 1, 0, 0)
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 3, 3, 1, 1, 0, 0, 1)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
 
-LAST_WORDS = (1, 1, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2)
-"""What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot."""
+LAST_WORDS = (1, 1, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
+"""What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot. Of all
+rows in order: how often they changed, and where they are among the slots that are listed."""
 
 
 @jit
@@ -79,6 +80,63 @@ def at_fraction(root, kind, part, whole, links, bits):  # type: ignore[no-untype
     return np.float64(value if value == value else np.nan).view(np.int64)  # one NaN
 
 
+@jit
+def list_tree(root, links, listed, filled):  # type: ignore[no-untyped-def]
+    """The slots of a tree in order, each as often as it counts, behind what is listed already."""
+    need = filled + (links[ranked.WEIGHT, root] if root >= 0 else 0)
+    if need > len(listed):
+        bigger = np.empty(2 * need, dtype=np.int64)
+        bigger[:filled] = listed[:filled]
+        listed = bigger
+    at = root
+    while at >= 0 and links[ranked.LEFT, at] >= 0:
+        at = links[ranked.LEFT, at]
+    while at >= 0:
+        for _ in range(ranked.own_weight(at, links)):
+            listed[filled] = at
+            filled += 1
+        at = ranked.beside(at, ranked.RIGHT, links)
+    return listed, filled
+
+
+@jit
+def list_trees(roots, links, groups):  # type: ignore[no-untyped-def]
+    """The slots of the trees of some groups, and how many there are of each."""
+    listed = np.empty(16, dtype=np.int64)
+    counts = np.empty(len(groups), dtype=np.int64)
+    filled = 0
+    for i in range(len(groups)):
+        before = filled
+        listed, filled = list_tree(roots[groups[i]], links, listed, filled)
+        counts[i] = filled - before
+    return listed[:filled].copy(), counts
+
+
+@jit
+def join_texts(offsets, counts, slots, texts, separator):  # type: ignore[no-untyped-def]
+    """The texts in some slots, one behind the other: their bytes, and where each of the results begins."""
+    start, length, arena, width, k = texts
+    ends = np.zeros(len(counts) + 1, dtype=np.int64)
+    for i in range(len(counts)):
+        size = max(np.int64(0), counts[i] - 1) * len(separator)
+        for at in range(offsets[i], offsets[i] + counts[i]):
+            size += length[slots[at] * width + k]
+        ends[i + 1] = ends[i] + size
+    out = np.empty(ends[-1], dtype=np.uint8)
+    to = 0
+    for i in range(len(counts)):
+        for at in range(offsets[i], offsets[i] + counts[i]):
+            if at > offsets[i]:
+                for byte in separator:
+                    out[to] = byte
+                    to += 1
+            text = slots[at] * width + k
+            for j in range(start[text], start[text] + length[text]):
+                out[to] = arena[j]
+                to += 1
+    return out, ends
+
+
 class GroupEvents(NamedTuple):
     """Rows, by their slot, that come to groups or leave them (`sign`), ascending in time."""
 
@@ -108,6 +166,8 @@ def accumulate(  # type: ignore[no-untyped-def]
     start, length, arena, text_width = texts
     floats, width, moments, moment_width = exact
     scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
+    listed = np.empty(16, dtype=np.int64)
+    filled = 0
     n = len(t)
     ncalls = len(calls)
     out_group = np.empty(most, dtype=np.int64)
@@ -144,6 +204,8 @@ def accumulate(  # type: ignore[no-untyped-def]
                     d = calls[c, DISTINCT]
                     if kind >= BETWEEN:
                         h = calls[c, OFFSET]
+                        if kind == LISTED and valid[a, s]:
+                            totals[g, calls[c, TOTAL]] += 1
                         if h == trees:  # the first call with this tree
                             trees += 1
                             times = np.int64(1 if way > 0 else 0)
@@ -240,7 +302,10 @@ def accumulate(  # type: ignore[no-untyped-def]
                 elif LEAST <= kind <= GREATEST:
                     now_shown[to + 1] = roots[calls[c, OFFSET], g]
                     now_shown[to] = 1 if now_shown[to + 1] >= 0 else 0
-                if kind >= BETWEEN:
+                if kind == LISTED:
+                    now_shown[to] = 1 if tree_roots[calls[c, OFFSET], g] >= 0 else 0
+                    now_shown[to + 1] = totals[g, at]
+                elif kind >= BETWEEN:
                     root = tree_roots[calls[c, OFFSET], g]
                     now_shown[to] = 1 if root >= 0 else 0
                     now_shown[to + 1] = 0
@@ -257,6 +322,8 @@ def accumulate(  # type: ignore[no-untyped-def]
                     continue
                 if now_shown[to] != last[g, to]:
                     same = False
+                elif kind == LISTED:
+                    same = now_shown[to + 1] == last[g, to + 1]
                 elif kind < LEAST or kind == BETWEEN:
                     for j in range(to + 1, to + LAST_WORDS[kind]):
                         same = same and now_shown[j] == last[g, j]
@@ -268,6 +335,13 @@ def accumulate(  # type: ignore[no-untyped-def]
                 last[g, j] = now_shown[j]
             if same:
                 continue
+            for c in range(ncalls):
+                if calls[c, KIND] == LISTED:
+                    h = calls[c, OFFSET]
+                    to = calls[c, LAST]
+                    now_shown[to + 2] = filled
+                    listed, filled = list_tree(tree_roots[h, g], tree_links[h], listed, filled)
+                    now_shown[to + 3] = filled - now_shown[to + 2]
             if shown[g] >= 0:
                 closed_id[closed] = shown[g]
                 closed_te[closed] = now
@@ -280,4 +354,5 @@ def accumulate(  # type: ignore[no-untyped-def]
             for j in range(len(now_shown)):
                 out[made, j] = now_shown[j]
             made += 1
-    return (out_group[:made], out_ta[:made], out_te[:made], out[:made]), (closed_id[:closed], closed_te[:closed])
+    results = (out_group[:made], out_ta[:made], out_te[:made], out[:made])
+    return results, (closed_id[:closed], closed_te[:closed]), listed[:filled]

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
+from transom.core.errors import EvaluationError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum, exact_variance
@@ -49,7 +50,9 @@ from transom.kernels.trim import trimmed_bytes
 from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
-ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc")
+_LONGEST = 2**31 - 1
+_TREES = {"quantile_cont": loop.BETWEEN, "quantile_disc": loop.RANKED, "string_agg": loop.LISTED}
+ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc", "string_agg")
 """Functions that keep rows in the order of their values; of those, DISTINCT is no matter of pairs."""
 
 
@@ -57,7 +60,8 @@ ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc")
 class AggregateSpec:
     """One call: its function, the input column of its argument (None for COUNT(*)), and whether it is DISTINCT.
 
-    `key` is the column that says which row FIRST shows: the one in which it is least, of those in which it is not NULL.
+    `key` is the column that says which row FIRST shows: the one in which it is least, of those in which it is not NULL;
+    and in which order STRING_AGG shows them, with the `separator` in between.
     `fraction` is where a quantile is, as two numbers of which the first is divided by the second.
     """
 
@@ -66,6 +70,7 @@ class AggregateSpec:
     distinct: bool
     key: int | None = None
     fraction: tuple[int, int] = (0, 1)
+    separator: str = ""
 
 
 def _zeros(*shape: int) -> Any:
@@ -321,9 +326,9 @@ class AggregateKernel:
         """What groups show in place of what they have shown until now."""
         if self.final:
             events = events._replace(t=_folded(events.t, step))
-        (out_group, ta, te, words), closed = self.accumulate(state, events, self.table, rows, row_pair)
+        (out_group, ta, te, words), closed, listed = self.accumulate(state, events, self.table, rows, row_pair)
         ends = step.open_ids.close(*closed)
-        values = pa.RecordBatch.from_arrays(self.results(state, out_group, words), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(self.results(state, out_group, words, listed), schema=self.schema)
         out, open_id = open_rows(values, ta, te, step, ends)
         still = te == OPEN_END
         state.shown[out_group[still]] = open_id[still]
@@ -331,13 +336,13 @@ class AggregateKernel:
 
     def accumulate(
         self, state: AggregateState, events: loop.GroupEvents, table: Int64s, rows: tuple[Any, ...], row_pair: Int64s
-    ) -> tuple[tuple[Any, ...], tuple[Int64s, Int64s]]:
+    ) -> tuple[tuple[Any, ...], tuple[Int64s, Int64s], Int64s]:
         """Apply events; `rows` are the cells by slot. See the loop for what it gives."""
         text = state.texts.columns[0]
         assert isinstance(text, TextColumn)
         groups = state.rows, state.shown, state.mark, state.totals, state.last
         most, words = self._most(state, events.t), self._widths[1]
-        found: tuple[tuple[Any, ...], tuple[Int64s, Int64s]] = loop.accumulate(
+        found: tuple[tuple[Any, ...], tuple[Int64s, Int64s], Int64s] = loop.accumulate(
             events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
             (state.roots, state.links, state.tree_roots, state.tree_links),
             (state.floats, self.float_width, state.moments, self.moment_width),
@@ -349,10 +354,30 @@ class AggregateKernel:
         """How many results there are at most: one a row, and one a group where all is one instant."""
         return min(len(t), len(state.rows)) if t[0] == t[-1] else len(t)
 
-    def results(self, state: AggregateState, group: Int64s, words: Int64s) -> list[pa.Array]:
-        """Result rows of groups as columns, from the words that the loop gives."""
+    def results(self, state: AggregateState, group: Int64s, words: Int64s, listed: Int64s) -> list[pa.Array]:
+        """Result rows of groups as columns, from the words that the loop gives, and the slots that it lists."""
         arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
-        return arrays + [self._result(state, c, spec, words) for c, spec in enumerate(self.calls)]
+        for c, spec in enumerate(self.calls):
+            listing = spec.function == "string_agg"
+            arrays.append(self._text(state, c, spec, words, listed) if listing else self._result(state, c, spec, words))
+        return arrays
+
+    def _text(self, state: AggregateState, c: int, spec: AggregateSpec, words: Int64s, listed: Int64s) -> pa.Array:
+        """STRING_AGG: the texts of the slots that are listed."""
+        assert spec.argument is not None
+        column = state.texts.columns[0]
+        assert isinstance(column, TextColumn)
+        at = self.table[c, loop.LAST]
+        there, offsets, counts = (np.ascontiguousarray(words[:, at + word]) for word in (0, 2, 3))
+        texts = column.start, column.length, column.arena, self.text_width, self._texts.index(spec.argument)
+        separator = np.frombuffer(spec.separator.encode(), dtype=np.uint8)
+        data, ends = loop.join_texts(offsets, np.where(there > 0, counts, 0), listed, texts, separator)
+        if ends[-1] > _LONGEST:
+            raise EvaluationError("the texts of STRING_AGG are too long", remedy="use a smaller window, or more groups")
+        flags = pa.py_buffer(np.packbits(there > 0, bitorder="little"))
+        return pa.Array.from_buffers(
+            pa.string(), len(there), [flags, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+        )
 
     def words_of(self, c: int, words: Int64s) -> tuple[Int64s, Int64s, cells.Words, Int64s]:
         """Of a call, from those of all: top, high, low, count."""
@@ -581,9 +606,9 @@ class AggregateKernel:
                 kind, index = loop.COUNT, -1
             elif ordered and self.running:
                 kind, index = (loop.LEAST_EVER if call.function == "min" else loop.GREATEST_EVER), -1
-            elif call.function in ("quantile_cont", "quantile_disc"):
-                kind = loop.BETWEEN if call.function == "quantile_cont" else loop.RANKED
-                index = trees.setdefault((call.argument, call.distinct), len(trees))
+            elif call.function in _TREES:
+                kind = _TREES[call.function]
+                index = trees.setdefault((compared, call.distinct), len(trees))
             elif ordered:
                 kind, index = (loop.GREATEST if call.function == "max" else loop.LEAST), heaps
                 heaps += 1

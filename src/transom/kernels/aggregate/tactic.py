@@ -112,13 +112,13 @@ def _after_projection(
 
 def _spec(call: AggregateCall, index: Callable[[Expression], int]) -> AggregateSpec:
     argument = None if call.argument is None else index(call.argument)
-    if call.function != "first":
+    if not call.order:
         fraction = (0, 1) if call.fraction is None else call.fraction.as_integer_ratio()
         return AggregateSpec(call.function, argument, call.distinct, fraction=fraction)
     key = sort_key_of(call.order)
     if call.condition is not None:
         key = Case((call.condition,), (key,), Literal(None, key.type))
-    return AggregateSpec("first", argument, False, index(key))
+    return AggregateSpec(call.function, argument, call.distinct, index(key), separator=call.separator)
 
 
 def _node(operator: Operator) -> Aggregate:

@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.delta import Changelog, Int64s, no_int64s
@@ -41,7 +42,7 @@ from transom.kernels.key_index import KeyIndex, equal_bytes
 from transom.kernels.keys import encode_keys
 from transom.kernels.sound import numbered
 from transom.kernels.tally import signs
-from transom.state.checks import need, rooms, within
+from transom.state.checks import need, within
 from transom.state.slots import grown
 
 
@@ -81,8 +82,8 @@ class NegativeAggregateKernel:
         within(groups.shown, 1, -1)
         if not self._heaps:
             return
-        rooms(combinations.high, groups.row_group, groups.pair_count)
-        slots = combinations.used()
+        slots = combinations.used()  # numbers that were given back at once never had a room
+        within(slots, min(len(groups.row_group), groups.pair_count.shape[1]))
         any_group = np.full(len(groups.row_group), ANY_GROUP)
         for d, pairs in enumerate(groups.pairs):
             numbered(groups.row_pair[d, slots], pairs.slots)
@@ -122,16 +123,20 @@ class NegativeAggregateKernel:
         touched = each_once(events.group, state.mark)
         # What a group showed before is made of the words that the loop is about to replace. It closes by `shown`.
         words = state.last[touched]
+        before = self._list(state, touched, words)
         showing = np.flatnonzero(state.shown[touched] >= 0)
         state.shown[touched[showing]] = showing
-        (out_group, ta, te, fresh), (closed, closed_t) = self._direct.accumulate(
+        (out_group, ta, te, fresh), (closed, closed_t), listed = self._direct.accumulate(
             state, events, self._table, rows, row_pair
         )
+        fresh[:, self._listed + 2] += len(before)
         state.shown[touched] = 0  # an emptied group is about to be forgotten
         group = np.concatenate([touched[closed], out_group])
         shown = np.concatenate([words[closed], fresh])
         ends = np.concatenate([closed_t, te])
-        values = pa.RecordBatch.from_arrays(self._direct.results(state, group, shown), schema=self.schema)
+        values = pa.RecordBatch.from_arrays(
+            self._direct.results(state, group, shown, np.concatenate([before, listed])), schema=self.schema
+        )
         leaves, arrives = ends != OPEN_END, np.arange(len(group)) >= len(closed)
         if self._may_look_different:
             before, after = follow_ups(group, ends, ta, len(closed), state.mark)
@@ -142,6 +147,16 @@ class NegativeAggregateKernel:
         if len(left) != len(closed) or len(came) != len(ta):  # else they lie in this order already
             values = values.take(pa.array(np.concatenate([left, came])))
         return Changelog(values, np.concatenate([ends[left], ta[came - len(closed)]]), len(left), step.frontier)
+
+    def _list(self, state: AggregateState, groups: Int64s, words: Int64s) -> Int64s:
+        """The slots of which groups show all, before the loop changes their trees; where they are goes to the words."""
+        found = [no_int64s()]
+        for tree, at in zip(self._direct.table[self._listing, loop.OFFSET], self._listed, strict=True):
+            slots, counts = loop.list_trees(state.tree_roots[tree], state.tree_links[tree], groups)
+            words[:, at + 2] = sum(map(len, found)) + np.cumsum(counts) - counts
+            words[:, at + 3] = counts
+            found.append(slots)
+        return np.concatenate(found)
 
     def _lay_out(
         self, state: NegativeAggregateState, values: pa.RecordBatch, group: Int64s
@@ -222,6 +237,17 @@ class NegativeAggregateKernel:
     @cached_property
     def _direct(self) -> AggregateKernel:
         return AggregateKernel(self.keys, self.calls, self.schema, self.input_types)
+
+    @cached_property
+    def _listing(self) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = self._direct.table[:, loop.KIND] == loop.LISTED
+        return found
+
+    @cached_property
+    def _listed(self) -> Int64s:
+        """Where what they show begins, of calls that show all rows in order."""
+        found: Int64s = self._direct.table[self._listing, loop.LAST]
+        return found
 
     @cached_property
     def _heaps(self) -> int:

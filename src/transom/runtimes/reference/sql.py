@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from transom.core.schema import DOUBLE, REAL
+from transom.core.schema import DOUBLE, REAL, VARCHAR
 from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
@@ -27,7 +27,7 @@ from transom.plan.algebra import (
     WindowTable,
 )
 from transom.plan.expression import Expression
-from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, type_sql
+from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, literal_sql, type_sql
 
 Leaf = Window | WindowTable | TableScan
 Outer = tuple[Columns, ...]
@@ -133,8 +133,8 @@ class _Writer:
         calls = [
             "count(*)"
             if call.argument is None
-            else _first(call, lambda e: self.expression(e, columns, outer))
-            if call.function == "first"
+            else _in_order(call, lambda e: self.expression(e, columns, outer))
+            if call.order
             else _aggregate_call(call, call.argument.type, self.expression(call.argument, columns, outer))
             for call in node.calls
         ]
@@ -195,15 +195,19 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     return f"CAST({written} AS {type_sql(call.result_type)})"
 
 
-def _first(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
-    """The order says which of all, and NULLs count."""
+def _in_order(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
+    """The order says which of all is first, and NULLs count; or how texts follow each other."""
     assert call.argument is not None
     order = ", ".join(
         f"{sql(each.expression)} {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
         for each in call.order
     )
     met = "" if call.condition is None else f" FILTER (WHERE {sql(call.condition)})"
-    return _one_zero(f"list_extract(list({sql(call.argument)} ORDER BY {order}){met}, 1)", call.result_type)
+    argument = sql(call.argument)
+    if call.function == "string_agg":
+        once, separator = "DISTINCT " * call.distinct, literal_sql(call.separator, VARCHAR)
+        return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}"
+    return _one_zero(f"list_extract(list({argument} ORDER BY {order}){met}, 1)", call.result_type)
 
 
 def _one_zero(value: str, type_: pa.DataType) -> str:
