@@ -51,4 +51,8 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "benchmarks.spark_join.benchmark",
         "the same join on Spark, beside Spark's own stream-stream join, with equal files, sinks and answers",
     ),
+    "top_n": Entry(
+        "benchmarks.top_n",
+        "the first rows of an order, of all rows and of each key, with numbers and ranks: what a row costs, by window",
+    ),
 }

@@ -27,7 +27,14 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
-from transom.plan.catalogue import Catalogue, CreateStatement, ExplainStatement, StreamDefinition, TableDefinition
+from transom.plan.catalogue import (
+    Catalogue,
+    CreateStatement,
+    ExplainStatement,
+    QueryStatement,
+    StreamDefinition,
+    TableDefinition,
+)
 from transom.plan.options import read_option
 from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
@@ -41,7 +48,7 @@ from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of
+from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
 from transom.program.statistics import sampling
 from transom.program.streaming_query import StreamingQuery
 from transom.runtimes.local.runtime import LocalRuntime
@@ -237,7 +244,7 @@ class Session:
         standing = [one for one in planned if one.standing]
         run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
-            run.run()
+            run.run(until_full())
         queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
         return Results(self._result(one, queries.get(id(one))) for one in planned)
 
@@ -455,7 +462,7 @@ class Session:
 
     def _collect(self, one: Planned, emit: Emit) -> Result:
         run = self.assemble([one], emit=emit)
-        run.run()
+        run.run(until_full())
         return self._result(one, run.queries[0])
 
     def _explain(self, one: Planned, analyze: bool) -> Explained:
@@ -466,6 +473,7 @@ class Session:
 
     def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
         _check_takers(one, spec.on_rows, spec.on_batch)
+        _check_limit(one)
         called = self._free_name(spec.name, spec.replace)
         if called is None and one.sink is None and spec.checkpoint is None:
             called = self._next_name()
@@ -487,6 +495,7 @@ class Session:
         return self._hold(one, run.queries[0], background)
 
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
+        _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
         builder = SpecBuilder(self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer)
         return builder.specs([one], [name])[0]
@@ -532,6 +541,15 @@ class Session:
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+
+def _check_limit(one: Planned) -> None:
+    """LIMIT without ORDER BY is for whoever waits for the rows."""
+    if isinstance(one.statement, QueryStatement) and one.statement.limit is not None:
+        raise QueryError(
+            "LIMIT without ORDER BY ends a run, and a query in the background goes on",
+            remedy="run() the query, or write ORDER BY .. LIMIT n for the first rows of an order",
+        )
 
 
 def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None) -> None:

@@ -52,7 +52,7 @@ WRONG = [
     ("SELECT floor FROM floors «[ROWS 3]»", "window", "floors"),
     ("ISTREAM(«ISTREAM(SELECT n FROM readings)»)", "ISTREAM takes a relation", "leave one"),
     # clauses that mean nothing over streams, or cannot run yet
-    ("SELECT room FROM readings LIMIT «5»", "LIMIT without ORDER BY", "[ROWS 10]"),
+    ("SELECT room FROM (SELECT room FROM readings LIMIT «5»)", "LIMIT without ORDER BY", "[ROWS 10]"),
     ("SELECT n FROM readings «NATURAL» JOIN floors", "NATURAL JOIN is not supported", "USING"),
     # declarations
     ("CREATE STREAM «s» (ts TIMESTAMP) WITH (connector = 'memory')", "has no WATERMARK", "WATERMARK FOR ts"),

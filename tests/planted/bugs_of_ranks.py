@@ -73,8 +73,8 @@ RANKS: Final = (
     Bug(
         "best_rows_forgotten_too_early",
         "kernels/top_n/places.py",
-        "return v if nodes[root, ROWS] > most else -1",
-        "return v if nodes[root, ROWS] >= most else -1",
+        "+ nodes[v, WEIGHT] - most",
+        "+ nodes[v, WEIGHT] - most + 1",
         "of rows that never leave, the last that has a place is forgotten and pushed out by nobody",
     ),
     Bug(

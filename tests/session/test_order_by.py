@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from transom import Session
+from transom.core.errors import QueryError
 from transom.plan.catalogue import Catalogue
 from transom.program.growth_notes import growth_notes
 from transom.program.planned import read_program
@@ -52,6 +53,18 @@ def test_a_snapshot_is_shown_in_the_order_of_the_query(session: Session, query: 
 def test_elsewhere_a_note_says_that_order_by_changes_nothing(statement: str, noted: bool) -> None:
     notes = growth_notes(read_program(DECLARED + statement, Catalogue()))
     assert notes == ["note: line 3: ORDER BY without LIMIT is passed over: a relation has no order"] * noted
+
+
+def test_limit_alone_ends_the_run_of_whoever_waits(session: Session) -> None:
+    made = "connector = 'generator', rows = 1000000000, rate = 10"
+    session.execute(f"CREATE STREAM g (ts TIMESTAMP, n BIGINT, WATERMARK FOR ts AS ts) WITH ({made})")
+    assert len(session.run("ISTREAM(SELECT n FROM g [NOW]) LIMIT 7")) == 7
+    assert session.run("SELECT ISTREAM a FROM t [NOW] LIMIT 2").to_arrow()["a"].to_pylist() == [3, 1]
+    assert len(session.run("SELECT a FROM t LIMIT 3", emit="latest")) == 3
+    with pytest.raises(QueryError, match="goes on"):
+        session.start("SELECT a FROM t LIMIT 3")
+    with pytest.raises(QueryError, match="LIMIT without ORDER BY"):
+        session.run("SELECT a FROM (SELECT a FROM t LIMIT 3)")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from transom.plan.catalogue import ExplainStatement
 from transom.program.growth_notes import growth_notes
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
-from transom.program.run import EVERY, Run
+from transom.program.run import EVERY, Run, until_full
 from transom.session import Session
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
@@ -58,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
         screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
-            return TerminalSink(screen, name, schema, options.format, options.follow, one.order)
+            return TerminalSink(screen, name, schema, options.format, options.follow, one.view())
 
         def assemble() -> Run:
             return session.assemble(
@@ -91,7 +91,7 @@ def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namesp
         with display:
             run = assemble()
             had_ended = bool(run.queries) and run.finished
-            run.run(display.watch)
+            run.run(until_full(display.watch))
     except (KeyboardInterrupt, Terminated):
         _report(run)
         if options.checkpoint is not None:

@@ -107,7 +107,7 @@ class Shell:
         manner = self._manner
 
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
-            return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow, one.order)
+            return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow, one.view())
 
         name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
         run = self.session.assemble([one], emit=manner.emit, follow=manner.follow, answer=answer, names=[name])

@@ -13,7 +13,7 @@ from transom.cli.summary import summary
 from transom.core.errors import QueryError
 from transom.plan.catalogue import SinkDefinition
 from transom.program.planned import path_of
-from transom.program.run import Run
+from transom.program.run import Run, until_full
 from transom.program.status import Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
@@ -66,7 +66,7 @@ class ShellQuery:
 
     def _work(self) -> None:
         try:
-            self._run.run(self._watch)
+            self._run.run(until_full(self._watch))
             self.state = "finished" if self._run.finished else "stopped"
         except Exception as error:  # it is reported by whoever looks after the query
             self.state, self.error = "failed", error

@@ -229,6 +229,11 @@ class Sink(ABC):
     """Whether it can show a relation as it is now (`replace`)."""
 
     @property
+    def full(self) -> bool:
+        """Whether it shows no more rows, whatever comes, so that nothing is gained by going on."""
+        return False
+
+    @property
     def tasks(self) -> TaskWriter | None:
         """Where tasks write the rows of an answer themselves; then `add_parts` is told what they wrote."""
         return None

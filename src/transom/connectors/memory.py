@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from transom.connectors.answer_view import AnswerView
 from transom.connectors.connector import Limits, Plan, Sink, Source, Split, SplitRows
 from transom.connectors.row_fitter import RowFitter
-from transom.connectors.sorted_rows import in_order
 from transom.connectors.source import Growing, Position
 from transom.core.schema import Schema
-from transom.plan.algebra import SortKey
 
 
 class MemorySource(Source):
@@ -62,21 +61,26 @@ class MemorySource(Source):
 
 
 class MemorySink(Sink):
-    """Collects what is written, in `batches`; with `replace` the last snapshot alone, in the order of `order`."""
+    """Collects what is written, in `batches`; with `replace` the last snapshot alone; of both what `view` shows."""
 
     snapshots = True
 
-    def __init__(self, schema: pa.Schema, order: Sequence[SortKey] = ()) -> None:
+    def __init__(self, schema: pa.Schema, view: AnswerView | None = None) -> None:
         self.schema = schema
-        self._order = order
+        self._view = view or AnswerView()
         self.batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
+        batch = self._view.first(batch)
         if len(batch):
             self.batches.append(batch)
 
     def replace(self, batch: pa.RecordBatch) -> None:
-        self.batches = [in_order(batch, self._order)]
+        self.batches = [self._view.snapshot(batch)]
+
+    @property
+    def full(self) -> bool:
+        return self._view.full
 
     def commit(self, epoch: int, token: Any) -> None:
         """What was written has been seen already."""

@@ -7,19 +7,17 @@ followed, which has no end, each one.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.answer_view import AnswerView
 from transom.connectors.connector import Sink
 from transom.connectors.properties import reject_unknown
 from transom.connectors.row_text import csv_header, csv_text, json_text, value_text
 from transom.connectors.screen import Screen
-from transom.connectors.sorted_rows import in_order
 from transom.core.errors import OptionError
 from transom.core.text import visible
-from transom.plan.algebra import SortKey
 
 STYLES: Final = ("table", "csv", "jsonl")
 
@@ -37,8 +35,8 @@ def read_terminal_properties(properties: dict[str, str]) -> str | None:
 
 
 class TerminalSink(Sink):
-    """Prints on a screen under its name. `style` None: a table on a terminal, otherwise CSV. Snapshots are shown in
-    the order of `order`."""
+    """Prints on a screen under its name. `style` None: a table on a terminal, otherwise CSV. `view`
+    says which rows are shown, and in which order."""
 
     snapshots = True
 
@@ -49,9 +47,9 @@ class TerminalSink(Sink):
         schema: pa.Schema,
         style: str | None,
         follow: bool,
-        order: Sequence[SortKey] = (),
+        view: AnswerView | None = None,
     ) -> None:
-        self._order = order
+        self._view = view or AnswerView()
         self._screen = screen
         self._name = name
         self._schema = schema
@@ -64,11 +62,16 @@ class TerminalSink(Sink):
         self._printed_at = 0.0
 
     def write(self, batch: pa.RecordBatch) -> None:
+        batch = self._view.first(batch)
         if len(batch):
             self._print(batch)
 
+    @property
+    def full(self) -> bool:
+        return self._view.full
+
     def replace(self, batch: pa.RecordBatch) -> None:
-        batch = in_order(batch, self._order)
+        batch = self._view.snapshot(batch)
         if self._snapshot is not None and self._snapshot.equals(batch):
             return
         self._snapshot, self._is_printed = batch, False

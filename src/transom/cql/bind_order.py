@@ -258,8 +258,20 @@ def _is_distinct_on(select: exp.Select) -> bool:
     return distinct is not None and distinct.args.get("on") is not None
 
 
+def rows_looked_at(node: exp.Expr, source: QueryText) -> int | None:
+    """The n of a query that ends in LIMIT n and has no order, without which it is bound then."""
+    ordering = _top_ordering(node)
+    if ordering is None or ordering.args.get("keys") or ordering.args.get("offset"):
+        return None
+    found = _count(ordering.args.get("limit"), source)
+    ordering.set("limit", None)
+    return found
+
+
 def _top_ordering(node: exp.Expr) -> exp.Expr | None:
-    while isinstance(node, syntax.Bracketed | syntax.WithQuery):
+    while isinstance(node, syntax.Bracketed | syntax.WithQuery | syntax.StreamOf):
+        if isinstance(node, syntax.StreamOf) and not node.args.get("word"):
+            return None
         node = node.this
     if isinstance(node, syntax.Ordered | exp.Select):
         ordering: exp.Expr | None = node.args.get("ordering")

@@ -13,7 +13,7 @@ from transom.core.errors import QueryError, TransomError
 from transom.core.values import Value
 from transom.cql import syntax
 from transom.cql.bind_definition import bind_input, bind_sink
-from transom.cql.bind_order import order_shown, orders_without_effect
+from transom.cql.bind_order import order_shown, orders_without_effect, rows_looked_at
 from transom.cql.bind_query import bind_query_node, renamed
 from transom.cql.dialect import parse
 from transom.cql.nesting import too_deep
@@ -96,14 +96,16 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
         case syntax.InsertInto():
             return _bind_insert(node, source, catalogue)
         case syntax.Explain():
+            rows_looked_at(node.args["query"], source)
             query = bind_query_node(node.args["query"], source, catalogue)
             return ExplainStatement(text, span, query, node.args["analyze"], node.args["json"])
         case syntax.SetOption():
             return _bind_set(node, source, catalogue)
         case _:
+            limit = rows_looked_at(node, source)
             query = bind_query_node(node, source, catalogue)
             order = order_shown(node, query.schema.names)
-            return QueryStatement(text, span, query, order, notes=orders_without_effect(node, shown=True))
+            return QueryStatement(text, span, query, order, limit, notes=orders_without_effect(node, shown=True))
 
 
 def _bind_create(

@@ -124,10 +124,14 @@ class InsertStatement(Statement):
 
 @dataclass(frozen=True)
 class QueryStatement(Statement):
-    """A bare query: a standing query whose result goes to the caller, who sees snapshots in that `order`."""
+    """A bare query: a standing query whose result goes to the caller, who sees snapshots in that `order`.
+
+    With a `limit` he looks at so many rows, and then the run ends.
+    """
 
     query: Node
     order: tuple[SortKey, ...] = ()
+    limit: int | None = None
 
 
 @dataclass(frozen=True)

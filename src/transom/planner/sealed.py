@@ -18,6 +18,7 @@ from transom.plan.algebra import (
     Join,
     Project,
     SetOperation,
+    TopN,
     WindowTable,
     WindowTableSpec,
 )
@@ -40,6 +41,8 @@ def sealed_columns(operator: Operator, tick: int) -> Sealed:
         return _read(node.expressions, below[0])
     if isinstance(node, Aggregate):
         return _read(node.keys, below[0])
+    if isinstance(node, TopN):
+        return below[0] if any(column in below[0] for column in node.partition) else {}
     if isinstance(node, SetOperation):
         return {column: at for column, at in below[0].items() if below[1].get(column) == at}
     if isinstance(node, Join) and operator.keys is not None and _meet(operator, below):
@@ -53,7 +56,7 @@ def seal(operator: Operator, tick: int) -> Operator:
     node = operator.node
     if isinstance(node, SetOperation) and node.kind == "union":
         return operator
-    if not isinstance(node, Aggregate | Distinct | SetOperation | Join) or not sealed_columns(operator, tick):
+    if not isinstance(node, Aggregate | Distinct | SetOperation | Join | TopN) or not sealed_columns(operator, tick):
         return operator
     kept = replace(operator.tactic, keeps="nothing: all rows of a window that meet enter at one instant")
     return replace(operator, tactic=kept, sealed=True, ends_grow=True, open_ends=False)

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from transom.connectors.answer_view import AnswerView
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
 from transom.core.location import local_path
 from transom.core.values import Value
 from transom.cql.statements import parse_statements
 from transom.kernels.operator import Operator
-from transom.plan.algebra import SortKey
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -55,10 +55,10 @@ class Planned:
         """Whether it is a query to be run, not one to be explained."""
         return isinstance(self.statement, InsertStatement | QueryStatement)
 
-    @property
-    def order(self) -> tuple[SortKey, ...]:
-        """The order in which snapshots of the answer are shown to the caller."""
-        return self.statement.order if isinstance(self.statement, QueryStatement) else ()
+    def view(self) -> AnswerView:
+        """What the caller sees of the answer."""
+        assert isinstance(self.statement, QueryStatement)
+        return AnswerView(self.statement.order, self.statement.limit)
 
     @property
     def growing(self) -> list[StateGrowth]:

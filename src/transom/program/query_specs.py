@@ -81,7 +81,7 @@ class SpecBuilder:
             return open_sink_of(sink, declared, lambda: self._run(name))
         if answer is not None:
             return OpenSink(lambda opening: answer(one, name, opening.schema))
-        return OpenSink(lambda opening: MemorySink(opening.schema, one.order))
+        return OpenSink(lambda opening: MemorySink(opening.schema, one.view()))
 
     def _dead_letter_maker(self, one: Planned, name: str) -> OpenSink | None:
         rejected = self.rejected

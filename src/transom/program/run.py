@@ -139,6 +139,17 @@ class Run(Protocol):
         """The run is over: what was requested is not done any more."""
 
 
+def until_full(watch: Callable[[Run], None] = lambda run: None) -> Callable[[Run], None]:
+    """Watches as well, and ends the run once nobody looks at more rows of any of its queries (LIMIT)."""
+
+    def watching(run: Run) -> None:
+        watch(run)
+        if run.queries and all(query.sink.full for query in run.queries):
+            run.stop()
+
+    return watching
+
+
 class Runtime(Protocol):
     @property
     def missing_settings(self) -> Sequence[object]:
