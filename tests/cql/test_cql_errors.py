@@ -27,9 +27,10 @@ from tests.cql.queries import marked, rejected
         ("WITH a AS (SELECT A FROM S), a AS (SELECT A FROM T) SELECT 1 FROM a", "a", "two queries 'a'", "another name"),
         # clauses
         ("SELECT A", "SELECT A", "no FROM", "write FROM"),
-        ("SELECT A FROM S LIMIT 5", "5", "LIMIT without ORDER BY", "[ROWS 10]"),
+        ("SELECT A FROM (SELECT A FROM S LIMIT 5)", "5", "LIMIT without ORDER BY", "[ROWS 10]"),
         ("SELECT A FROM S OFFSET 5", "5", "OFFSET without ORDER BY", "ORDER BY .."),
         ("SELECT A FROM S ORDER BY A LIMIT 1 LIMIT 2", "LIMIT", "two LIMITs", "leave one"),
+        ("SELECT A FROM S LIMIT 1.5", "1.5", "no number of rows", "whole number"),
         ("SELECT A FROM S ORDER BY A LIMIT 1.5", "1.5", "no number of rows", "whole number"),
         ("SELECT A FROM S ORDER BY A LIMIT A", "A", "a number is expected", "LIMIT 10"),
         ("SELECT A FROM S ORDER BY A FETCH FIRST 3 ROWS WITH TIES", "WITH", "WITH TIES", "RANK()"),

@@ -64,11 +64,11 @@ RANKS: Final = (
         "when the first row of a group leaves, the group is counted with the one before it",
     ),
     Bug(
-        "rotation_keeps_old_sums",
+        "rows_counted_on_the_wrong_side",
         "kernels/top_n/tree.py",
-        "    recount(nodes, parent)\n    recount(nodes, v)",
-        "    recount(nodes, v)",
-        "places are counted wrongly once the tree has turned",
+        "if nodes[above, RIGHT] == at:",
+        "if nodes[above, LEFT] == at:",
+        "the rows behind a row are counted as if they were before it",
     ),
     Bug(
         "best_rows_forgotten_too_early",

@@ -245,7 +245,7 @@ def orders_without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
     chosen = [select.args.get("ordering") for select in node.find_all(exp.Select) if _is_distinct_on(select)]
     alone = [
         ordering
-        for ordering in node.find_all(syntax.Ordering)
+        for ordering in node.find_all(syntax.OrderClause)
         if ordering.args["keys"] and not ordering.args.get("limit") and not ordering.args.get("offset")
     ]
     if all(any(ordering is other for other in (seen, *chosen)) for ordering in alone):

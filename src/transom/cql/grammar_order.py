@@ -32,7 +32,7 @@ def read_order(reader: Reader) -> exp.Expr | None:
             reader.take_one_of("ROW", "ROWS")
         else:
             limit = _read_fetch(reader)
-    return reader.spanned(syntax.Ordering(keys=keys, limit=limit, offset=offset), start)
+    return reader.spanned(syntax.OrderClause(keys=keys, limit=limit, offset=offset), start)
 
 
 def _read_limit(reader: Reader) -> exp.Expr:

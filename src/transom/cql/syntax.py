@@ -79,7 +79,7 @@ class SortItem(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "descending": True, "nulls_first": True}
 
 
-class Ordering(exp.Expression):
+class OrderClause(exp.Expression):
     """ORDER BY `keys` LIMIT `limit` OFFSET `offset`; a limit that is Null lets all rows through."""
 
     arg_types: ClassVar[dict[str, bool]] = {"keys": False, "limit": False, "offset": False}
