@@ -181,7 +181,7 @@ class Generator:
         return Source(f"SELECT {items} FROM {', '.join(parts)}{where}", out)
 
     def outer_join(self, depth: int) -> Source:
-        kind = self.pick(("LEFT", "LEFT", "RIGHT", "FULL"))
+        kind = self.pick(("LEFT", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"))
         self.noted.operators.add(f"{kind.lower()} join")
         self.joined += 1
         first = self.source(depth)
@@ -193,8 +193,9 @@ class Generator:
         if not conditions or self.chance(25):
             conditions.append(self.predicate(left + right, 1))
             self.noted.operators.add("theta")
-        where = self.where(left + right, 30)
-        items, out = self.items(left + right)
+        there = left if kind in ("SEMI", "ANTI") else left + right
+        where = self.where(there, 30)
+        items, out = self.items(there)
         joined = f"{first.text} AS {aliases[0]} {kind} JOIN {second.text} AS {aliases[1]} ON {' AND '.join(conditions)}"
         return Source(f"SELECT {items} FROM {joined}{where}", out)
 
@@ -243,6 +244,12 @@ class Generator:
             self.noted.operators.add(f"{negated.lower()}in sub-query")
             a, b = self.pick(likely)
             return f"{a.name} {negated}IN (SELECT {b.name} FROM {source.text} AS {alias}{where})"
+        if likely and self.chance(30):
+            self.noted.operators.add("query as a value")
+            a, b = self.pick(likely)
+            call = self.pick((f"MIN({b.name})", f"MAX({b.name})"))
+            compared = self.pick(("<", "=", ">="))
+            return f"{a.name} {compared} (SELECT {call} FROM {source.text} AS {alias}{where})"
         self.noted.operators.add(f"{negated.lower()}exists")
         key = self.pick(mine).name
         tail = self.pick(("", "", "", f" GROUP BY {key} HAVING COUNT(*) > 1", " HAVING COUNT(*) <> 1"))
