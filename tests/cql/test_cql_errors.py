@@ -54,7 +54,12 @@ from tests.cql.queries import marked, rejected
         ("SELECT RANK() OVER () FROM S", "OVER", "RANK has no ORDER BY", "ORDER BY .."),
         ("SELECT RANK() OVER w FROM S", "w", "a named window", "PARTITION BY"),
         ("SELECT RANK() OVER (ORDER BY A ROWS 3 PRECEDING) FROM S", "ROWS", "no frame", "leave ROWS"),
-        ("SELECT B FROM S NATURAL JOIN (SELECT E FROM R)", "E FROM R", "no column in common", "JOIN .. ON"),
+        (
+            "SELECT B FROM S NATURAL JOIN (SELECT E FROM R)",
+            "NATURAL JOIN (SELECT E FROM R)",
+            "no column in common",
+            "JOIN .. ON",
+        ),
         ("SELECT B FROM S NATURAL JOIN T ON TRUE", "NATURAL", "has its condition", "NATURAL JOIN alone"),
         ("SELECT C FROM S SEMI JOIN T ON TRUE", "C", "no column 'C'", "A, B"),
         ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF", "ASOF JOIN", "ROWS 1"),

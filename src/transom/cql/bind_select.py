@@ -181,7 +181,7 @@ class _QueryBlock:
 
     def _reject_queries(self, outputs: list[OutputColumn]) -> None:
         for output in outputs:
-            if any(isinstance(part, (Exists, InQuery)) for part in walk(output.value)):
+            if any(isinstance(part, SubQuery) for part in walk(output.value)):
                 remedy = "compute it in a sub-query in FROM"
                 raise self.context.source.error("a query with ranks or LIMIT selects no sub-query", output.node, remedy)
 
