@@ -59,6 +59,7 @@ EITHER_WAY = [
     "DSTREAM(SELECT k FROM s [ROWS 5])",
     f"SELECT a.k {PAIRS}",
     "SELECT k, SUM(f) FROM s [RANGE 5 SECONDS] GROUP BY k",
+    "SELECT a.v FROM s AS a, s AS b WHERE a.ts = b.ts",
     *(f"SELECT a.v FROM s [NOW] AS a LEFT JOIN {right}" for right in PARTNERS),
     *(
         f"SELECT a.v FROM s [NOW] AS a WHERE {word} (SELECT 1 FROM {right.replace(' ON ', ' WHERE ')})"

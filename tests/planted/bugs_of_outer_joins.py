@@ -57,6 +57,20 @@ OUTER_JOINS: Final = (
         "rows of a ring that grew have the partners of others",
     ),
     Bug(
+        "bound_without_its_last_instant",
+        "planner/time_bounds.py",
+        "-(-longest // tick) * tick + tick",
+        "max(-(-longest // tick) * tick, tick)",
+        "a row is gone when the last one that matches comes",
+    ),
+    Bug(
+        "bounds_not_chained",
+        "planner/time_bounds.py",
+        "first + second)",
+        "first)",
+        "of three streams one is forgotten before the third comes",
+    ),
+    Bug(
         "not_in_without_nulls",
         "plan/rewrites/join_sub_queries.py",
         "condition.operand, unknown=True)",

@@ -181,7 +181,7 @@ class Generator:
         return Source(f"SELECT {items} FROM {', '.join(parts)}{where}", out)
 
     def outer_join(self, depth: int) -> Source:
-        kind = self.pick(("LEFT", "LEFT", "RIGHT", "FULL"))
+        kind = self.pick(("LEFT", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"))
         self.noted.operators.add(f"{kind.lower()} join")
         self.joined += 1
         first = self.source(depth)
@@ -193,10 +193,37 @@ class Generator:
         if not conditions or self.chance(25):
             conditions.append(self.predicate(left + right, 1))
             self.noted.operators.add("theta")
-        where = self.where(left + right, 30)
-        items, out = self.items(left + right)
+        there = left if kind in ("SEMI", "ANTI") else left + right
+        where = self.where(there, 30)
+        items, out = self.items(there)
         joined = f"{first.text} AS {aliases[0]} {kind} JOIN {second.text} AS {aliases[1]} ON {' AND '.join(conditions)}"
         return Source(f"SELECT {items} FROM {joined}{where}", out)
+
+    def timed_join(self, depth: int) -> Source:
+        """Streams without windows, whose times are bound to each other, or only to one side."""
+        self.noted.operators.add("times bound")
+        names = [self.pick(("s", "t", "u")) for _ in range(self.pick((2, 2, 3)))]
+        aliases = [self.alias() for _ in names]
+        stream = tuple(Column(*column) for column in STREAM_COLUMNS)
+        columns: list[Column] = []
+        conditions: list[str] = []
+        for i, alias in enumerate(aliases):
+            mine = self.qualified(Source("", stream), alias)
+            if i:
+                before = self.pick(aliases[:i])
+                low, high = self.random.randint(0, 4), self.random.randint(2, 6)
+                sign = self.pick(("-", "-", "+"))
+                bounds = (
+                    f"{alias}.ts >= {before}.ts {sign} INTERVAL '{low}' SECOND",
+                    f"{alias}.ts <{self.pick(('=', ''))} {before}.ts + INTERVAL '{high}' SECOND",
+                )
+                conditions += bounds if self.chance(75) else [self.pick((*bounds, f"{before}.ts = {alias}.ts"))]
+                conditions += self.equalities(columns, mine) if self.chance(60) else []
+            columns += mine
+        items, out = self.items(columns)
+        joined = ", ".join(f"{name} AS {alias}" for name, alias in zip(names, aliases, strict=True))
+        distinct = "DISTINCT " if self.chance(20) else ""
+        return Source(f"SELECT {distinct}{items} FROM {joined} WHERE {' AND '.join(conditions)}", out)
 
     def sub_query(self, depth: int) -> Source:
         self.joined += 1
@@ -243,6 +270,12 @@ class Generator:
             self.noted.operators.add(f"{negated.lower()}in sub-query")
             a, b = self.pick(likely)
             return f"{a.name} {negated}IN (SELECT {b.name} FROM {source.text} AS {alias}{where})"
+        if likely and self.chance(30):
+            self.noted.operators.add("query as a value")
+            a, b = self.pick(likely)
+            call = self.pick((f"MIN({b.name})", f"MAX({b.name})"))
+            compared = self.pick(("<", "=", ">="))
+            return f"{a.name} {compared} (SELECT {call} FROM {source.text} AS {alias}{where})"
         self.noted.operators.add(f"{negated.lower()}exists")
         key = self.pick(mine).name
         tail = self.pick(("", "", "", f" GROUP BY {key} HAVING COUNT(*) > 1", " HAVING COUNT(*) <> 1"))
@@ -466,6 +499,7 @@ FAMILIES: tuple[str, ...] = (
     "join3",
     "outer_join",
     "sub_query",
+    "timed_join",
     "group",
     "aggregate",
     "distinct",

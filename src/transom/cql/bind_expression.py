@@ -17,10 +17,11 @@ from transom.cql.context import Context
 from transom.cql.grammar_order import RANKS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_duration, bind_type, bind_typed_literal
+from transom.cql.one_row import has_one_row
 from transom.cql.scope import Scope
 from transom.plan import functions
 from transom.plan.algebra import AggregateCall, Project
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
 
 WALL_CLOCK: Final = frozenset(
     """now today current_timestamp current_date current_time localtime localtimestamp transaction_timestamp
@@ -265,8 +266,14 @@ class ExpressionBinder:
         return InQuery(value, relation)
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
-        remedy = "join the query in FROM, or write EXISTS (..) or IN (..)"
-        raise self._error("a query as a value is not supported", node, remedy)
+        self._need_sub_queries(node)
+        relation = self.context.bind_relation(node.this, self.scope, "a query as a value")
+        if len(relation.schema) != 1:
+            raise self._error(f"a query as a value has {len(relation.schema)} columns", node, "select one column")
+        if not has_one_row(relation, self.context.catalogue):
+            remedy = "select an aggregate without GROUP BY, such as MAX(..), or the row of a table by its primary key"
+            raise self._error("a query as a value may have more than one row", node, remedy)
+        return ScalarQuery(relation)
 
     def _tuple(self, node: exp.Expr) -> Expression:
         raise self._error("several values in parentheses are not supported", node, "compare them one by one with AND")

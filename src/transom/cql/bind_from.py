@@ -17,7 +17,18 @@ from transom.cql.context import Context
 from transom.cql.nesting import MAX_CHAIN
 from transom.cql.scope import Input, Scope, ScopeColumn, columns_of_row, move
 from transom.plan import functions
-from transom.plan.algebra import Join, Node, OuterJoin, Relation, Stream, StreamScan, TableScan, Window
+from transom.plan.algebra import (
+    AntiJoin,
+    Join,
+    Node,
+    OuterJoin,
+    Relation,
+    SemiJoin,
+    Stream,
+    StreamScan,
+    TableScan,
+    Window,
+)
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
 
@@ -78,7 +89,8 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     kind = join.args["kind"]
     conditions: tuple[Expression, ...] = ()
     inputs = both.inputs
-    if (using := join.args.get("using")) is not None:
+    using = _common(join, left, right, context) if join.args.get("natural") else join.args.get("using")
+    if using is not None:
         conditions, inputs = _bind_using(using, kind, both.inputs, len(left.inputs), context)
     elif (on := join.args.get("on")) is not None:
         binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
@@ -86,9 +98,29 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     if kind in ("inner", "cross"):
         return Joined(both.relations, both.conditions + conditions, inputs)
     predicate = conjunction(conditions)
-    assert predicate is not None  # the grammar takes no outer join without a condition
+    assert predicate is not None  # the grammar takes no such join without a condition
+    if kind in ("semi", "anti"):
+        found = (SemiJoin if kind == "semi" else AntiJoin)(left.relation, right.relation, predicate)
+        return Joined((found,), (), left.inputs)
     side = cast(OneOf["left", "right", "full"], kind)
     return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
+
+
+def _common(join: exp.Join, left: Joined, right: Joined, context: Context) -> list[exp.Identifier]:
+    """The columns that both sides of a NATURAL JOIN have, in the order of the left."""
+
+    def names(side: Joined) -> dict[str, str]:
+        shown = (column for item in side.inputs for column in item.columns if column.shown and column.bare is not None)
+        return {column.name.lower(): column.name for column in shown}
+
+    others = names(right)
+    found = [name for low, name in names(left).items() if low in others]
+    if not found:
+        raise context.source.error("the sides of the NATURAL JOIN have no column in common", join, "write JOIN .. ON")
+    made = [exp.to_identifier(name) for name in found]
+    for each in made:
+        each.meta.update(join.meta)
+    return made
 
 
 def _bind_using(

@@ -17,7 +17,8 @@ from transom.cql.limits import MAX_COLUMNS
 from transom.cql.scope import Input, Scope
 from transom.plan import functions
 from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, conjuncts, walk
+from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
+from transom.plan.rewrites.outer_columns import outer_columns
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class _QueryBlock:
 
     def _reject_queries(self, outputs: list[OutputColumn]) -> None:
         for output in outputs:
-            if any(isinstance(part, (Exists, InQuery)) for part in walk(output.value)):
+            if any(isinstance(part, SubQuery) for part in walk(output.value)):
                 remedy = "compute it in a sub-query in FROM"
                 raise self.context.source.error("a query with ranks or LIMIT selects no sub-query", output.node, remedy)
 
@@ -249,7 +250,7 @@ class _QueryBlock:
             if isinstance(part, AggregateRef):
                 remedy = "group by columns, and filter groups with HAVING"
                 raise self.context.source.error("GROUP BY cannot hold an aggregate", node, remedy)
-            if isinstance(part, (Exists, InQuery)):
+            if isinstance(part, SubQuery):
                 remedy = "compute it in a sub-query in FROM and group by its column"
                 raise self.context.source.error("GROUP BY cannot hold a sub-query", node, remedy)
 
@@ -264,9 +265,7 @@ class _QueryBlock:
         having = self.node.args.get("having")
         if having is None:
             return None
-        binder = ExpressionBinder(
-            self.context, self.scope, "HAVING", calls, self._aliases(), sub_queries=False, written=select.written
-        )
+        binder = ExpressionBinder(self.context, self.scope, "HAVING", calls, self._aliases(), written=select.written)
         return binder.condition(having.this)
 
 
@@ -288,9 +287,9 @@ class _OverGroups:
             return expression  # what it is computed of is rewritten for itself
         if isinstance(expression, ColumnRef):
             raise self._not_grouped(expression, node)
-        if isinstance(expression, (Exists, InQuery)):
+        if isinstance(expression, SubQuery) and any(column.depth == 1 for column in outer_columns(expression.query)):
             remedy = "put the grouped query into FROM and test its rows in WHERE"
-            raise self.context.source.error("a query over groups cannot hold a sub-query", node, remedy)
+            raise self.context.source.error("a sub-query cannot see the groups around it", node, remedy)
         children = tuple(self.rewrite(child, node) for child in expression.children)
         return expression.with_children(children) if children else expression
 

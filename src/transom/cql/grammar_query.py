@@ -15,9 +15,6 @@ from transom.cql.reader import Reader, Word
 CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 
 _UNSUPPORTED_JOINS: Final = {
-    "NATURAL": ("NATURAL JOIN is not supported", "write JOIN .. USING (columns)"),
-    "SEMI": ("SEMI JOIN is not supported", "write WHERE EXISTS (SELECT .. WHERE ..)"),
-    "ANTI": ("ANTI JOIN is not supported", "write WHERE NOT EXISTS (SELECT .. WHERE ..)"),
     "ASOF": ("ASOF JOIN is not supported", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
     "POSITIONAL": ("POSITIONAL JOIN is not supported", "write JOIN .. ON condition"),
 }
@@ -186,15 +183,22 @@ def _read_join(reader: Reader) -> exp.Expr | None:
     start = reader.word()
     if what := _UNSUPPORTED_JOINS.get(start.capitals):
         reader.reject(*what)
-    kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS")
+    natural = reader.take("NATURAL")
+    kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI")
     if kind in ("LEFT", "RIGHT", "FULL"):
+        # Spark says LEFT SEMI JOIN.
+        kind = (reader.take_one_of("SEMI", "ANTI") if kind == "LEFT" else None) or kind
         reader.take("OUTER")
-    if kind:
+    if kind or natural:
         reader.need("JOIN")
     elif not reader.take("JOIN"):
         return None
     join = exp.Join(this=_read_source(reader), kind=(kind or "INNER").lower())
-    if kind != "CROSS":
+    if natural:
+        join.set("natural", True)
+        if kind == "CROSS" or reader.at("ON") or reader.at("USING"):
+            reader.reject("a NATURAL JOIN has its condition", "write JOIN .. ON, or NATURAL JOIN alone", start)
+    elif kind != "CROSS":
         _read_condition(reader, join, start)
     return reader.spanned(join, start)
 

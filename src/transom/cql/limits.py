@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from transom.cql.query_text import QueryText
-from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project
-from transom.plan.expression import Exists, Expression, InQuery, walk
+from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, SemiJoin
+from transom.plan.expression import Expression, SubQuery, walk
 
 MAX_DEPTH: Final = 150
 """Levels of operators in a plan, or of one expression."""
@@ -69,7 +69,7 @@ def check_plan(plan: Node, node: exp.Expr, source: QueryText) -> None:
 def _below(at: Node) -> list[Node]:
     """The inputs of a node and the plans of its sub-queries."""
     parts = [part for expression in _expressions(at) for part in walk(expression)]
-    return [*at.inputs, *(part.query for part in parts if isinstance(part, (Exists, InQuery)))]
+    return [*at.inputs, *(part.query for part in parts if isinstance(part, SubQuery))]
 
 
 def _expressions(at: Node) -> list[Expression]:
@@ -78,7 +78,7 @@ def _expressions(at: Node) -> list[Expression]:
             return [at.predicate]
         case Project():
             return list(at.expressions)
-        case Join() | OuterJoin():
+        case Join() | OuterJoin() | SemiJoin():
             return [] if at.predicate is None else [at.predicate]
         case Aggregate():
             return [*at.keys, *(each for call in at.calls for each in call.expressions)]

@@ -7,6 +7,7 @@ from typing import Final
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.join.tactic import LazyHashTactic, NestedLoopTactic, RingHashTactic
 from transom.kernels.joinagg.tactic import CreditTactic, FactorisedTactic, IncrementalTactic, MergeTactic
+from transom.kernels.kept_forever.tactic import KeptForeverTactic
 from transom.kernels.multiway.tactic import MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
 from transom.kernels.operator import Tactic
 from transom.kernels.outer_join.tactic import (
@@ -64,6 +65,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     FilterTactic,
     ProjectTactic,
     ConcatenationTactic,
+    KeptForeverTactic,
     RangeTactic,
     SlideRangeTactic,
     RowsTactic,

@@ -166,8 +166,17 @@ class Cast(Expression):
         return f"{'TRY_CAST' if self.safe else 'CAST'}({self.operand} AS {sql_name(self.target)})"
 
 
+class SubQuery(Expression):
+    """What holds the plan of a sub-query."""
+
+    query: Relation
+
+    def with_query(self, query: Relation) -> Expression:
+        return replace(self, query=query)  # type: ignore[call-arg]
+
+
 @dataclass(frozen=True)
-class Exists(Expression):
+class Exists(SubQuery):
     """[NOT] EXISTS (sub-query)."""
 
     query: Relation
@@ -181,7 +190,7 @@ class Exists(Expression):
 
 
 @dataclass(frozen=True)
-class InQuery(Expression):
+class InQuery(SubQuery):
     """operand IN (sub-query of one column), with SQL's three-valued answer."""
 
     operand: Expression
@@ -200,6 +209,20 @@ class InQuery(Expression):
 
     def __str__(self) -> str:
         return f"{self.operand} IN (..)"
+
+
+@dataclass(frozen=True)
+class ScalarQuery(SubQuery):
+    """The value of a sub-query of one column that has at most one row; NULL if it has none."""
+
+    query: Relation
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.query.schema[0].type
+
+    def __str__(self) -> str:
+        return "(..)"
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -1,13 +1,13 @@
 """What keeps more and more for as long as input comes: operators that keep the rows alive, over rows that never end.
 
 A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join,
-DISTINCT and a set operation keep something for each row alive, so they grow with the stream, whatever a condition on
-times says; so does an answer that is written as its latest snapshot, and an aggregate with the groups that there are
-or the distinct values that it counts. A stream of changes, or an answer written so, does if there are rows whose ends
-are not known when they come; otherwise it keeps those that will end. A join with an input whose rows end has rows that
-end, and an aggregate without GROUP BY has one row; tables, static or changing, are as large as what they stand for, and
-partitions (`PARTITION BY k ROWS n`) as many as their keys. What is sealed (`planner/sealed.py`) keeps nothing of rows
-that never end.
+DISTINCT and a set operation keep something for each row alive, so they grow with the stream, unless the condition of an
+inner join bounds the times of its streams to each other (`time_bounds.py`); so does an answer that is written as its
+latest snapshot, and an aggregate with the groups that there are or the distinct values that it counts. A stream of
+changes, or an answer written so, does if there are rows whose ends are not known when they come; otherwise it keeps
+those that will end. A join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one
+row; tables, static or changing, are as large as what they stand for, and partitions (`PARTITION BY k ROWS n`) as many
+as their keys. What is sealed (`planner/sealed.py`) keeps nothing of rows that never end.
 """
 
 from __future__ import annotations

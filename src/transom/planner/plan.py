@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from transom.core.errors import UnsupportedError
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.joinagg.shape import Shape, shape_of
+from transom.kernels.kept_forever.node import KeptForever
+from transom.kernels.kept_forever.tactic import KeptForeverTactic
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, all_columns, column, scanned
 from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
 from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
@@ -49,6 +52,7 @@ from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
 from transom.planner.sealed import seal, sealed_columns
 from transom.planner.statistics import DeclaredStatistics, Statistics
+from transom.planner.time_bounds import bound_joins
 
 MAX_OPERATORS: Final = 2_000
 """Of one plan, each counted once. Selections that differ keep the two uses of a view from being one."""
@@ -66,7 +70,7 @@ def plan_and_decisions(
 ) -> tuple[Operator, tuple[MultiwayDecision, ...]]:
     """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
     planner = Planner(catalogue, statistics, decided)
-    rewritten = rewrite(query)
+    rewritten, planner.bounded = bound_joins(rewrite(query), catalogue, planner.option("tick"))
     root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
     slide_join.check_memory(root, rewritten, planner.option("memory"))
@@ -80,6 +84,7 @@ class Planner:
         self.catalogue = catalogue
         self.planned: dict[Node, Operator] = {}
         self.made: dict[Operator, Operator] = {}
+        self.bounded: dict[Node, str] = {}
         self.choices: dict[Join, MultiwayChoice] = {}
         self.decided = [one.tactic for one in decided if one.tactic in joinagg.TACTICS]
         self.joinaggs: list[MultiwayDecision] = []
@@ -140,15 +145,18 @@ class Planner:
         inputs = tuple(self.plan(child) for child in node.inputs)
         if isinstance(node, Window):
             chosen = windows.choose(node.spec, node.schema, self.negative)
-            return Operator(
-                node, chosen.tactic, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends
-            )
+            window = chosen.tactic
+            if node in self.bounded:
+                window = replace(window, not_taken=(*window.not_taken, ("unbounded", self.bounded[node])))
+            return Operator(node, window, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends)
         if isinstance(node, WindowTable):
             return window_tables.table_operator(node, inputs[0])
         first = inputs[0]
         if isinstance(node, Filter | Project | StreamFilter | StreamProject):
             passing = FilterTactic if isinstance(node, Filter | StreamFilter) else ProjectTactic
             return Operator(node, passing("nothing"), inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
+        if isinstance(node, KeptForever):
+            return Operator(node, KeptForeverTactic("nothing", "nothing a row"), inputs, None, (ANY,), ends_grow=True)
         if isinstance(node, ToStream):
             to_stream, spread = to_streams.choose(node, inputs)
             return Operator(node, to_stream, inputs, None, (spread,))

@@ -15,7 +15,7 @@ from transom.kernels.operator import SINGLE, Operator, Partitioning, column
 from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
 from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
 from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
-from transom.plan.expression import Exists, Expression, InQuery, conjunction, conjuncts, substitute, walk
+from transom.plan.expression import Expression, SubQuery, conjunction, conjuncts, substitute, walk
 
 TACTICS: Final = tuple(tactic.name for tactic in tactics_of(SlideJoin))
 LEAST_MEMORY: Final = 4 << 20
@@ -121,7 +121,7 @@ def _shaped(query: Node) -> Shaped | str:
     if not isinstance(below, Join):
         return "it is no RSTREAM over a join"
     predicates = (*conjuncts(below.predicate), *parts)
-    if any(isinstance(part, Exists | InQuery) for e in (*predicates, *outer) for part in walk(e)):
+    if any(isinstance(part, SubQuery) for e in (*predicates, *outer) for part in walk(e)):
         return "it has a sub-query"
     if len(below.relations) > MOST_INPUTS:
         return f"it joins more than {MOST_INPUTS} inputs"
@@ -152,7 +152,7 @@ def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
             outer = tuple(substitute(e, below.expressions) for e in outer)
             parts = tuple(substitute(part, below.expressions) for part in parts)
         below = below.input
-    if any(isinstance(part, Exists | InQuery) for e in (*parts, *outer) for part in walk(e)):
+    if any(isinstance(part, SubQuery) for e in (*parts, *outer) for part in walk(e)):
         return "it has a sub-query"
     if not isinstance(below, Window):
         return "an input is no window over a stream"

@@ -5,6 +5,8 @@ sub-query to the row around it. Elsewhere, under OR or in a CASE, the rows with 
 together again with a column that says which they are. IN is unknown for a NULL on either side (semantics.md, "Joins
 that keep rows without a partner"), so what is not in the sub-query must also meet no NULL there.
 
+A query as a value is joined to the rows that want it: it has one row at most.
+
 A sub-query of joins, selections and projections is taken apart. Any other one that reads the row around it is computed
 for all rows around at once (`per_row.py`).
 """
@@ -21,6 +23,7 @@ from transom.plan.algebra import (
     Filter,
     Join,
     Node,
+    OuterJoin,
     Project,
     Relation,
     SemiJoin,
@@ -35,6 +38,8 @@ from transom.plan.expression import (
     Expression,
     InQuery,
     Literal,
+    ScalarQuery,
+    SubQuery,
     columns_of,
     conjunction,
     conjuncts,
@@ -125,14 +130,22 @@ class _Joiner:
             rows.append(SetOperation("union", True, parts[0], parts[1]))
             return ColumnRef(len(here.schema), BOOLEAN, "is_in")
 
+        def value(query: Relation) -> Expression:
+            here = rows[-1]
+            rows.append(self._with_value(here, query))
+            return columns(rows[-1])[-1]
+
         def answer(part: Expression) -> Expression:
-            if not isinstance(part, Exists | InQuery):
+            if not isinstance(part, SubQuery):
                 return part
             found = known.get(part)
             if found is None:
                 if isinstance(part, Exists):
                     found = mark(part.query)
+                elif isinstance(part, ScalarQuery):
+                    found = value(part.query)
                 else:
+                    assert isinstance(part, InQuery)
                     there = mark(part.query, part.operand)
                     unknown = mark(part.query, part.operand, unknown=True)
                     found = Case((there, unknown), (_TRUE, _UNKNOWN), _FALSE)
@@ -141,6 +154,20 @@ class _Joiner:
 
         answers = tuple(transform(value, answer) for value in values)
         return rows[-1], answers
+
+    def _with_value(self, relation: Relation, query: Relation) -> Relation:
+        """The rows with the value of a sub-query of at most one row behind their columns."""
+        width = len(relation.schema)
+        found: Relation = query
+        conditions: tuple[Expression, ...] = ()
+        if outer_columns(query):
+            found, around = per_row(relation, query)
+            conditions = same_row(found, around)
+        right = self._relation(found)
+        parts = tuple(over_row(part, _column_of(right, width), _column_of(relation)) for part in conditions)
+        joined = OuterJoin(relation, right, "left", conjunction(parts) or _TRUE)
+        names = (*relation.schema.names, right.schema.names[-1])
+        return Project(joined, (*columns(relation), columns(joined)[-1]), names)
 
     def _with_partner(
         self,

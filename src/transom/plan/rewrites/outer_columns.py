@@ -17,7 +17,7 @@ from transom.plan.algebra import (
     StreamProject,
     a_relation,
 )
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, OuterColumn, transform, walk
+from transom.plan.expression import ColumnRef, Expression, OuterColumn, SubQuery, transform, walk
 
 
 def expressions_of(node: Node) -> tuple[Expression, ...]:
@@ -51,7 +51,7 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
 
 def has_query(expression: Expression) -> bool:
     """Whether a sub-query is in the expression."""
-    return any(isinstance(part, Exists | InQuery) for part in walk(expression))
+    return any(isinstance(part, SubQuery) for part in walk(expression))
 
 
 def outer_columns(found: Node | Expression) -> frozenset[OuterColumn]:
@@ -79,7 +79,7 @@ def _read_in(expression: Expression, of_node: Callable[[Node], frozenset[OuterCo
     for part in walk(expression):
         if isinstance(part, OuterColumn):
             yield part
-        elif isinstance(part, Exists | InQuery):
+        elif isinstance(part, SubQuery):
             for column in of_node(part.query):
                 if column.depth > 1:
                     yield replace(column, depth=column.depth - 1)
@@ -106,8 +106,8 @@ def over_row(
                 return replace(part, depth=part.depth - 1)
             if isinstance(part, OuterColumn) and depth == 0:
                 return around(part.index) if part.depth == 1 else replace(part, depth=part.depth - 1)
-            if isinstance(part, Exists | InQuery):
-                return replace(part, query=a_relation(below(part.query, depth + 1)))
+            if isinstance(part, SubQuery):
+                return part.with_query(a_relation(below(part.query, depth + 1)))
             return part
 
         return lambda whole: transform(whole, changed)

@@ -32,7 +32,7 @@ from transom.plan.algebra import (
     a_relation,
     a_stream,
 )
-from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, remap, walk
+from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, remap, walk
 
 Positions = dict[int, int]
 
@@ -178,4 +178,4 @@ def _at_least_one(needed: frozenset[int]) -> list[int]:
 
 def _opaque(expression: Expression) -> bool:
     """A sub-query reads columns that `columns_of` does not see."""
-    return any(isinstance(node, Exists | InQuery) for node in walk(expression))
+    return any(isinstance(node, SubQuery) for node in walk(expression))

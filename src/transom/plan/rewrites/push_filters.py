@@ -42,10 +42,9 @@ from transom.plan.expression import (
     Call,
     Cast,
     ColumnRef,
-    Exists,
     Expression,
-    InQuery,
     Literal,
+    SubQuery,
     columns_of,
     conjunction,
     conjuncts,
@@ -293,4 +292,4 @@ def _filtered(node: Relation, parts: tuple[Expression, ...]) -> Relation:
 
 
 def _has_query(expression: Expression) -> bool:
-    return any(isinstance(node, Exists | InQuery) for node in walk(expression))
+    return any(isinstance(node, SubQuery) for node in walk(expression))

@@ -12,7 +12,18 @@ import pyarrow as pa
 from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, VARCHAR, sql_name
 from transom.core.time import from_datetime
 from transom.plan.algebra import Relation
-from transom.plan.expression import Call, Case, Cast, ColumnRef, Exists, Expression, InQuery, Literal, OuterColumn
+from transom.plan.expression import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Exists,
+    Expression,
+    InQuery,
+    Literal,
+    OuterColumn,
+    ScalarQuery,
+)
 
 Columns = Sequence[str]
 
@@ -93,6 +104,8 @@ def expression_sql(expression: Expression, scope: SqlScope, sub_query: SubQuery)
                 return written
             case Exists():
                 return f"EXISTS ({sub_query(node.query, scope.inside())})"
+            case ScalarQuery():
+                return f"({sub_query(node.query, scope.inside())})"
             case InQuery():
                 return f"({sql(node.operand)} IN ({sub_query(node.query, scope.inside())}))"
         raise TypeError(f"an expression without a meaning: {node!r}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, StreamScan, TableScan
-from transom.plan.expression import Exists, Expression, InQuery, walk
+from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, SemiJoin, StreamScan, TableScan
+from transom.plan.expression import Expression, SubQuery, walk
 
 
 def scans(node: Node) -> Iterator[StreamScan | TableScan]:
@@ -16,7 +16,7 @@ def scans(node: Node) -> Iterator[StreamScan | TableScan]:
         yield from scans(below)
     for expression in _expressions(node):
         for part in walk(expression):
-            if isinstance(part, Exists | InQuery):
+            if isinstance(part, SubQuery):
                 yield from scans(part.query)
 
 
@@ -24,7 +24,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
     match node:
         case Filter() | OuterJoin():
             return (node.predicate,)
-        case Join():
+        case Join() | SemiJoin():
             return () if node.predicate is None else (node.predicate,)
         case Project():
             return node.expressions

@@ -14,12 +14,14 @@ from transom.core.schema import DOUBLE, REAL, VARCHAR
 from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
+    AntiJoin,
     Distinct,
     Filter,
     Join,
     OuterJoin,
     Project,
     Relation,
+    SemiJoin,
     SetOperation,
     TableScan,
     TopN,
@@ -96,6 +98,15 @@ class _Writer:
                     f"SELECT {_named(columns)} FROM {self.source(node.left, outer)} AS {left} "
                     f"{node.side.upper()} JOIN {self.source(node.right, outer)} AS {right} "
                     f"ON {self.expression(node.predicate, columns, outer)}"
+                )
+            case SemiJoin():
+                left, right = self.alias(), self.alias()
+                columns = [*_columns(left, node.left), *_columns(right, node.right)]
+                where = "" if node.predicate is None else f" WHERE {self.expression(node.predicate, columns, outer)}"
+                return (
+                    f"SELECT {_names(node)} FROM {self.source(node.left, outer)} AS {left} "
+                    f"WHERE {'NOT ' if isinstance(node, AntiJoin) else ''}EXISTS "
+                    f"(SELECT 1 FROM {self.source(node.right, outer)} AS {right}{where})"
                 )
             case Aggregate():
                 return self._aggregate(node, outer)
