@@ -194,6 +194,8 @@ class _QueryBlock:
                 outputs += self._all_columns(value)
                 continue
             bound = binder.bind(value)
+            with self.context.at(value):
+                functions.settle(bound)
             name = alias.name if alias is not None else _own_name(bound, value) or item.args["text"]
             outputs.append(OutputColumn(value, name, bound))
         if len(outputs) > MAX_COLUMNS:
@@ -228,7 +230,8 @@ class _QueryBlock:
             if key is None:
                 key = binder.bind(node)
             self._reject_in_key(key, node)
-            keys.setdefault(functions.settle(key))
+            with self.context.at(node):
+                keys.setdefault(functions.settle(key))
         return tuple(keys)
 
     def _ordinal(self, node: exp.Expr, outputs: list[OutputColumn]) -> Expression | None:

@@ -35,7 +35,7 @@ from transom.cql.grammar_expression import (
     read_typed_literal,
 )
 from transom.cql.grammar_statement import read_statement
-from transom.cql.grammar_window import read_interval
+from transom.cql.grammar_window import read_interval_value
 from transom.cql.nesting import first_too_deep, too_deep
 from transom.cql.parameters import constant, reject_unused
 from transom.cql.query_text import QueryText
@@ -181,7 +181,7 @@ class _ExpressionParser(parser.Parser):
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         words = self.words
         if words.at("INTERVAL"):
-            return read_interval(words)
+            return self._parse_column_ops(read_interval_value(words))
         if at_typed_literal(words):
             return self._parse_column_ops(read_typed_literal(words))
         return self._parse_column()

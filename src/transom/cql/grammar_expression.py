@@ -20,7 +20,7 @@ _AFTER_CALL: Final = {
 def read_type(reader: Reader) -> exp.Expr:
     """A type: its words in capitals and its numbers."""
     start = reader.word()
-    if start.kind != "name":
+    if start.kind != "name" and start.capitals != "INTERVAL":
         reader.reject(f"a type is expected, not {start}", "write a type such as INTEGER, DOUBLE, VARCHAR or TIMESTAMP")
     reader.skip()
     name = start.capitals

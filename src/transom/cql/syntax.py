@@ -8,9 +8,18 @@ from sqlglot import exp
 
 
 class Duration(exp.Expression):
-    """A number or text and, unless the text names it, a unit: `10 SECONDS`, `INTERVAL '10' SECOND`."""
+    """A number or text and, unless the text names it, a unit: `10 SECONDS`, `INTERVAL '10' SECOND`.
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False}
+    With two units, as in `INTERVAL '1-6' YEAR TO MONTH`, `last` is the second.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False, "last": False}
+
+
+class IntervalOf(exp.Expression):
+    """`INTERVAL (n) DAY`: as many of a unit as an expression says."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
 
 
 class WindowClause(exp.Expression):

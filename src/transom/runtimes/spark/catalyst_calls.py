@@ -217,6 +217,10 @@ CALLS: Final[dict[str, Entry]] = {
     "date_diff": _days_between,
 }
 
+_RARE: Final = "it is seldom written, and was not compared with Spark's"
+_TRIGONOMETRY: Final = "the last digit depends on the library"
+_FORMATS: Final = "Spark has formats of its own"
+_PATTERNS: Final = "Spark follows Java's regular expressions"
 _LETTERS: Final = "Java and DuckDB follow different versions of Unicode"
 _LOGARITHMS: Final = "the last digit depends on the library; outside the domain Spark gives NULL"
 _SPACE: Final = "it may fail for want of space, and Spark has other limits"
@@ -227,6 +231,15 @@ UNSUPPORTED: Final[dict[str, str]] = {
     "upper": _LETTERS,
     "lower": _LETTERS,
     "add_interval": "it fails outside the years 1 to 9999, and Spark does not",
+    "add_months": "it fails outside the years 1 to 9999, and Spark does not",
+    **dict.fromkeys(("trunc", "isnan", "isinf", "isfinite", "pi", "radians", "degrees"), _RARE),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _TRIGONOMETRY),
+    **dict.fromkeys(("concat_ws", "md5", "sha1", "sha256"), _RARE),
+    **dict.fromkeys(("regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract"), _PATTERNS),
+    **dict.fromkeys(("strftime", "strptime", "try_strptime", "to_char", "date_format"), _FORMATS),
+    **dict.fromkeys(("dayname", "monthname", "last_day", "make_date", "make_timestamp"), _RARE),
+    **dict.fromkeys(("isodow", "isoyear", "decade", "century", "millisecond", "microsecond"), _RARE),
+    **dict.fromkeys(("epoch_ms", "epoch_us", "time_bucket"), _RARE),
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
     "floor": "Spark makes a BIGINT of a float, which cannot hold all of them",
