@@ -170,6 +170,12 @@ def _memory_source(declared: Declaration) -> MemorySource:
     return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped, time_unit=unit)
 
 
+def _one_row(declared: Declaration) -> MemorySource:
+    source = MemorySource(declared.columns, time_column=None)
+    source.append(pa.record_batch([pa.array([1], column.type) for column in declared.columns], declared.columns.names))
+    return source
+
+
 def _check_memory(declared: SinkDeclaration) -> None:
     reject_unknown(declared.properties, ["connector"], "connector 'memory'")
 
@@ -188,6 +194,7 @@ _FILES: Final = Connector(
 )
 register("files", _FILES)
 register("generator", Connector(_generator))
+register("one_row", Connector(_one_row))
 register(
     "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)
 )

@@ -133,6 +133,9 @@ class ExpressionBinder:
             aliases = self.scope.aliases()
             remedy = f"the inputs are {', '.join(aliases)}" if aliases else "give the input an alias"
             return self._error(f"there is no input '{qualifier}' in FROM", node, remedy)
+        if not self.scope.inputs and qualifier is None:
+            remedy = "write FROM with the stream, table or view that it is a column of"
+            return self._error(f"there is no column '{name}' where there is no FROM", node, remedy)
         written = name if qualifier is None else f"{qualifier}.{name}"
         return self._error(f"there is no column '{written}'", node, self.scope.remedy(name, qualifier))
 

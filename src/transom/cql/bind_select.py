@@ -18,6 +18,7 @@ from transom.cql.scope import Input, Scope
 from transom.plan import functions
 from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, conjuncts, walk
+from transom.plan.one_row import scan_one_row
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,11 @@ class OutputColumn:
 
 def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Relation:
     from_ = node.args.get("from_")
+    relation: Relation
     if from_ is None:
-        raise context.source.error("the query has no FROM", node, "write FROM with a stream, table or view")
-    relation, scope = bind_from(from_, context, outer)
+        relation, scope = scan_one_row(context.catalogue), Scope((), outer)
+    else:
+        relation, scope = bind_from(from_, context, outer)
     if (where := node.args.get("where")) is not None:
         relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
     return _QueryBlock(node, context, scope).bind(relation)

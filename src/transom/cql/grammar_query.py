@@ -102,6 +102,9 @@ def _read_plain_query(reader: Reader) -> exp.Expr:
         return reader.spanned(syntax.StreamOf(this=query, change=start.text.lower()), start)
     if reader.at("("):
         return reader.spanned(syntax.Bracketed(this=reader.wrapped(lambda: read_query(reader))), start)
+    if reader.take("VALUES"):
+        rows = reader.listed(lambda: reader.wrapped(lambda: exp.Tuple(expressions=reader.listed(reader.value))))
+        return reader.spanned(syntax.Values(expressions=rows), start)
     if not reader.at("SELECT"):
         reader.reject(f"a query is expected, not {start}", _QUERIES)
     return _read_select(reader)

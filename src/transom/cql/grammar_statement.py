@@ -12,11 +12,35 @@ from transom.cql.grammar_query import at_query, read_query
 from transom.cql.grammar_window import read_interval
 from transom.cql.reader import Reader
 
-_STATEMENTS: Final = "write CREATE, INSERT INTO sink, EXPLAIN, SET, or a query that begins with SELECT or ISTREAM("
+_STATEMENTS: Final = (
+    "write CREATE, DROP, INSERT INTO sink, EXPLAIN, SET, or a query that begins with SELECT or ISTREAM("
+)
+_KINDS: Final = ("STREAM", "TABLE", "VIEW", "SINK")
+SHOWN: Final = ("STREAMS", "TABLES", "VIEWS", "SINKS", "FUNCTIONS", "OPTIONS")
+_FOREIGN_KINDS: Final = {
+    "SOURCE": "write CREATE STREAM name (columns, WATERMARK FOR ts AS ts) WITH (..)",
+    "INDEX": "leave it out: each join keeps the index that it needs",
+    "FUNCTION": "write the expression itself, or compute it before the rows come in",
+    "TYPE": "write the types of the columns one by one",
+    "SCHEMA": "leave it out: names have one part",
+    "DATABASE": "leave it out: names have one part",
+    "CATALOG": "leave it out: names have one part",
+    "CONNECTION": "write the properties of the connector in WITH (..)",
+    "SECRET": "write the name of an environment variable in WITH: password = '$NAME'",
+}
 
 
 def read_statement(reader: Reader) -> exp.Expr:
     start = reader.word()
+    if not _names_a_column(reader):
+        if reader.take("DROP"):
+            return reader.spanned(_read_drop(reader), start)
+        if reader.take_one_of("DESCRIBE", "DESC"):
+            return reader.spanned(
+                syntax.Show(this="COLUMNS", name=reader.name("the name of a stream, table or view")), start
+            )
+        if reader.take("SHOW"):
+            return reader.spanned(_read_show(reader), start)
     match reader.take_one_of("CREATE", "INSERT", "EXPLAIN", "SET"):
         case "CREATE":
             node = _read_create(reader)
@@ -34,19 +58,59 @@ def read_statement(reader: Reader) -> exp.Expr:
 
 
 def _read_create(reader: Reader) -> exp.Expr:
+    replace = reader.take("OR", "REPLACE")
+    reader.take_one_of("TEMPORARY", "TEMP")
+    if reader.at("MATERIALIZED", "VIEW"):  # what is computed when, EXPLAIN says: to the answer it is all the same
+        reader.skip()
     word = reader.word()
-    kind = reader.take_one_of("STREAM", "TABLE", "VIEW", "SINK")
+    kind = reader.take_one_of(*_KINDS)
     if kind is None:
-        reader.reject(f"CREATE cannot be followed by {word}", "write CREATE STREAM, TABLE, VIEW or SINK")
+        what = _FOREIGN_KINDS.get(word.capitals, "write CREATE STREAM, TABLE, VIEW or SINK")
+        reader.reject(f"CREATE cannot be followed by {word}", what)
+    kept = reader.take("IF", "NOT", "EXISTS")
+    if kept and replace:
+        reader.reject("OR REPLACE and IF NOT EXISTS exclude each other", "leave one of them out", reader.word(-1))
+    if_exists = "replace" if replace else "keep" if kept else None
     name = reader.name("a name")
     if kind == "SINK":
-        return syntax.CreateSink(this=name, settings=_read_settings(reader))
+        return syntax.CreateSink(this=name, settings=_read_settings(reader), if_exists=if_exists)
     if kind == "VIEW":
         columns = reader.column_names_if_any()
         reader.need("AS")
-        return syntax.CreateView(this=name, columns=columns, query=read_query(reader))
+        return syntax.CreateView(this=name, columns=columns, query=read_query(reader), if_exists=if_exists)
     parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader)))
-    return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=_read_settings(reader))
+    settings = _read_settings(reader)
+    return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
+
+
+def _names_a_column(reader: Reader) -> bool:
+    """No statement begins with a name; those that are words of others are told by what follows."""
+    return reader.word().kind != "name" or reader.word(1).text in ("", ".", ",", "=")
+
+
+def _read_drop(reader: Reader) -> exp.Expr:
+    reader.take("MATERIALIZED")
+    word = reader.word()
+    kind = reader.take_one_of(*_KINDS)
+    if kind is None:
+        reader.reject(f"DROP cannot be followed by {word}", "write DROP STREAM, TABLE, VIEW or SINK and the name")
+    quiet = reader.take("IF", "EXISTS")
+    name = reader.name("a name")
+    if reader.at("CASCADE"):
+        reader.reject("CASCADE is not supported", "drop the views that read it first")
+    reader.take("RESTRICT")
+    return syntax.Drop(this=name, kind=kind, quiet=quiet)
+
+
+def _read_show(reader: Reader) -> exp.Expr:
+    word = reader.word()
+    if word.capitals == "COLUMNS" and reader.word(1).capitals in ("FROM", "IN"):
+        reader.skip(2)
+        return syntax.Show(this="COLUMNS", name=reader.name("the name of a stream, table or view"))
+    if word.capitals not in SHOWN:
+        reader.reject(f"SHOW cannot show {word}", f"write SHOW and one of {', '.join(SHOWN)}, or DESCRIBE name")
+    reader.skip()
+    return syntax.Show(this=word.capitals)
 
 
 def _read_declaration(reader: Reader) -> exp.Expr:

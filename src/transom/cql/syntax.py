@@ -152,15 +152,39 @@ class Setting(exp.Expression):
 class CreateInput(exp.Expression):
     """CREATE STREAM and CREATE TABLE."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "parts": True, "settings": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "kind": True,
+        "parts": True,
+        "settings": False,
+        "if_exists": False,
+    }
 
 
 class CreateView(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "columns": False, "query": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "columns": False, "query": True, "if_exists": False}
 
 
 class CreateSink(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False, "if_exists": False}
+
+
+class Drop(exp.Expression):
+    """DROP `kind` `this`; `quiet` with IF EXISTS."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "quiet": False}
+
+
+class Show(exp.Expression):
+    """SHOW `this`, a word; or DESCRIBE `name`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "name": False}
+
+
+class Values(exp.Expression):
+    """VALUES (..), (..): a list of rows, each a Tuple."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
 
 
 class InsertInto(exp.Expression):

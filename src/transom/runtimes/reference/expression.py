@@ -108,7 +108,7 @@ def _call(call: Call, arguments: list[str]) -> str:
     elif name in _TEMPLATES:
         written = _TEMPLATES[name].format(*arguments)
     elif name == "time_bucket":
-        written = _time_bucket(call, arguments)
+        written = _interval_around(call, arguments)
     elif name == "in":
         written = f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
     elif name in ("like", "ilike"):
@@ -121,7 +121,7 @@ def _call(call: Call, arguments: list[str]) -> str:
     return written if call.type == BOOLEAN else f"CAST({written} AS {type_sql(call.type)})"
 
 
-def _time_bucket(call: Call, arguments: list[str]) -> str:
+def _interval_around(call: Call, arguments: list[str]) -> str:
     """By months or by microseconds, of which the other is 0."""
     moment, months, micros, *origin = arguments
     in_months = isinstance(call.arguments[1], Literal) and call.arguments[1].value != 0
