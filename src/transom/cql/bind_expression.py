@@ -14,7 +14,11 @@ from transom.core.schema import BOOLEAN
 from transom.cql import syntax
 from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
+<<<<<<< HEAD
 from transom.cql.grammar_order import RANKS
+=======
+from transom.cql.foreign import CALLS, COLUMNS
+>>>>>>> 686edaa (Name each idiom of other systems, and what to write instead)
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_typed_literal, unit_interval
 from transom.cql.scope import Scope
@@ -43,6 +47,12 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.NullSafeEQ: "is_not_distinct",
 }  # fmt: skip
 
+_BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
+_FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
+    exp.BitwiseLeftShift: ("<<", _BITS),
+    exp.BitwiseRightShift: (">>", _BITS),
+    exp.AtTimeZone: ("AT TIME ZONE", "times are UTC here: write ts + INTERVAL '2' HOUR"),
+}
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -84,7 +94,8 @@ class ExpressionBinder:
         elif kind in _HANDLERS:
             bound = _HANDLERS[kind](self, node)
         else:
-            raise self._error("this is not part of the language", node, "write it with the operators and functions")
+            what, remedy = _FOREIGN.get(kind, ("this", "write it with the operators and functions"))
+            raise self._error(f"{what} is not part of the language", node, remedy)
         return check_expression(bound, self.context.measure, node, self.context.source)
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -133,6 +144,8 @@ class ExpressionBinder:
             aliases = self.scope.aliases()
             remedy = f"the inputs are {', '.join(aliases)}" if aliases else "give the input an alias"
             return self._error(f"there is no input '{qualifier}' in FROM", node, remedy)
+        if name.lower() in COLUMNS:
+            return self._error(f"there is no column '{name}'", node, COLUMNS[name.lower()])
         if not self.scope.inputs and qualifier is None:
             remedy = "write FROM with the stream, table or view that it is a column of"
             return self._error(f"there is no column '{name}' where there is no FROM", node, remedy)
@@ -310,6 +323,8 @@ class ExpressionBinder:
             return self._aggregate(node, name)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
+        if name in CALLS and not functions.is_function(name):
+            raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
             if isinstance(argument, exp.Distinct):
                 raise self._error(f"'{name}' is no aggregate, DISTINCT is for those", argument, "leave DISTINCT out")

@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.foreign import STATEMENTS, reject_clause
 from transom.cql.grammar_expression import read_type
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.grammar_window import read_interval
@@ -52,7 +53,8 @@ def read_statement(reader: Reader) -> exp.Expr:
             node = syntax.SetOption(this=_read_setting(reader))
         case _:
             if not at_query(reader):
-                reader.reject(f"a statement cannot begin with {start}", _STATEMENTS)
+                remedy = STATEMENTS.get(start.capitals, _STATEMENTS)
+                reader.reject(f"a statement cannot begin with {start}", remedy)
             return read_query(reader)
     return reader.spanned(node, start)
 
@@ -72,6 +74,12 @@ def _read_create(reader: Reader) -> exp.Expr:
         reader.reject("OR REPLACE and IF NOT EXISTS exclude each other", "leave one of them out", reader.word(-1))
     if_exists = "replace" if replace else "keep" if kept else None
     name = reader.name("a name")
+    if kind != "VIEW" and reader.word().capitals in ("AS", "FROM", "LIKE"):
+        remedy = {
+            "LIKE": "write its columns, as in CREATE TABLE t (a INTEGER)",
+            "FROM": f"write CREATE SINK {name.name} WITH (..); INSERT INTO {name.name} SELECT * FROM ..",
+        }.get(reader.word().capitals, f"write CREATE VIEW {name.name} AS SELECT .., or INSERT INTO a sink")
+        reader.reject(f"CREATE {kind} .. {reader.word().capitals} is not supported", remedy)
     if kind == "SINK":
         return syntax.CreateSink(this=name, settings=_read_settings(reader), if_exists=if_exists)
     if kind == "VIEW":
@@ -122,12 +130,20 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         bound = read_interval(reader) if reader.take("-") else None
         return reader.spanned(syntax.Watermark(this=column, source=source, bound=bound), start)
     if reader.take("PRIMARY", "KEY"):
-        return reader.spanned(syntax.KeyDeclaration(expressions=reader.column_names()), start)
+        key = syntax.KeyDeclaration(expressions=reader.column_names())
+        reader.take("NOT", "ENFORCED")  # as Flink wants it said
+        return reader.spanned(key, start)
     column = reader.name("a column name", any_word=True)
+    if reader.at("AS"):
+        remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
+        reader.reject("a computed column is not supported", remedy)
     kind = read_type(reader)
     invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
-    if reader.at("NOT", "NULL") or reader.at("NULL") or reader.at("DEFAULT"):
-        reader.reject("columns take no such rule", "leave it out; every column may be NULL")
+    for rule in (("NOT", "NULL"), ("NULL",), ("DEFAULT",), ("CHECK",), ("UNIQUE",), ("REFERENCES",), ("COMMENT",)):
+        if reader.at(*rule):
+            remedy = "leave it out; every column may be NULL"
+            reader.reject(f"columns take no such rule: {' '.join(rule)} is not supported", remedy)
+    reject_clause(reader)
     declaration = syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
     return reader.spanned(declaration, start)
 
@@ -163,6 +179,10 @@ def _read_setting(reader: Reader) -> exp.Expr:
 
 
 def _read_insert(reader: Reader) -> exp.Expr:
+    if reader.at("OVERWRITE"):
+        reader.reject(
+            "INSERT OVERWRITE is not supported", "write INSERT INTO: what an earlier run has left is replaced"
+        )
     reader.need("INTO")
     sink = reader.name("the name of a sink")
     if not at_query(reader):

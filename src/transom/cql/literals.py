@@ -26,6 +26,7 @@ from transom.core.schema import (
 )
 from transom.core.time import SECOND, UNITS, months_of, parse_duration, parse_interval, unit_of
 from transom.cql import syntax
+from transom.cql.foreign import TYPES
 from transom.cql.query_text import QueryText
 from transom.plan.expression import Literal
 from transom.plan.intervals import Interval, interval
@@ -48,6 +49,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     )
     for name in names.split()
 }
+_MOST_PLACES: Final = 6
 _DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC")
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?", re.ASCII
@@ -68,9 +70,13 @@ def bind_type(node: syntax.TypeName, source: QueryText) -> pa.DataType:
     if name == "INTERVAL":
         remedy = "declare a BIGINT with a number of seconds, and write n * INTERVAL '1' SECOND"
         raise source.error("no column holds an INTERVAL", node, remedy)
+    if found is None and name in TYPES:
+        raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
         known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
+    if found == TIMESTAMP and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
+        return found  # of how many places is said, and not held to, as with VARCHAR(10)
     if numbers and found != VARCHAR:
         raise source.error(f"{name} takes no numbers", node, f"write {name}")
     return found

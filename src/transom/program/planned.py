@@ -180,5 +180,6 @@ def _located(statement: Statement, text: str) -> Iterator[None]:
         yield
     except TransomError as error:
         if error.span is None:
-            error.span, error.text = statement.span, text
+            # At its first word: a line under all of it would point at nothing.
+            error.span, error.text = replace(statement.span, length=len(statement.text.split(maxsplit=1)[0])), text
         raise

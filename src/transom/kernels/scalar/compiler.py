@@ -80,8 +80,9 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 }
 
 
-_TAKES_NULL: Final = {"is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or",
-                       "sort_key"}  # fmt: skip
+_TAKES_NULL: Final = {
+    "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
+}  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
 

@@ -44,7 +44,6 @@ from transom.plan.expression import (
     ColumnRef,
     Exists,
     Expression,
-    InQuery,
     Literal,
     columns_of,
     conjunction,
