@@ -237,3 +237,19 @@ def test_constants_need_no_input() -> None:
     ).to_pylist() == [{"total": decimal.Decimal("3.5")}]
     names = {row["function"] for row in session.execute("SHOW FUNCTIONS")[0].to_pylist()}
     assert {"abs", "strpos", "time_bucket"} <= names
+
+
+def test_a_property_of_the_environment_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_TEST_FOLDER", str(tmp_path / "secret-place"))
+    session = Session()
+    files = "connector = 'files', path = '$TRANSOM_TEST_FOLDER', format = 'csv'"
+    text = f"CREATE OR REPLACE TABLE t (a INTEGER) WITH ({files})"
+    with pytest.raises(TransomError) as caught:
+        session.execute(f"{text}; SELECT a FROM t")
+    assert "secret-place" not in str(caught.value) and "$TRANSOM_TEST_FOLDER" in str(caught.value)
+    (tmp_path / "secret-place").mkdir()
+    (tmp_path / "secret-place" / "a.csv").write_text("a\n7\n")
+    session.execute(text)
+    assert session.run("SELECT a FROM t", emit="latest").to_pylist() == [{"a": 7}]
+    with pytest.raises(OptionError, match="'TRANSOM_NO_SUCH', which is not set"):
+        session.execute("CREATE SINK s WITH (connector = 'files', path = '$TRANSOM_NO_SUCH')")

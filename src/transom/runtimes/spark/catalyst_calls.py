@@ -192,6 +192,8 @@ CALLS: Final[dict[str, Entry]] = {
     "negate": _of_floats(neg),
     "abs": _of_floats(F.abs),
     "sqrt": _always(F.sqrt),
+    # Whole numbers are what they are without it; of others Spark has no such function.
+    "trunc": lambda call, arguments: None,
     "like": _like,
     "starts_with": _always(Column.startswith),
     "ends_with": _always(Column.endswith),
@@ -232,7 +234,7 @@ UNSUPPORTED: Final[dict[str, str]] = {
     "lower": _LETTERS,
     "add_interval": "it fails outside the years 1 to 9999, and Spark does not",
     "add_months": "it fails outside the years 1 to 9999, and Spark does not",
-    **dict.fromkeys(("trunc", "isnan", "isinf", "isfinite", "pi", "radians", "degrees"), _RARE),
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "radians", "degrees"), _RARE),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _TRIGONOMETRY),
     **dict.fromkeys(("concat_ws", "md5", "sha1", "sha256"), _RARE),
     **dict.fromkeys(("regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract"), _PATTERNS),
@@ -262,5 +264,5 @@ UNSUPPORTED: Final[dict[str, str]] = {
 """Functions that are never pushed."""
 
 
-AS_CASE: Final = frozenset({"if", "nullif"})
-"""Functions that the algebra knows as CASE, so that there are no calls of them."""
+AS_CASE: Final = frozenset({"if", "nullif", "pi"})
+"""Functions that the algebra knows as CASE or as a constant, so that there are no calls of them."""
