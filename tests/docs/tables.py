@@ -104,7 +104,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "split_part": "split_part('a/b/c', '/', 2)",
     "regexp_matches": "regexp_matches('room 7', '[0-9]+')",
     "regexp_full_match": "regexp_full_match('room 7', '[0-9]+')",
-    "regexp_replace": "regexp_replace('room 7', '[0-9]', 'no. \\\\0')",
+    "regexp_replace": "regexp_replace('room 7', '[0-9]', 'no. \\0')",
     "regexp_extract": "regexp_extract('room 7', '([a-z]+) ([0-9])', 2)",
     "md5": "md5('hall')",
     "sha1": "sha1('hall')",

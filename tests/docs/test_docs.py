@@ -103,6 +103,9 @@ def test_every_window_that_is_listed_can_be_written() -> None:
 UNSUPPORTED = {
     "LIMIT without ORDER BY": "SELECT a FROM (SELECT a FROM s LIMIT 1)",
     "other functions with OVER": "SELECT SUM(a) OVER () FROM s",
+    "NATURAL": "SELECT a FROM s NATURAL JOIN s AS t",
+    "SEMI": "SELECT a FROM s SEMI JOIN s AS t ON s.a = t.a",
+    "ANTI": "SELECT a FROM s ANTI JOIN s AS t ON s.a = t.a",
     "ASOF": "SELECT a FROM s ASOF JOIN s AS t ON s.a = t.a",
     "LATERAL": "SELECT a FROM s, LATERAL (SELECT a FROM s) AS t",
     "VALUES": "VALUES (1)",

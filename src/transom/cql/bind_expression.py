@@ -14,11 +14,8 @@ from transom.core.schema import BOOLEAN
 from transom.cql import syntax
 from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
-<<<<<<< HEAD
-from transom.cql.grammar_order import RANKS
-=======
 from transom.cql.foreign import CALLS, COLUMNS
->>>>>>> 686edaa (Name each idiom of other systems, and what to write instead)
+from transom.cql.grammar_order import RANKS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_typed_literal, unit_interval
 from transom.cql.scope import Scope

@@ -17,7 +17,7 @@ from transom.cql.limits import MAX_COLUMNS
 from transom.cql.scope import Input, Scope
 from transom.plan import functions
 from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
-from transom.plan.expression import ColumnRef, Expression, columns_of, conjuncts, walk
+from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, columns_of, conjuncts, walk
 from transom.plan.one_row import scan_one_row
 
 

@@ -7,11 +7,8 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
-<<<<<<< HEAD
-from transom.cql.grammar_order import read_over
-=======
 from transom.cql.foreign import TYPES
->>>>>>> 686edaa (Name each idiom of other systems, and what to write instead)
+from transom.cql.grammar_order import read_over
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
 
@@ -205,16 +202,12 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             return _read_substring(reader)
         case _:
             arguments = [] if reader.at(")") else reader.listed(lambda: _read_argument(reader))
-<<<<<<< HEAD
+            if start.capitals in ("FLOOR", "CEIL", "CEILING") and len(arguments) == 1 and reader.at("TO"):
+                return _read_floor(reader, start, arguments[0])
             call = _call(start.text, arguments)
             if not arguments or not reader.at("ORDER"):
                 return call
             return syntax.ModifiedCall(this=reader.spanned(call, start), order=_read_order(reader))
-=======
-            if start.capitals in ("FLOOR", "CEIL", "CEILING") and len(arguments) == 1 and reader.at("TO"):
-                return _read_floor(reader, start, arguments[0])
-            return _call(start.text, arguments)
->>>>>>> 686edaa (Name each idiom of other systems, and what to write instead)
 
 
 def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:

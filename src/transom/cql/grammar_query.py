@@ -7,12 +7,9 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
-<<<<<<< HEAD
+from transom.cql.foreign import CALLS, reject_clause
 from transom.cql.grammar_order import CLAUSES, read_order
 from transom.cql.grammar_table_function import at_table_function, read_table_function
-=======
-from transom.cql.foreign import CALLS, reject_clause
->>>>>>> 686edaa (Name each idiom of other systems, and what to write instead)
 from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
 

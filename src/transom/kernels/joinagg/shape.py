@@ -15,7 +15,9 @@ from transom.plan.expression import (
     Case,
     Cast,
     ColumnRef,
+    Exists,
     Expression,
+    InQuery,
     Literal,
     columns_of,
     conjuncts,
@@ -133,7 +135,7 @@ def shape_of(node: Aggregate) -> Shape | None:
         return None
     shape = Shape(below.relations, (*conjuncts(below.predicate), *parts), keys, calls)
     arguments = (each for call in calls for each in call.expressions)
-    if any(isinstance(part, SubQuery) for e in (*shape.predicates, *keys, *arguments) for part in walk(e)):
+    if any(isinstance(part, Exists | InQuery) for e in (*shape.predicates, *keys, *arguments) for part in walk(e)):
         return None  # whoever plans the join says what is wrong with it
     return shape
 

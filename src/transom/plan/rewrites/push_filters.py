@@ -44,6 +44,7 @@ from transom.plan.expression import (
     ColumnRef,
     Exists,
     Expression,
+    InQuery,
     Literal,
     columns_of,
     conjunction,
