@@ -30,8 +30,10 @@ from transom.core.values import Value
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
+    DropStatement,
     ExplainStatement,
     QueryStatement,
+    ShowStatement,
     StreamDefinition,
     TableDefinition,
 )
@@ -49,6 +51,7 @@ from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
+from transom.program.shown import shown
 from transom.program.statistics import sampling
 from transom.program.streaming_query import StreamingQuery
 from transom.runtimes.local.runtime import LocalRuntime
@@ -409,6 +412,8 @@ class Session:
             match one.statement:
                 case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
                     self._inputs.hold(definition)
+                case DropStatement(definition=StreamDefinition() | TableDefinition() as dropped):
+                    self._inputs.forget(dropped.name)
         return planned
 
     def assemble(
@@ -538,6 +543,8 @@ class Session:
         text = one.statement.text
         if isinstance(one.statement, ExplainStatement):
             return Result(text, text=self.explained(one))
+        if isinstance(one.statement, ShowStatement):
+            return Result(text, shown(one.statement, one.catalogue))
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())

@@ -16,6 +16,7 @@ import pyarrow as pa
 from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Schema
 from transom.core.time import from_datetime
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.plan.no_from import ONE_ROW
 from transom.runtimes.reference.history import (
     History,
     RelationHistory,
@@ -139,6 +140,8 @@ def inputs(case: Case, catalogue: Catalogue) -> dict[str, list[Row]]:
         order += [i for i, column in enumerate(definition.columns) if column.name not in time]
         written = Schema(tuple(definition.columns[i] for i in order))
         found[block.argument.lower()] = [_declared(row(tokens, written), order) for tokens in block.lines]
+    if ONE_ROW in catalogue.relations:
+        found[ONE_ROW] = [(1,)]
     return found
 
 

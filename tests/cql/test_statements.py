@@ -12,10 +12,13 @@ from transom.plan.algebra import Relation, Stream
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
+    DropStatement,
     ExplainStatement,
     InsertStatement,
+    KeptStatement,
     QueryStatement,
     SetStatement,
+    ShowStatement,
 )
 
 TEXT = """
@@ -89,11 +92,9 @@ def test_set(text: str, value: object) -> None:
         ("SET tick", "= is missing", "write ="),
         ("SET tick =", "a value is expected", "a number"),
         ("INSERT INTO nosuch SELECT A FROM S", "no sink 'nosuch'", "out"),
-        ("INSERT INTO out VALUES (1)", "a query is expected", "SELECT"),
         ("INSERT INTO out (a) SELECT A FROM S", "takes a query", "INSERT INTO out SELECT"),
         ("INSERT out SELECT A FROM S", "INTO is missing", "write INTO"),
         ("EXPLAIN INSERT INTO out SELECT A FROM S", "EXPLAIN takes a query", "EXPLAIN"),
-        ("DROP TABLE S", "cannot begin with 'DROP'", "CREATE"),
         ("V EXCEPT V", "cannot begin with 'V'", "SELECT"),
         ("SELECT A FROM out", "is a sink", "read what"),
     ],
@@ -114,3 +115,44 @@ def test_bind_query_takes_one_query(text: str) -> None:
 
 def test_bind_query_takes_a_semicolon() -> None:
     assert bind_query("SELECT A FROM S;", catalogue()).schema.names == ["A"]
+
+
+def test_names_come_and_go() -> None:
+    known = Catalogue()
+    texts = """
+        CREATE TABLE t (a INTEGER);
+        CREATE TABLE IF NOT EXISTS T (b INTEGER);
+        CREATE OR REPLACE TABLE t (c INTEGER);
+        DESCRIBE t;
+        SHOW COLUMNS FROM t;
+        SHOW functions;
+        DROP TABLE t;
+        DROP TABLE IF EXISTS t;
+        CREATE OR REPLACE MATERIALIZED VIEW v AS VALUES (1, 'a')
+    """
+    statements = parse_statements(texts, known)
+    kinds = [type(statement) for statement in statements]
+    assert kinds == [CreateStatement, KeptStatement, CreateStatement, *[ShowStatement] * 3, *[DropStatement] * 2,
+                     CreateStatement]  # fmt: skip
+    kept, shown, dropped, nothing = statements[1], statements[4], statements[6], statements[7]
+    assert isinstance(kept, KeptStatement) and isinstance(statements[0], CreateStatement)
+    assert kept.definition == statements[0].definition
+    assert isinstance(shown, ShowStatement) and (shown.what, shown.name) == ("COLUMNS", "t")
+    assert isinstance(dropped, DropStatement) and isinstance(statements[2], CreateStatement)
+    assert dropped.definition == statements[2].definition
+    assert isinstance(nothing, DropStatement) and nothing.definition is None
+    assert "t" not in known.relations and "v" in known.relations
+
+
+def test_what_a_view_reads_stays() -> None:
+    known = catalogue()
+    parse_statements("CREATE VIEW over_s AS SELECT A FROM S WHERE EXISTS (SELECT 1 FROM names)", known)
+    for text in ("DROP TABLE names", "CREATE OR REPLACE TABLE names (other INTEGER)"):
+        with pytest.raises(QueryError, match="the view 'over_s' reads"):
+            parse_statements(text, known)
+    parse_statements("DROP VIEW over_s; DROP TABLE names", known)
+
+
+def test_names_that_may_be_words_of_statements() -> None:
+    known = Catalogue()
+    parse_statements("CREATE TABLE show (describe INTEGER, drop INTEGER); SELECT describe, drop FROM show", known)

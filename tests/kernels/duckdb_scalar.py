@@ -73,6 +73,13 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         return f"({arguments[0]} {name.upper()} {arguments[1]}{escape})"
     if name == "add_interval":
         return f"({arguments[0]} + to_microseconds({arguments[1]}))"
+    if name == "add_months":
+        return f"({arguments[0]} + (to_months(CAST({arguments[1]} AS INTEGER)) + to_microseconds({arguments[2]})))"
+    if name == "time_bucket":
+        moment, months, micros, *origin = arguments
+        by_months = call.arguments[1].value != 0  # type: ignore[attr-defined]
+        width = f"to_months(CAST({months} AS INTEGER))" if by_months else f"to_microseconds({micros})"
+        return f"time_bucket({', '.join([width, moment, *origin])})"
     if name in ("date_trunc", "date_diff"):
         arguments = [sql_literal(call.arguments[0].value), *arguments[1:]]  # type: ignore[attr-defined]
     return f"{'strpos' if name == 'position' else name}({', '.join(arguments)})"

@@ -26,6 +26,7 @@ from transom.core.schema import (
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, Literal, columns_of, walk
 from transom.plan.functions import NULL, case, cast, resolve
+from transom.plan.intervals import interval
 from transom.plan.signatures import TRUNCATED_PARTS
 
 SMALL_DECIMAL, WIDE_DECIMAL = pa.decimal128(4, 1), pa.decimal128(18, 3)
@@ -129,6 +130,7 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "coalesce": [("same", "same"), ("number", "number", "number")],
     "if": [("bool", "same", "same"), ("bool", "number", "number"), ("bool", "any")],
     "add_interval": [("moment", "micros")],
+    "add_months": [("moment", "months"), ("moment", "months", "micros"), ("moment", "int", "micros")],
     "abs": [("number",)],
     "sign": [("number",)],
     "round": [("number",), ("number", "places")],
@@ -152,8 +154,52 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "split_part": [("text", "characters", "index"), ("text", "text", "index")],
     **{name: [("moment",)] for name in ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour",
                                          "minute", "second", "epoch")},
+    **{name: [("moment",)] for name in ("millisecond", "microsecond", "isodow", "isoyear", "decade", "century",
+                                         "epoch_us", "last_day", "dayname", "monthname")},
+    "epoch_ms": [("moment",), ("int",)],
+    "make_timestamp": [("int",), ("micros",)],
+    "make_date": [("index", "index", "index"), ("int", "index", "index")],
+    "time_bucket": [("width", "moment"), ("width", "moment", "moment"), ("width", "moment", "offset")],
+    "strftime": [("moment", "written")],
+    "strptime": [("text", "read"), ("stamp", "read")],
+    "try_strptime": [("text", "read"), ("stamp", "read")],
+    "to_char": [("moment", "postgres")],
+    "date_format": [("moment", "java")],
+    "regexp_matches": [("text", "regexp"), ("text", "regexp", "flags")],
+    "regexp_full_match": [("text", "regexp"), ("text", "regexp", "flags")],
+    "regexp_replace": [("text", "regexp", "new"), ("text", "regexp", "new", "global")],
+    "regexp_extract": [("text", "regexp"), ("text", "regexp", "group")],
+    "concat_ws": [("characters", "any"), ("text", "any", "text"), ("characters", "text", "any", "text")],
+    **{name: [("text",)] for name in ("md5", "sha1", "sha256")},
+    **{name: [("number",)] for name in ("trunc", "isnan", "isinf", "isfinite", "sin", "cos", "tan", "asin", "acos",
+                                         "atan", "radians", "degrees")},
+    "atan2": [("number", "number")],
+    "pi": [(), (), ()],
     "date_trunc": [("part", "moment")],
     "date_diff": [("part", "moment", "moment")],
+}  # fmt: skip
+
+
+WIDTHS = [
+    (0, 1), (0, 1_000_000), (0, 25_200_000_000), (0, 86_400_000_000), (0, 604_800_000_000), (1, 0), (5, 0), (12, 0),
+]  # fmt: skip
+SAMPLES: dict[str, list[str]] = {
+    "written": ["%Y-%m-%d %H:%M:%S.%f", "%d.%-m.%y", "%a %A %b %B", "%j|%-j|%u|%w", "%G-W%V %U %W", "%I:%M %p %-I", "x",
+                "100%% %g", "%-d %-H %-M %-S"],
+    "read": ["%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d", "%d.%m.%y", "%Y%m%d", "%b %d %Y", "%d %B %Y", "%I:%M %p", "%H%M%S",
+             "a%%%Y"],
+    "stamp": ["2020-02-29", "2020-02-30", "2020-1-2", " 2020-01-02 ", "2020-01-02 10:11:12.5",
+              "2020-01-02\t10:11:12.123",
+              "2020-01-02 10:11:12.1234567", "1.2.69", "31.4.68", "20240102", "2024012", "20241", "jan 5 2024",
+              "5 JANUARY 2024", "12:30 am", "12:30 PM", "13:30 am", "0:30 pm", "101112", "10111", "240000", "a%2024",
+              "0000-01-01", "99999-01-01", "2020-13-01", ""],
+    "postgres": ["YYYY-MM-DD HH24:MI:SS", "HH12 AM", "Mon FMDD"],
+    "java": ["yyyy-MM-dd HH:mm:ss.SSS", "EEE d MMMM", "h a"],
+    "regexp": ["a", "b*", "^a", "a$", "(a)(b)?", "[a-z]+", "a|(b)", "(?:a)(.)", "\\d+", "\\W", ".", "", "é", "[^a]",
+               "((a)b)c", "x{2,3}", "[[:alpha:](]+", "\\Q(\\E"],
+    "flags": ["i", "c", "s", "is"],
+    "global": ["g", "gi", "s"],
+    "new": ["", "x", "<\\0>", "\\\\"],
 }  # fmt: skip
 
 
@@ -171,6 +217,16 @@ def constants(kind: str) -> st.SearchStrategy[Expression]:
         return st.integers(-12, 12).map(lambda n: Literal(n, INTEGER))
     if kind == "part":
         return st.sampled_from(TRUNCATED_PARTS).map(lambda part: Literal(part, VARCHAR))
+    if kind in SAMPLES:
+        return st.sampled_from(SAMPLES[kind]).map(lambda found: Literal(found, VARCHAR))
+    if kind == "group":
+        return st.integers(0, 3).map(lambda n: Literal(n, INTEGER))
+    if kind == "width":
+        return st.sampled_from(WIDTHS).map(lambda width: interval(*width))
+    if kind == "offset":
+        return st.sampled_from([(0, 0), (0, 90_000_000), (0, -1)]).map(lambda width: interval(*width))
+    if kind == "months":
+        return st.sampled_from([0, 1, -1, 12, -13, 1200, 10**6]).map(lambda n: Literal(n, INTEGER))
     assert kind == "micros"
     return st.sampled_from([0, 1, -1, 10**6, -86_400_000_000, 10**12]).map(lambda n: Literal(n, BIGINT))
 

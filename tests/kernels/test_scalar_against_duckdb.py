@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.kernels.duckdb_scalar import check, evaluate_in_duckdb, open_duckdb, type_sql
-from tests.kernels.scalar_expressions import KINDS, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, cases
+from tests.kernels.scalar_expressions import KINDS, SAMPLES, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, WIDTHS, cases
 from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import (
@@ -34,6 +34,7 @@ from transom.core.schema import (
 from transom.kernels.scalar import evaluate, keep
 from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import FUNCTIONS, cast, resolve
+from transom.plan.intervals import interval
 from transom.plan.signatures import TRUNCATED_PARTS
 
 EXAMPLES = examples(by_day=100, at_night=2_000)
@@ -95,6 +96,11 @@ ARGUMENTS: dict[str, list[Any]] = {
     "places": [-1, 0, 2],
     "index": [-2, 0, 1, 3],
     "micros": [-1, 86_400_000_000],
+    **SAMPLES,
+    "group": [0, 1, 2],
+    "width": [interval(*width) for width in WIDTHS],
+    "offset": [interval(0, 90_000_000)],
+    "months": [-13, -1, 0, 1, 12],
     "part": list(TRUNCATED_PARTS),
 }
 CHOICES = 25
@@ -108,17 +114,20 @@ def edge_calls(name: str) -> Iterator[tuple[Expression, pa.RecordBatch]]:
         step = math.prod(len(pool) for pool in pools) // CHOICES + 1
         for choice in itertools.islice(itertools.product(*pools), 0, None, step):
             types = [item for item in choice if isinstance(item, pa.DataType)]
-            rows = list(itertools.product(*(EDGES[type_] for type_ in types)))[:200]
+            rows = list(itertools.product(*(EDGES[type_] for type_ in types)))[:200] or [()]
             columns = [pa.array([row[i] for row in rows], type_) for i, type_ in enumerate(types)]
+            batch = pa.record_batch(columns or [pa.array([1])], [f"c{i}" for i in range(len(types) or 1)])
             references = iter([ColumnRef(i, type_, f"c{i}") for i, type_ in enumerate(types)])
             arguments = [next(references) if isinstance(item, pa.DataType) else constant(item) for item in choice]
             try:
-                yield resolve(name, tuple(arguments)), pa.record_batch(columns, [f"c{i}" for i in range(len(types))])
+                yield resolve(name, tuple(arguments)), batch
             except QueryError:
                 continue
 
 
-def constant(value: Any) -> Literal:
+def constant(value: Any) -> Expression:
+    if isinstance(value, Expression):
+        return value
     return Literal(value, VARCHAR if isinstance(value, str) else BIGINT if abs(value) > 2**31 else INTEGER)
 
 

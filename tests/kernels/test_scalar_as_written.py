@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.duckdb_scalar import LIMITS, open_duckdb
-from tests.kernels.scalar_expressions import TAKES
+from tests.kernels.scalar_expressions import SAMPLES, TAKES
 from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import INTEGER
@@ -49,6 +49,14 @@ CASES = [
     "SUBSTRING(v, n)", "SUBSTRING(v, n, n)", "LEFT(v, 4294967295)", "LEFT(v, 4294967296)", "LEFT(v, n)", "RIGHT(v, n)",
     "RIGHT(v, -9223372036854775808)", "-12345678901234567890123456789012345678",
     "-0.1234567890123456789012345678901234567",
+    "ts + INTERVAL '1' MONTH", "da - INTERVAL '1 year 1 day'", "ts + INTERVAL (t) DAY", "ts + t * INTERVAL '1' MONTH",
+    "ts + to_hours(t)", "ts - INTERVAL '1 month -2 days 03:04:05.5'",
+    "INTERVAL '1' DAY + da", "- INTERVAL '2' DAY + ts",
+    "ts + (INTERVAL '1' DAY - INTERVAL '1' MONTH)", "ts - da > INTERVAL '1 month'",
+    "epoch(ts - TIMESTAMP '2000-01-01')",
+    "ts - TIMESTAMP '2000-01-01' BETWEEN INTERVAL '0' SECOND AND 9999 * INTERVAL '1' DAY", "(ts - da) IS NULL",
+    "INTERVAL '1 month' = INTERVAL '30 days'", "ts - NULL < INTERVAL '1' DAY", "EXTRACT(epoch FROM da - ts)",
+    "da + '1 year'::INTERVAL", "time_bucket(INTERVAL '7 hours', da)", "strftime('%Y', da)", "regexp_matches(v, NULL)",
     "x = e", "x <> s", "GREATEST(e, x, s)", "CASE WHEN b THEN x ELSE s END", "e BETWEEN x AND d",
 ]  # fmt: skip
 
@@ -132,15 +140,22 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "date": ("DATE '2020-02-29'", "NULL"), "moment": ("TIMESTAMP '1969-12-31 23:59:59.5'", "NULL"),
     "pattern": ("'%a%'", "'_'", "NULL"), "escape": ("'!'",), "characters": ("''", "'a'", "'👍'", "NULL"),
     "places": ("0", "-1", "2", "30", "NULL"), "part": ("'day'", "'hour'"), "micros": ("1",),
+    "months": ("1",),
+    **{kind: tuple("'" + one.replace("'", "''") + "'" for one in found) for kind, found in SAMPLES.items()},
+    "group": ("0", "1", "2"),
+    "width": ("INTERVAL '5' MINUTE", "INTERVAL '1 day'", "INTERVAL '2 months'"),
+    "offset": ("INTERVAL '90' SECOND",),
     "index": ("0", "1", "-1", "3", "NULL", "1099511627776", "-1099511627776", "9223372036854775807"),
 }  # fmt: skip
 INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
 TEMPLATES = {
     "negate": "(- {0})", "not": "(NOT {0})", "is_null": "({0} IS NULL)", "position": "strpos({0}, {1})",
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})", "add_interval": "({0} + INTERVAL '1' DAY)",
+    "add_months": "({0} + INTERVAL '1' MONTH)",
 }  # fmt: skip
-# DuckDB does not promise the order of AND and OR, and repeat(NULL, n) is a BLOB there.
-LEFT_OUT = {"and", "or", "repeat", "like", "ilike", "concat"}
+# DuckDB has no to_char and no date_format; it does not promise the order of AND and OR,
+# and repeat(NULL, n) is a BLOB there.
+LEFT_OUT = {"to_char", "date_format", "and", "or", "repeat", "like", "ilike", "concat"}
 
 
 def argument(random: Random, kind: str, depth: int) -> str:

@@ -190,7 +190,6 @@ def test_arithmetic_of_decimals_keeps_the_scales_of_both_sides() -> None:
         ("substring", (column(VARCHAR),), "does not take 1 argument", "substring(text, start[, count])"),
         ("upper", (column(INTEGER),), "does not take (INTEGER)", "upper(text)"),
         ("+", (column(VARCHAR), ONE), "does not take (VARCHAR, INTEGER)", "CAST"),
-        ("-", (column(TIMESTAMP), column(TIMESTAMP)), "does not take", "date_diff('second'"),
         ("+", (column(TIMESTAMP), ONE), "does not take", "INTERVAL '1' DAY"),
         ("//", (column(DOUBLE), ONE), "does not take", "floor(a / b)"),
         ("*", (column(decimal(38, 20)), column(decimal(38, 19))), "more than 38 places", "DOUBLE"),

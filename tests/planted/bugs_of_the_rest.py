@@ -208,4 +208,25 @@ SCALAR: Final = (
         "return _folded(run,",
         "CASE WHEN b <> 0 THEN a // b END fails on a row that does not take the branch",
     ),
+    Bug(
+        "month_without_an_end",
+        "kernels/scalar/dates.py",
+        "np.minimum(days - first, length - 1)",
+        "(days - first)",
+        "a month after January 31 is in March",
+    ),
+    Bug(
+        "bucket_rounded_to_zero",
+        "kernels/scalar/dates.py",
+        "starts = pc.add(pc.multiply(floor_divide(passed, micros), whole(micros)), first)",
+        "starts = pc.add(pc.multiply(pc.divide(passed, whole(micros)), whole(micros)), first)",
+        "a moment before the year 2000 is in the bucket behind it",
+    ),
+    Bug(
+        "numbers_of_a_format_give_way",
+        "kernels/scalar/formats.py",
+        "{width if glued else 1},{width}",
+        "1,{width}",
+        "strptime('20241', '%Y%m%d') reads the year 202",
+    ),
 )

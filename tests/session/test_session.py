@@ -209,3 +209,47 @@ def test_the_package_carries_its_licence() -> None:
 def test_the_version_is_that_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["project"]["version"] == transom.__version__
+
+
+def test_names_come_and_go_with_their_rows() -> None:
+    session = Session()
+    session.table("t", [{"a": 1}])
+    assert session.run("SELECT a FROM t", emit="latest").to_pylist() == [{"a": 1}]
+    session.execute("CREATE OR REPLACE TABLE t (b INTEGER) WITH (connector = 'memory')")
+    assert session.run("SELECT b FROM t", emit="latest").to_pylist() == []
+    session.append("t", [{"b": 2}])
+    session.execute("CREATE TABLE IF NOT EXISTS t (c INTEGER)")
+    assert session.run("SELECT b FROM t", emit="latest").to_pylist() == [{"b": 2}]
+    with pytest.raises(QueryError, match="a query before it reads 't'"):
+        session.execute("SELECT b FROM t; DROP TABLE t")
+    shown = session.execute("DESCRIBE t; DROP TABLE t; SHOW TABLES")
+    assert shown[0].to_pylist() == [{"column": "b", "type": "INTEGER", "note": ""}]
+    assert shown[2].to_arrow()["table"].to_pylist() == ["transom_dead_letters"]
+    with pytest.raises(QueryError, match="always there"):
+        session.execute("DROP TABLE transom_dead_letters")
+
+
+def test_constants_need_no_input() -> None:
+    session = Session()
+    assert session.run("SELECT 1 + 1 AS two", emit="latest").to_pylist() == [{"two": 2}]
+    assert session.run(
+        "SELECT SUM(n) AS total FROM (VALUES (1), (2.5), (NULL)) AS v (n)", emit="latest"
+    ).to_pylist() == [{"total": decimal.Decimal("3.5")}]
+    names = {row["function"] for row in session.execute("SHOW FUNCTIONS")[0].to_pylist()}
+    assert {"abs", "strpos", "time_bucket"} <= names
+
+
+def test_a_property_of_the_environment_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSOM_TEST_FOLDER", str(tmp_path / "secret-place"))
+    session = Session()
+    files = "connector = 'files', path = '$TRANSOM_TEST_FOLDER', format = 'csv'"
+    text = f"CREATE OR REPLACE TABLE t (a INTEGER) WITH ({files})"
+    with pytest.raises(TransomError) as caught:
+        session.execute(f"{text}; SELECT a FROM t")
+    assert "secret-place" not in str(caught.value) and "$TRANSOM_TEST_FOLDER" in str(caught.value)
+    (tmp_path / "secret-place").mkdir()
+    (tmp_path / "secret-place" / "a.csv").write_text("a\n7\n")
+    session.execute(text)
+    assert session.run("SELECT a FROM t", emit="latest").to_pylist() == [{"a": 7}]
+    with pytest.raises(OptionError, match="'TRANSOM_NO_SUCH', which is not set"):
+        session.execute("CREATE SINK s WITH (connector = 'files', path = '$TRANSOM_NO_SUCH')")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from transom.cli.query_file import confinement, folder_of, read_query_file, read_settings
 from transom.core.text import visible
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
+    DropStatement,
+    ExplainStatement,
+    KeptStatement,
+    SetStatement,
+    ShowStatement,
     SinkDefinition,
     Statement,
     StreamDefinition,
@@ -43,6 +49,15 @@ def _declared(planned: list[Planned]) -> str:
     return ", ".join(_counted(kind, names) for kind, names in groups.items())
 
 
+_KINDS: Final[dict[type[Statement], str]] = {
+    SetStatement: "option",
+    ExplainStatement: "explanation",
+    DropStatement: "removal",
+    KeptStatement: "declaration of what there is",
+    ShowStatement: "question",
+}
+
+
 def _kind(statement: Statement) -> tuple[str, str]:
     if isinstance(statement, CreateStatement):
         definition = statement.definition
@@ -51,7 +66,7 @@ def _kind(statement: Statement) -> tuple[str, str]:
         if isinstance(definition, TableDefinition):
             return "table", definition.name
         return "sink" if isinstance(definition, SinkDefinition) else "view", definition.name
-    return {"SetStatement": "option", "ExplainStatement": "explanation"}.get(type(statement).__name__, "query"), ""
+    return _KINDS.get(type(statement), "query"), ""
 
 
 def _counted(kind: str, names: list[str]) -> str:

@@ -14,15 +14,17 @@ from transom.cli.display import Display
 from transom.cli.messages import say
 from transom.cli.notices import compiling_announced, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
+from transom.cli.shell_show import aligned
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.core.text import visible
-from transom.plan.catalogue import ExplainStatement
+from transom.plan.catalogue import ExplainStatement, ShowStatement
 from transom.program.growth_notes import growth_notes
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run, until_full
+from transom.program.shown import shown
 from transom.session import Session
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
@@ -54,6 +56,8 @@ def main(options: argparse.Namespace) -> int:
         for one in planned:
             if isinstance(one.statement, ExplainStatement):
                 print(session.explained(one))
+            elif isinstance(one.statement, ShowStatement):
+                print(aligned(shown(one.statement, one.catalogue)))
         screen = session.screen
         screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 

@@ -10,20 +10,24 @@ import pyarrow as pa
 from transom.cli.display import Display
 from transom.cli.messages import message_of, say
 from transom.cli.shell_queries import ShellQuery, reject_shared_sink
-from transom.cli.shell_show import show
+from transom.cli.shell_show import aligned, show
 from transom.cli.shell_text import Command, read_command
 from transom.connectors.terminal_sink import TerminalSink
 from transom.core.emit_modes import Emit
 from transom.core.errors import QueryError
 from transom.plan.catalogue import (
     CreateStatement,
+    DropStatement,
     ExplainStatement,
+    KeptStatement,
+    ShowStatement,
     SinkDefinition,
     StreamDefinition,
     TableDefinition,
 )
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
+from transom.program.shown import shown
 from transom.session import Session
 
 HELP: Final = """\
@@ -94,6 +98,13 @@ class Shell:
     def _planned(self, one: Planned) -> None:
         if isinstance(one.statement, ExplainStatement):
             self._screen.write(self.session.explained(one) + "\n")
+        elif isinstance(one.statement, ShowStatement):
+            self._screen.write(aligned(shown(one.statement, one.catalogue)) + "\n")
+        elif isinstance(one.statement, DropStatement):
+            known = one.statement.definition
+            self._note("there was nothing to drop" if known is None else f"{known.name} is dropped")
+        elif isinstance(one.statement, KeptStatement):
+            self._note(f"{one.statement.definition.name} is declared already")
         elif isinstance(one.statement, CreateStatement):
             self._note(f"{_kind(one.statement)} {one.statement.definition.name} is declared")
         elif one.standing and one.sink is not None:

@@ -6,15 +6,19 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from transom.cli.shell_queries import ShellQuery
 from transom.cli.shell_text import SHOWN
 from transom.cli.summary import instant_text
-from transom.core.errors import QueryError
+from transom.core.errors import QueryError, Span
 from transom.core.schema import Schema, sql_name
 from transom.core.text import visible
 from transom.core.time import format_duration
-from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
+from transom.plan.catalogue import Catalogue, ShowStatement, StreamDefinition, TableDefinition, ViewDefinition
+from transom.plan.no_from import ONE_ROW
 from transom.plan.options import OPTIONS
+from transom.program.shown import shown
 
 Row = tuple[str, ...]
 
@@ -29,6 +33,7 @@ def show(what: str, catalogue: Catalogue, queries: Sequence[ShellQuery]) -> str:
         "VIEWS": lambda: _views(catalogue),
         "SINKS": lambda: _sinks(catalogue),
         "QUERIES": lambda: _queries(queries),
+        "FUNCTIONS": _functions,
         "OPTIONS": lambda: _options(catalogue),
     }
     word = what.upper()
@@ -55,7 +60,7 @@ def _streams(catalogue: Catalogue) -> list[Row]:
 def _tables(catalogue: Catalogue) -> list[Row]:
     rows: list[Row] = [("table", "columns", "changes", "connector")]
     for one in catalogue.relations.values():
-        if isinstance(one, TableDefinition):
+        if isinstance(one, TableDefinition) and one.name != ONE_ROW:
             by = "never" if one.time is None else f"by {one.change_column or ', '.join(one.primary_key)}"
             rows.append((one.name, _columns(one.columns, one.invisible), by, _connector(one.properties)))
     return rows
@@ -90,6 +95,10 @@ def _queries(queries: Sequence[ShellQuery]) -> list[Row]:
     return rows
 
 
+def _functions() -> list[Row]:
+    return _rows(shown(ShowStatement("", Span(1, 1, 1), "FUNCTIONS"), Catalogue()))
+
+
 def _options(catalogue: Catalogue) -> list[Row]:
     rows: list[Row] = [("option", "value", "what it is")]
     for name, option in OPTIONS.items():
@@ -120,6 +129,16 @@ def _columns(columns: Schema, invisible: frozenset[str] = frozenset()) -> str:
 def _connector(properties: dict[str, str]) -> str:
     name, path = properties.get("connector", ""), properties.get("path")
     return name if path is None else f"{name} {path}"
+
+
+def aligned(table: pa.Table) -> str:
+    """A table of texts, for a terminal."""
+    return _aligned(_rows(table))
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    columns = [column.to_pylist() for column in table.columns]
+    return [tuple(table.column_names), *zip(*columns, strict=True)]
 
 
 def _aligned(rows: list[Row]) -> str:

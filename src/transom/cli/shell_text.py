@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-SHOWN: Final = ("STREAMS", "TABLES", "VIEWS", "SINKS", "QUERIES", "OPTIONS")
+SHOWN: Final = ("STREAMS", "TABLES", "VIEWS", "SINKS", "QUERIES", "FUNCTIONS", "OPTIONS")
 
 _PART: Final = re.compile(
     r"(?P<blank>\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)"

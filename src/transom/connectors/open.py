@@ -25,7 +25,7 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
-from transom.connectors.properties import read_time_unit, reject_unknown
+from transom.connectors.properties import read_time_unit, reject_unknown, taken_properties
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
 from transom.connectors.sink_folder import reject_unmarked
@@ -41,7 +41,7 @@ def declaration_of(definition: StreamDefinition | TableDefinition, within: Withi
     return Declaration(
         definition.name,
         definition.columns,
-        definition.properties,
+        taken_properties(definition.properties),
         time_column=None if stamped else time_column,
         stamped=time_column if stamped else None,
         static=definition.time is None,
@@ -84,6 +84,7 @@ Run = Callable[[], str | None]
 
 def open_sink_of(definition: SinkDefinition, declared: SinkDeclaration, run: Run = lambda: None) -> OpenSink:
     """Opens the sink of a query; `declared` says more of it than the definition does."""
+    declared = replace(declared, properties=taken_properties(declared.properties))
     return _opener(find_connector(definition.properties, definition.name, sink=True), declared, run)
 
 
@@ -108,7 +109,7 @@ def _opener(connector: Connector, declared: SinkDeclaration, run: Run) -> OpenSi
 def check_sink(definition: SinkDefinition, within: Within | None = None) -> None:
     """Rejects a wrong declaration, and touches no file."""
     connector = find_connector(definition.properties, definition.name, sink=True)
-    connector.check_sink(SinkDeclaration(definition.name, definition.properties, within=within))
+    connector.check_sink(SinkDeclaration(definition.name, taken_properties(definition.properties), within=within))
 
 
 def is_terminal(definition: SinkDefinition) -> bool:
@@ -170,6 +171,12 @@ def _memory_source(declared: Declaration) -> MemorySource:
     return MemorySource(declared.columns, time_column=declared.time_column, stamped=declared.stamped, time_unit=unit)
 
 
+def _one_row(declared: Declaration) -> MemorySource:
+    source = MemorySource(declared.columns, time_column=None)
+    source.append(pa.record_batch([pa.array([1], column.type) for column in declared.columns], declared.columns.names))
+    return source
+
+
 def _check_memory(declared: SinkDeclaration) -> None:
     reject_unknown(declared.properties, ["connector"], "connector 'memory'")
 
@@ -188,6 +195,7 @@ _FILES: Final = Connector(
 )
 register("files", _FILES)
 register("generator", Connector(_generator))
+register("one_row", Connector(_one_row))
 register(
     "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)
 )

@@ -9,6 +9,7 @@ from typing import Final
 
 from transom.core.errors import OptionError
 from transom.core.location import local_path
+from transom.core.secrets import taken, variable_of
 
 EXTENSIONS: Final[dict[str, str]] = {
     ".parquet": "parquet",
@@ -58,6 +59,20 @@ def format_by_extension(name: str) -> str | None:
     """
     lowered = name.lower()
     return next((found for extension, found in EXTENSIONS.items() if lowered.endswith(extension)), None)
+
+
+def taken_properties(properties: dict[str, str]) -> dict[str, str]:
+    """The properties with the values of the environment variables that they name: password = '$PGPASSWORD'."""
+    found: dict[str, str] = {}
+    for name, text in properties.items():
+        value = taken(text)
+        if value is None:
+            raise OptionError(
+                f"the property '{name}' names the environment variable '{variable_of(text)}', which is not set",
+                remedy=f"set it before you start: export {variable_of(text)}=..",
+            )
+        found[name] = value
+    return found
 
 
 def reject_unknown(properties: dict[str, str], known: Iterable[str], owner: str) -> None:

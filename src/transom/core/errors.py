@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transom.core.secrets import hidden
 from transom.core.text import visible, visible_lines
 
 
@@ -25,6 +26,7 @@ class TransomError(Exception):
     def __init__(
         self, what: str, *, remedy: str | None = None, span: Span | None = None, text: str | None = None
     ) -> None:
+        what, remedy = hidden(what), None if remedy is None else hidden(remedy)
         super().__init__(what)
         self.what = what
         self.remedy = remedy

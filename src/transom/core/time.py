@@ -75,6 +75,52 @@ def parse_duration(text: str) -> int | None:
     return micros if rest == 0 else None
 
 
+_CALENDAR: Final = {"month": 1, "mon": 1, "quarter": 3, "year": 12, "yr": 12, "y": 12, "decade": 120, "century": 1200}
+_AMOUNT: Final = re.compile(r"([+-]?)(\d{1,100}(?:\.\d{1,100})?)\s*([A-Za-z]+)")
+_CLOCK: Final = re.compile(r"([+-]?)(\d{1,18}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
+
+
+def months_of(word: str) -> int | None:
+    """Months in one of a unit of the calendar, which has no fixed length; None for other words.
+
+    >>> months_of("years"), months_of("day")
+    (12, None)
+    """
+    name = word.lower()
+    return _CALENDAR.get(name, _CALENDAR.get(name.removesuffix("s")))
+
+
+def parse_interval(text: str) -> tuple[int, int] | None:
+    """Months and microseconds of a text such as '1 year -2 days' or '1 day 12:30:00'; None when it is none.
+
+    >>> parse_interval("1 year -2 days"), parse_interval("01:30"), parse_interval("1.5 months")
+    ((12, -172800000000), (0, 5400000000), None)
+    """
+    months, micros, at = 0, 0, 0
+    text = text.strip()
+    while at < len(text):
+        if found := _CLOCK.match(text, at):
+            clock = [int(found[i] or 0) for i in (2, 3, 4)]
+            if max(clock[1:]) > 59:
+                return None
+            amount = (clock[0] * 3600 + clock[1] * 60 + clock[2]) * SECOND + int((found[5] or "").ljust(6, "0"))
+            micros += -amount if found[1] == "-" else amount
+        elif found := _AMOUNT.match(text, at):
+            sign = -1 if found[1] == "-" else 1
+            in_months, length = months_of(found[3]), parse_duration(f"{found[2]} {found[3]}")
+            if in_months is not None and found[2].isdigit():
+                months += sign * int(found[2]) * in_months
+            elif length is not None:
+                micros += sign * length
+            else:
+                return None
+        else:
+            return None
+        at = found.end()
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return (months, micros) if text else None
+
+
 def format_duration(micros: int) -> str:
     """The shortest exact writing of a duration.
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN
+from transom.core.schema import BOOLEAN
 from transom.cql import syntax
 from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
+from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
 from transom.cql.limits import check_expression
-from transom.cql.literals import bind_constant, bind_duration, bind_type, bind_typed_literal
+from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_typed_literal, unit_interval
 from transom.cql.one_row import has_one_row
 from transom.cql.scope import Scope
 from transom.plan import functions
@@ -32,13 +33,24 @@ _OTHER_AGGREGATES: Final = frozenset(
     """array_agg list mode product rollup cube grouping_sets row_number rank dense_rank
     lag lead ntile nth_value""".split()
 )
-_DATE_PARTS: Final = "year quarter month week day dow doy hour minute second epoch".split()
+_DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
+microsecond epoch""".split()
+_TO_UNITS: Final = {
+    f"to_{unit}s": unit
+    for unit in "year month week day hour minute second millisecond microsecond quarter decade".split()
+}
 _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.DPipe: "||",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "is_not_distinct",
 }  # fmt: skip
 
+_BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
+_FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
+    exp.BitwiseLeftShift: ("<<", _BITS),
+    exp.BitwiseRightShift: (">>", _BITS),
+    exp.AtTimeZone: ("AT TIME ZONE", "times are UTC here: write ts + INTERVAL '2' HOUR"),
+}
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -80,7 +92,8 @@ class ExpressionBinder:
         elif kind in _HANDLERS:
             bound = _HANDLERS[kind](self, node)
         else:
-            raise self._error("this is not part of the language", node, "write it with the operators and functions")
+            what, remedy = _FOREIGN.get(kind, ("this", "write it with the operators and functions"))
+            raise self._error(f"{what} is not part of the language", node, remedy)
         return check_expression(bound, self.context.measure, node, self.context.source)
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -129,6 +142,11 @@ class ExpressionBinder:
             aliases = self.scope.aliases()
             remedy = f"the inputs are {', '.join(aliases)}" if aliases else "give the input an alias"
             return self._error(f"there is no input '{qualifier}' in FROM", node, remedy)
+        if name.lower() in COLUMNS:
+            return self._error(f"there is no column '{name}'", node, COLUMNS[name.lower()])
+        if not self.scope.inputs and qualifier is None:
+            remedy = "write FROM with the stream, table or view that it is a column of"
+            return self._error(f"there is no column '{name}' where there is no FROM", node, remedy)
         written = name if qualifier is None else f"{qualifier}.{name}"
         return self._error(f"there is no column '{written}'", node, self.scope.remedy(name, qualifier))
 
@@ -148,8 +166,11 @@ class ExpressionBinder:
     def _star(self, node: exp.Expr) -> Expression:
         raise self._error("* is no value", node, "write it alone in the SELECT list, or COUNT(*)")
 
-    def _duration(self, node: exp.Expr) -> Expression:
-        raise self._error("an interval is no value", node, "add it to a moment or subtract it: ts + INTERVAL '1' HOUR")
+    def _duration(self, node: syntax.Duration) -> Expression:
+        return bind_interval(node, self.context.source)
+
+    def _interval_of(self, node: syntax.IntervalOf) -> Expression:
+        return self._resolve(node, "*", unit_interval(node.args["unit"].name), self.bind(node.this))
 
     # --- operators ---------------------------------------------------------------------------------------------------
 
@@ -157,17 +178,7 @@ class ExpressionBinder:
         left, right = node.this, node.args["expression"]
         if isinstance(node, _COMPARISONS) and isinstance(left, _COMPARISONS):
             raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
-        if function in ("+", "-") and isinstance(_bare(right), syntax.Duration):
-            return self._moved(node, left, _bare(right), -1 if function == "-" else 1)
-        if function == "+" and isinstance(_bare(left), syntax.Duration):
-            return self._moved(node, right, _bare(left), 1)
         return self._resolve(node, function, self.bind(left), self.bind(right))
-
-    def _moved(self, node: exp.Expr, moment: exp.Expr, duration: Any, sign: int) -> Expression:
-        micros = bind_duration(duration, self.context.source)
-        if micros >= 1 << 63:
-            raise self._error("the interval is too long", duration, "write a shorter one")
-        return self._resolve(node, "add_interval", self.bind(moment), Literal(sign * micros, BIGINT))
 
     def _connected(self, node: exp.Expr) -> Expression:
         """AND and OR of any length as one call, without recursion along the chain."""
@@ -232,6 +243,8 @@ class ExpressionBinder:
             return functions.case(tuple(conditions), tuple(results), otherwise)
 
     def _cast(self, node: exp.Expr) -> Expression:
+        if node.args["to"].name == "INTERVAL" and isinstance(node.this, exp.Literal) and node.this.is_string:
+            return bind_interval(syntax.Duration(this=node.this.copy()), self.context.source)
         operand, target = self.bind(node.this), bind_type(node.args["to"], self.context.source)
         with self.context.at(node):
             return functions.cast(operand, target, isinstance(node, exp.TryCast))
@@ -314,6 +327,8 @@ class ExpressionBinder:
             return self._aggregate(node, name)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
+        if name in CALLS and not functions.is_function(name):
+            raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
             if isinstance(argument, exp.Distinct):
                 raise self._error(f"'{name}' is no aggregate, DISTINCT is for those", argument, "leave DISTINCT out")
@@ -324,6 +339,8 @@ class ExpressionBinder:
             raise self._error(f"there is no aggregate '{name}'", node, remedy)
         if name in ("date_part", "datepart"):
             return self._date_part(node)
+        if name in _TO_UNITS and len(arguments) == 1:
+            return self._resolve(node, "*", unit_interval(_TO_UNITS[name]), self.bind(arguments[0]))
         return self._resolve(node, name, *(self.bind(argument) for argument in arguments))
 
     def _date_part(self, node: exp.Anonymous) -> Expression:
@@ -361,12 +378,6 @@ class ExpressionBinder:
             return functions.resolve_aggregate(name, written, refer)
 
 
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {
     exp.Column: ExpressionBinder._column,
     exp.Literal: ExpressionBinder._literal,
@@ -375,6 +386,7 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Boolean: lambda _, node: Literal(bool(node.this), BOOLEAN),
     exp.Star: ExpressionBinder._star,
     syntax.Duration: ExpressionBinder._duration,
+    syntax.IntervalOf: ExpressionBinder._interval_of,
     exp.Paren: lambda binder, node: binder.bind(node.this),
     exp.And: ExpressionBinder._connected,
     exp.Or: ExpressionBinder._connected,

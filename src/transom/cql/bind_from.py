@@ -31,6 +31,7 @@ from transom.plan.algebra import (
 )
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
+from transom.plan.no_from import ONE_ROW
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,7 @@ def look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str
     if key in context.catalogue.sinks:
         raise context.source.error(f"'{node.name}' is a sink, it cannot be read", node, "read what is inserted into it")
     known = {**{d.name.lower(): d.name for d in context.catalogue.relations.values()}, **{n: n for n in context.named}}
+    known.pop(ONE_ROW, None)
     close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
     choices = [known[low] for low in close] or sorted(known.values())[:8]
     remedy = f"did you mean {' or '.join(choices)}?" if choices else "declare it first with CREATE STREAM or TABLE"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 from typing import Literal as OneOf
 
 import pyarrow as pa
 from sqlglot import exp
 
-from transom.core.schema import sql_name
+from transom.core.schema import INTEGER, sql_name
 from transom.cql import syntax
+from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_order import order_whole
 from transom.cql.bind_select import bind_select, project
 from transom.cql.bind_table_function import has_window_table
@@ -21,6 +23,9 @@ from transom.plan import functions
 from transom.plan.algebra import Change, Node, Project, Relation, SetOperation, Stream, ToStream
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import ColumnRef, Expression, Literal
+from transom.plan.no_from import scan_one_row
+
+_MOST_ROWS: Final = 256
 
 
 def bind_query_node(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> Node:
@@ -42,6 +47,8 @@ def _bind(node: exp.Expr, context: Context, outer: Scope | None) -> Node:
             return _bind_ordered(node, context, outer)
         case exp.Select():
             return bind_select(node, context, outer)
+        case syntax.Values():
+            return _bind_values(node, context, outer)
         case exp.SetOperation():
             return _bind_set_operation(node, context, outer)
         case _:
@@ -104,6 +111,41 @@ def renamed(bound: Node, columns: list[exp.Identifier] | None, source: QueryText
     names = tuple(column.name for column in columns)
     under_names = project(relation, refs, names)
     return ToStream(under_names, bound.change) if isinstance(bound, ToStream) else under_names
+
+
+def _bind_values(node: syntax.Values, context: Context, outer: Scope | None) -> Relation:
+    """VALUES (1, 'a'), (2, 'b'): the rows of as many queries of one row, with the columns col0, col1, .."""
+    rows = node.expressions
+    if len(rows) > _MOST_ROWS:
+        raise context.source.error(
+            f"VALUES has more than {_MOST_ROWS} rows", node, "put them into a file and CREATE TABLE"
+        )
+    width = len(rows[0].expressions)
+    for row in rows:
+        if len(row.expressions) != width:
+            what = f"the rows of VALUES have {width} and {len(row.expressions)} columns"
+            raise context.source.error(what, row, "write as many values in every row")
+    names = tuple(f"col{i}" for i in range(width))
+    binder = ExpressionBinder(context, Scope((), outer), "VALUES", sub_queries=False)
+    bound = [[binder.bind(value) for value in row.expressions] for row in rows]
+    types = []
+    for i in range(width):
+        met = functions.meeting_type([row[i] for row in bound])
+        if met is None:
+            raise context.source.error(
+                f"column {i + 1} of VALUES has types that do not mix", node, "cast them to one type"
+            )
+        types.append(INTEGER if met == functions.NULL else met)
+    one = scan_one_row(context.catalogue)
+    parts: list[Relation] = []
+    for row, values in zip(rows, bound, strict=True):
+        with context.at(row):
+            cast = (functions.settle(functions.coerce(value, t)) for value, t in zip(values, types, strict=True))
+            parts.append(Project(one, tuple(cast), names))
+    while len(parts) > 1:  # a tree that is nowhere deep
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [SetOperation("union", True, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
 
 
 # --- set operations --------------------------------------------------------------------------------------------------

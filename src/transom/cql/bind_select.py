@@ -18,6 +18,7 @@ from transom.cql.scope import Input, Scope
 from transom.plan import functions
 from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
 from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
+from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import outer_columns
 
 
@@ -32,9 +33,11 @@ class OutputColumn:
 
 def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Relation:
     from_ = node.args.get("from_")
+    relation: Relation
     if from_ is None:
-        raise context.source.error("the query has no FROM", node, "write FROM with a stream, table or view")
-    relation, scope = bind_from(from_, context, outer)
+        relation, scope = scan_one_row(context.catalogue), Scope((), outer)
+    else:
+        relation, scope = bind_from(from_, context, outer)
     if (where := node.args.get("where")) is not None:
         relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
     return _QueryBlock(node, context, scope).bind(relation)
@@ -195,6 +198,8 @@ class _QueryBlock:
                 outputs += self._all_columns(value)
                 continue
             bound = binder.bind(value)
+            with self.context.at(value):
+                functions.settle(bound)
             name = alias.name if alias is not None else _own_name(bound, value) or item.args["text"]
             outputs.append(OutputColumn(value, name, bound))
         if len(outputs) > MAX_COLUMNS:
@@ -229,7 +234,8 @@ class _QueryBlock:
             if key is None:
                 key = binder.bind(node)
             self._reject_in_key(key, node)
-            keys.setdefault(functions.settle(key))
+            with self.context.at(node):
+                keys.setdefault(functions.settle(key))
         return tuple(keys)
 
     def _ordinal(self, node: exp.Expr, outputs: list[OutputColumn]) -> Expression | None:

@@ -24,6 +24,7 @@ from transom.core.errors import QueryError
 from transom.core.text import lone_surrogate, visible
 from transom.core.time import unit_of
 from transom.core.values import Value
+from transom.cql.foreign import LITERALS, reject_clause
 from transom.cql.grammar_expression import (
     at_typed_literal,
     read_between,
@@ -35,7 +36,7 @@ from transom.cql.grammar_expression import (
     read_typed_literal,
 )
 from transom.cql.grammar_statement import read_statement
-from transom.cql.grammar_window import read_interval
+from transom.cql.grammar_window import read_interval_value
 from transom.cql.nesting import first_too_deep, too_deep
 from transom.cql.parameters import constant, reject_unused
 from transom.cql.query_text import QueryText
@@ -97,7 +98,10 @@ class _TokenWords(Reader):
         self.owner._advance(words)
 
     def expression(self) -> exp.Expr | None:
-        return self.owner._parse_disjunction()
+        found = self.owner._parse_disjunction()
+        if found is None:
+            _reject_foreign(self)
+        return found
 
     def operand(self) -> exp.Expr | None:
         return self.owner._parse_bitwise()
@@ -168,6 +172,8 @@ class _ExpressionParser(parser.Parser):
         at = _word(token) if token else words.word()
         if at.kind == "end":
             words.reject("the statement ends too early", "complete it, or remove what is begun and not finished")
+        if not token or at == words.word():
+            _reject_foreign(words)
         if message.startswith("Required"):
             words.reject(f"a value is missing before {at}", "write a column, a constant or an expression", at)
         before = words.word(-1)
@@ -181,7 +187,7 @@ class _ExpressionParser(parser.Parser):
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
         words = self.words
         if words.at("INTERVAL"):
-            return read_interval(words)
+            return self._parse_column_ops(read_interval_value(words))
         if at_typed_literal(words):
             return self._parse_column_ops(read_typed_literal(words))
         return self._parse_column()
@@ -209,7 +215,8 @@ class _ExpressionParser(parser.Parser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self.words.word().text in ("[", "{"):
-            self.words.reject("a window can only follow a stream in FROM", "write FROM S [ROWS 10]")
+            remedy = "write FROM S [ROWS 10]; there are no lists and no fields of values"
+            self.words.reject("a window can only follow a stream in FROM", remedy)
         return this
 
     def _parse_types(
@@ -220,6 +227,20 @@ class _ExpressionParser(parser.Parser):
         with_collation: bool = False,
     ) -> exp.Expr | None:
         return read_type(self.words)
+
+
+def _reject_foreign(words: _TokenWords) -> None:
+    """What others write: by the word that is not expected, or the one before it that was taken for a name."""
+    before, at = words.word(-1), words.word()
+    if before.text == "-" and at.text in (">", ">>"):
+        words.reject("-> is not supported", "declare the fields of a JSON text as columns of a jsonl file", before)
+    if before.text == "*" and words.word(-2).text == "*" and words.word(-2).stop == before.start:
+        words.reject("** is not supported", "write power(a, b)", before)
+    if at.kind == "text" and before.capitals in LITERALS:
+        words.reject(f"a constant {before} is not supported", LITERALS[before.capitals], before)
+    reject_clause(words)
+    if before.kind == "name":
+        reject_clause(words, behind=1)
 
 
 _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "JOIN", "UNION", "EXCEPT", "INTERSECT")

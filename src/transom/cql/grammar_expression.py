@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.foreign import TYPES
 from transom.cql.grammar_order import read_over
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
@@ -20,16 +21,23 @@ _AFTER_CALL: Final = {
 def read_type(reader: Reader) -> exp.Expr:
     """A type: its words in capitals and its numbers."""
     start = reader.word()
-    if start.kind != "name":
+    if start.kind != "name" and start.capitals != "INTERVAL":
         reader.reject(f"a type is expected, not {start}", "write a type such as INTEGER, DOUBLE, VARCHAR or TIMESTAMP")
     reader.skip()
     name = start.capitals
     if name == "DOUBLE":
         reader.take("PRECISION")
+    if reader.at("<") or (name == "STRUCT" and reader.at("(")) or reader.at("["):
+        what = f"{name}[..]" if reader.at("[") else name
+        reader.reject(f"there is no type '{what}'", TYPES.get("ARRAY" if reader.at("[") else name), start)
     numbers: list[exp.Literal] = []
     if reader.at("("):
         remedy = "write DECIMAL(10, 2)"
         numbers = reader.wrapped(lambda: reader.listed(lambda: reader.literal("number", "a number", remedy)))
+    if name == "TIMESTAMP":
+        if reader.at("WITH", "TIME", "ZONE") or reader.at("WITH", "LOCAL", "TIME", "ZONE"):
+            reader.reject("there is no type 'TIMESTAMP WITH TIME ZONE'", TYPES["TIMESTAMPTZ"], start)
+        reader.take("WITHOUT", "TIME", "ZONE")
     return reader.spanned(syntax.TypeName(this=name, expressions=numbers), start)
 
 
@@ -121,7 +129,8 @@ def read_call(reader: Reader) -> exp.Expr | None:
         return read_over(reader, call, start)
     what = _AFTER_CALL.get(after.capitals)
     # Behind a call, `filter` and the like may also be the name that the result is given.
-    if what and (after.kind == "keyword" or reader.word(1).text == "(" or reader.word(1).is_name):
+    follows = reader.word(1)
+    if what and (after.kind == "keyword" or follows.text == "(" or follows.is_name or follows.capitals == "GROUP"):
         reader.reject(*what)
     return call
 
@@ -193,6 +202,8 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             return _read_substring(reader)
         case _:
             arguments = [] if reader.at(")") else reader.listed(lambda: _read_argument(reader))
+            if start.capitals in ("FLOOR", "CEIL", "CEILING") and len(arguments) == 1 and reader.at("TO"):
+                return _read_floor(reader, start, arguments[0])
             call = _call(start.text, arguments)
             if not arguments or not reader.at("ORDER"):
                 return call
@@ -212,6 +223,15 @@ def _read_argument(reader: Reader) -> exp.Expr:
         reader.skip()
         return reader.spanned(exp.Star(), start)
     return reader.value()
+
+
+def _read_floor(reader: Reader, start: Word, moment: exp.Expr) -> exp.Expr:
+    """FLOOR(moment TO HOUR), as Flink has it."""
+    if start.capitals != "FLOOR":
+        remedy = "write date_trunc('hour', ts) + INTERVAL '1' HOUR"
+        reader.reject(f"{start.capitals}(.. TO ..) is not supported", remedy, start)
+    reader.need("TO")
+    return _call("date_trunc", [exp.Literal.string(reader.name("a part of a date").name), moment])
 
 
 def _read_trim(reader: Reader) -> exp.Expr:

@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.foreign import CALLS, reject_clause
 from transom.cql.grammar_order import CLAUSES, read_order
 from transom.cql.grammar_table_function import at_table_function, read_table_function
 from transom.cql.grammar_window import read_window
@@ -99,6 +100,11 @@ def _read_plain_query(reader: Reader) -> exp.Expr:
         return reader.spanned(syntax.StreamOf(this=query, change=start.text.lower()), start)
     if reader.at("("):
         return reader.spanned(syntax.Bracketed(this=reader.wrapped(lambda: read_query(reader))), start)
+    if reader.take("VALUES"):
+        rows = reader.listed(lambda: reader.wrapped(lambda: exp.Tuple(expressions=reader.listed(reader.value))))
+        return reader.spanned(syntax.Values(expressions=rows), start)
+    if reader.at("FROM"):
+        reader.reject("FROM before SELECT is not supported", "write SELECT * FROM name, with SELECT first")
     if not reader.at("SELECT"):
         reader.reject(f"a query is expected, not {start}", _QUERIES)
     return _read_select(reader)
@@ -123,6 +129,7 @@ def _read_select(reader: Reader) -> exp.Expr:
         select.set("where", exp.Where(this=reader.value()))
     if reader.take("GROUP"):
         reader.need("BY")
+        _reject_groupings(reader)
         select.set("group", exp.Group(expressions=reader.listed(reader.value)))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
@@ -132,6 +139,16 @@ def _read_select(reader: Reader) -> exp.Expr:
     if not change:
         return select
     return reader.spanned(syntax.StreamOf(this=select, change=change.lower(), word=True), start)
+
+
+def _reject_groupings(reader: Reader) -> None:
+    word = reader.word()
+    if word.capitals == "ALL":
+        reader.reject("GROUP BY ALL is not supported", "name the columns, or write their positions: GROUP BY 1, 2")
+    bracket = reader.word(1).text == "(" or reader.word(1).capitals == "SETS"
+    if word.capitals in ("ROLLUP", "CUBE", "GROUPING") and bracket:
+        what = "GROUPING SETS" if word.capitals == "GROUPING" else word.capitals
+        reader.reject(f"{what} is not supported", "write a query for each grouping, with UNION ALL between them")
 
 
 def _at_change_word(reader: Reader) -> bool:
@@ -148,6 +165,10 @@ def _at_change_word(reader: Reader) -> bool:
 def _read_item(reader: Reader) -> exp.Expr:
     start = reader.word()
     value = reader.value()
+    if isinstance(value, exp.Star) and reader.at("EXCEPT", "(") and reader.word(2).is_name:
+        reader.reject(
+            "* EXCEPT is not supported", "name the columns one by one, or declare those to be left out INVISIBLE"
+        )
     text = _text_since(reader, start).lower()
     alias = None
     if reader.take("AS"):
@@ -209,6 +230,7 @@ def _read_condition(reader: Reader, join: exp.Join, start: Word) -> None:
     elif reader.take("USING"):
         join.set("using", reader.column_names())
     else:
+        reject_clause(reader)
         reader.reject("the join has no condition", "write ON condition, USING (columns), or CROSS JOIN", start)
 
 
@@ -224,13 +246,18 @@ def _read_source(reader: Reader) -> exp.Expr:
     elif at_table_function(reader):
         this = read_table_function(reader, _read_function_input)
     elif start.is_name and reader.word(1).text == "(":
-        reader.reject(f"{start} is a function, and FROM takes none", "write the name of a stream, table or view")
+        remedy = CALLS.get(start.text.lower(), "write the name of a stream, table or view")
+        reader.reject(f"{start} is a function, and FROM takes none", remedy)
+    elif start.kind == "text":
+        remedy = f"write CREATE TABLE t (..) WITH (path = '{start.text}'), and FROM t"
+        reader.reject("a file in FROM is not supported", remedy)
     else:
         this = reader.name("a stream, table, view or query")
     if reader.at("."):
         reader.reject("names have one part", "write the name alone")
     window = read_window(reader) if reader.at("[") else None
     alias = columns = None
+    reject_clause(reader)
     if reader.take("AS") or reader.word().is_name:
         alias = reader.name("a name")
         columns = reader.column_names_if_any()

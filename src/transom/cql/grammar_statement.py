@@ -7,16 +7,41 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.foreign import STATEMENTS, reject_clause
 from transom.cql.grammar_expression import read_type
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.grammar_window import read_interval
 from transom.cql.reader import Reader
 
-_STATEMENTS: Final = "write CREATE, INSERT INTO sink, EXPLAIN, SET, or a query that begins with SELECT or ISTREAM("
+_STATEMENTS: Final = (
+    "write CREATE, DROP, INSERT INTO sink, EXPLAIN, SET, or a query that begins with SELECT or ISTREAM("
+)
+_KINDS: Final = ("STREAM", "TABLE", "VIEW", "SINK")
+SHOWN: Final = ("STREAMS", "TABLES", "VIEWS", "SINKS", "FUNCTIONS", "OPTIONS")
+_FOREIGN_KINDS: Final = {
+    "SOURCE": "write CREATE STREAM name (columns, WATERMARK FOR ts AS ts) WITH (..)",
+    "INDEX": "leave it out: each join keeps the index that it needs",
+    "FUNCTION": "write the expression itself, or compute it before the rows come in",
+    "TYPE": "write the types of the columns one by one",
+    "SCHEMA": "leave it out: names have one part",
+    "DATABASE": "leave it out: names have one part",
+    "CATALOG": "leave it out: names have one part",
+    "CONNECTION": "write the properties of the connector in WITH (..)",
+    "SECRET": "write the name of an environment variable in WITH: password = '$NAME'",
+}
 
 
 def read_statement(reader: Reader) -> exp.Expr:
     start = reader.word()
+    if not _names_a_column(reader):
+        if reader.take("DROP"):
+            return reader.spanned(_read_drop(reader), start)
+        if reader.take_one_of("DESCRIBE", "DESC"):
+            return reader.spanned(
+                syntax.Show(this="COLUMNS", name=reader.name("the name of a stream, table or view")), start
+            )
+        if reader.take("SHOW"):
+            return reader.spanned(_read_show(reader), start)
     match reader.take_one_of("CREATE", "INSERT", "EXPLAIN", "SET"):
         case "CREATE":
             node = _read_create(reader)
@@ -28,25 +53,72 @@ def read_statement(reader: Reader) -> exp.Expr:
             node = syntax.SetOption(this=_read_setting(reader))
         case _:
             if not at_query(reader):
-                reader.reject(f"a statement cannot begin with {start}", _STATEMENTS)
+                remedy = STATEMENTS.get(start.capitals, _STATEMENTS)
+                reader.reject(f"a statement cannot begin with {start}", remedy)
             return read_query(reader)
     return reader.spanned(node, start)
 
 
 def _read_create(reader: Reader) -> exp.Expr:
+    replace = reader.take("OR", "REPLACE")
+    reader.take_one_of("TEMPORARY", "TEMP")
+    if reader.at("MATERIALIZED", "VIEW"):  # what is computed when, EXPLAIN says: to the answer it is all the same
+        reader.skip()
     word = reader.word()
-    kind = reader.take_one_of("STREAM", "TABLE", "VIEW", "SINK")
+    kind = reader.take_one_of(*_KINDS)
     if kind is None:
-        reader.reject(f"CREATE cannot be followed by {word}", "write CREATE STREAM, TABLE, VIEW or SINK")
+        what = _FOREIGN_KINDS.get(word.capitals, "write CREATE STREAM, TABLE, VIEW or SINK")
+        reader.reject(f"CREATE cannot be followed by {word}", what)
+    kept = reader.take("IF", "NOT", "EXISTS")
+    if kept and replace:
+        reader.reject("OR REPLACE and IF NOT EXISTS exclude each other", "leave one of them out", reader.word(-1))
+    if_exists = "replace" if replace else "keep" if kept else None
     name = reader.name("a name")
+    if kind != "VIEW" and reader.word().capitals in ("AS", "FROM", "LIKE"):
+        remedy = {
+            "LIKE": "write its columns, as in CREATE TABLE t (a INTEGER)",
+            "FROM": f"write CREATE SINK {name.name} WITH (..); INSERT INTO {name.name} SELECT * FROM ..",
+        }.get(reader.word().capitals, f"write CREATE VIEW {name.name} AS SELECT .., or INSERT INTO a sink")
+        reader.reject(f"CREATE {kind} .. {reader.word().capitals} is not supported", remedy)
     if kind == "SINK":
-        return syntax.CreateSink(this=name, settings=_read_settings(reader))
+        return syntax.CreateSink(this=name, settings=_read_settings(reader), if_exists=if_exists)
     if kind == "VIEW":
         columns = reader.column_names_if_any()
         reader.need("AS")
-        return syntax.CreateView(this=name, columns=columns, query=read_query(reader))
+        return syntax.CreateView(this=name, columns=columns, query=read_query(reader), if_exists=if_exists)
     parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader)))
-    return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=_read_settings(reader))
+    settings = _read_settings(reader)
+    return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
+
+
+def _names_a_column(reader: Reader) -> bool:
+    """No statement begins with a name; those that are words of others are told by what follows."""
+    return reader.word().kind != "name" or reader.word(1).text in ("", ".", ",", "=")
+
+
+def _read_drop(reader: Reader) -> exp.Expr:
+    reader.take("MATERIALIZED")
+    word = reader.word()
+    kind = reader.take_one_of(*_KINDS)
+    if kind is None:
+        reader.reject(f"DROP cannot be followed by {word}", "write DROP STREAM, TABLE, VIEW or SINK and the name")
+    quiet = reader.take("IF", "EXISTS")
+    name = reader.name("a name")
+    if reader.at("CASCADE"):
+        reader.reject("CASCADE is not supported", "drop the views that read it first")
+    reader.take("RESTRICT")
+    return syntax.Drop(this=name, kind=kind, quiet=quiet)
+
+
+def _read_show(reader: Reader) -> exp.Expr:
+    word = reader.word()
+    if word.capitals == "COLUMNS" and reader.word(1).capitals in ("FROM", "IN"):
+        reader.skip(2)
+        return syntax.Show(this="COLUMNS", name=reader.name("the name of a stream, table or view"))
+    if word.capitals not in SHOWN:
+        reader.reject(f"SHOW cannot show {word}", f"write SHOW and one of {', '.join(SHOWN)}, or DESCRIBE name")
+    reader.skip()
+    return syntax.Show(this=word.capitals)
 
 
 def _read_declaration(reader: Reader) -> exp.Expr:
@@ -58,12 +130,20 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         bound = read_interval(reader) if reader.take("-") else None
         return reader.spanned(syntax.Watermark(this=column, source=source, bound=bound), start)
     if reader.take("PRIMARY", "KEY"):
-        return reader.spanned(syntax.KeyDeclaration(expressions=reader.column_names()), start)
+        key = syntax.KeyDeclaration(expressions=reader.column_names())
+        reader.take("NOT", "ENFORCED")  # as Flink wants it said
+        return reader.spanned(key, start)
     column = reader.name("a column name", any_word=True)
+    if reader.at("AS"):
+        remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
+        reader.reject("a computed column is not supported", remedy)
     kind = read_type(reader)
     invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
-    if reader.at("NOT", "NULL") or reader.at("NULL") or reader.at("DEFAULT"):
-        reader.reject("columns take no such rule", "leave it out; every column may be NULL")
+    for rule in (("NOT", "NULL"), ("NULL",), ("DEFAULT",), ("CHECK",), ("UNIQUE",), ("REFERENCES",), ("COMMENT",)):
+        if reader.at(*rule):
+            remedy = "leave it out; every column may be NULL"
+            reader.reject(f"columns take no such rule: {' '.join(rule)} is not supported", remedy)
+    reject_clause(reader)
     declaration = syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
     return reader.spanned(declaration, start)
 
@@ -99,6 +179,10 @@ def _read_setting(reader: Reader) -> exp.Expr:
 
 
 def _read_insert(reader: Reader) -> exp.Expr:
+    if reader.at("OVERWRITE"):
+        reader.reject(
+            "INSERT OVERWRITE is not supported", "write INSERT INTO: what an earlier run has left is replaced"
+        )
     reader.need("INTO")
     sink = reader.name("the name of a sink")
     if not at_query(reader):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from transom.core.time import unit_of
+from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.reader import Reader, Word
 
@@ -15,7 +15,6 @@ WINDOWS: Final = (
     "[NOW] or [RANGE UNBOUNDED]; "
     "RANGE and ROWS may be followed by SLIDE"
 )
-CALENDAR_UNITS: Final = frozenset({"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS", "DECADE", "DECADES"})
 _DURATIONS: Final = "write a number and a unit, as in 10 SECONDS or INTERVAL '10' SECOND"
 
 
@@ -84,11 +83,25 @@ def read_interval(reader: Reader) -> exp.Expr:
     reader.skip()
     amount = reader.spanned(exp.Literal(this=word.text, is_string=word.kind == "text"), word)
     unit = None if any(c.isalpha() for c in word.text) else _read_unit(reader)
-    return reader.spanned(syntax.Duration(this=amount, unit=unit), start)
+    last = _read_unit(reader) if unit is not None and reader.take("TO") else None
+    return reader.spanned(syntax.Duration(this=amount, unit=unit, last=last), start)
+
+
+def read_interval_value(reader: Reader) -> exp.Expr:
+    """An interval in an expression: a constant, or INTERVAL (expression) unit."""
+    start = reader.word()
+    if reader.word(1).text != "(":
+        return read_interval(reader)
+    reader.need("INTERVAL")
+    amount = reader.wrapped(reader.value)
+    unit = _read_unit(reader)
+    if unit is None:
+        reader.reject(f"a unit of time is expected, not {reader.word()}", "write INTERVAL (n) DAY")
+    return reader.spanned(syntax.IntervalOf(this=amount, unit=unit), start)
 
 
 def _read_unit(reader: Reader) -> exp.Identifier | None:
     word: Word = reader.word()
-    if word.kind != "name" or (unit_of(word.text) is None and word.capitals not in CALENDAR_UNITS):
+    if word.kind != "name" or (unit_of(word.text) is None and months_of(word.text) is None):
         return None
     return reader.name("a unit")

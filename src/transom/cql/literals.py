@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
+from transom.core.errors import QueryError
 from transom.core.schema import (
     BIGINT,
     BOOLEAN,
@@ -23,11 +24,12 @@ from transom.core.schema import (
     TINYINT,
     VARCHAR,
 )
-from transom.core.time import parse_duration
+from transom.core.time import SECOND, UNITS, months_of, parse_duration, parse_interval, unit_of
 from transom.cql import syntax
-from transom.cql.grammar_window import CALENDAR_UNITS
+from transom.cql.foreign import TYPES
 from transom.cql.query_text import QueryText
 from transom.plan.expression import Literal
+from transom.plan.intervals import Interval, interval
 
 MAX_DIGITS: Final = 38
 _TYPES: Final[dict[str, pa.DataType]] = {
@@ -47,6 +49,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     )
     for name in names.split()
 }
+_MOST_PLACES: Final = 6
 _DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC")
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?", re.ASCII
@@ -64,9 +67,16 @@ def bind_type(node: syntax.TypeName, source: QueryText) -> pa.DataType:
             raise source.error("there is no such DECIMAL", node, remedy)
         return pa.decimal128(digits, scale)
     found = _TYPES.get(name)
+    if name == "INTERVAL":
+        remedy = "declare a BIGINT with a number of seconds, and write n * INTERVAL '1' SECOND"
+        raise source.error("no column holds an INTERVAL", node, remedy)
+    if found is None and name in TYPES:
+        raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
         known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
+    if found == TIMESTAMP and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
+        return found  # of how many places is said, and not held to, as with VARCHAR(10)
     if numbers and found != VARCHAR:
         raise source.error(f"{name} takes no numbers", node, f"write {name}")
     return found
@@ -118,11 +128,55 @@ def bind_duration(node: syntax.Duration, source: QueryText) -> int:
     """Microseconds, never negative; months and years have no fixed length and are not supported."""
     unit = node.args.get("unit")
     text = f"{node.this.name} {unit.name}" if unit is not None else node.this.name
-    if any(word.upper() in CALENDAR_UNITS for word in text.split()):
+    if any(months_of(word) is not None for word in text.split()):
         remedy = "write it in days or weeks, as in 30 DAYS"
         raise source.error("months and years have no fixed length", node, remedy)
-    micros = parse_duration(text)
+    micros = parse_duration(text) if node.args.get("last") is None else None
     if micros is None:
         remedy = "write a number and a unit, as in 10 SECONDS or INTERVAL '10' SECOND, in whole microseconds"
         raise source.error(f"'{text}' is no duration", node, remedy)
     return micros
+
+
+_FIELDS: Final = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
+
+
+def bind_interval(node: syntax.Duration, source: QueryText) -> Interval:
+    """INTERVAL '1' DAY, INTERVAL '1 year 2 days', INTERVAL '1-6' YEAR TO MONTH: months and microseconds."""
+    text, unit, last = node.this.name, node.args.get("unit"), node.args.get("last")
+    if unit is not None and last is not None:
+        found = _interval_of_fields(text, unit.name, last.name)
+    else:
+        found = parse_interval(f"{text} {unit.name}" if unit is not None else text)
+    if found is None:
+        remedy = "write a number and a unit, as in INTERVAL '10' SECOND or INTERVAL '1 month 2 days'"
+        raise source.error(f"'{text}' is no interval", node, remedy)
+    try:
+        return interval(*found)
+    except QueryError as error:
+        raise source.located(error, node) from None
+
+
+def unit_interval(word: str) -> Interval:
+    """One of a unit."""
+    months = months_of(word)
+    return interval(months, 0) if months is not None else interval(0, unit_of(word) or 0)
+
+
+def _interval_of_fields(text: str, first: str, last: str) -> tuple[int, int] | None:
+    """'1-6' YEAR TO MONTH, '1 12:30' DAY TO MINUTE: a number for each field from the first to the last."""
+    names = [name.upper().removesuffix("S") for name in (first, last)]
+    fields: tuple[str, ...] = next((fields for fields in _FIELDS if set(names) <= set(fields)), ())
+    begin, end = (fields.index(name) if name in fields else -1 for name in names)
+    found = re.fullmatch(r"([+-]?)(\d{1,9}(?:[- :]\d{1,9})*)(?:\.(\d{1,6}))?", text.strip())
+    if not begin < end or found is None or (found[3] and names[1] != "SECOND"):
+        return None
+    amounts = [int(amount) for amount in re.split("[- :]", found[2])]
+    if len(amounts) != end - begin + 1:
+        return None
+    sign = -1 if found[1] == "-" else 1
+    if fields[0] == "YEAR":
+        return sign * (amounts[0] * 12 + amounts[1]), 0
+    sizes = (UNITS[field.lower()] for field in fields[begin : end + 1])
+    micros = sum(amount * size for amount, size in zip(amounts, sizes, strict=True))
+    return 0, sign * (micros + int((found[3] or "").ljust(6, "0")) * SECOND // 10**6)

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Final
 
 from sqlglot import exp
 
@@ -22,10 +23,13 @@ from transom.plan.algebra import Node
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
+    DropStatement,
     ExplainStatement,
     InsertStatement,
+    KeptStatement,
     QueryStatement,
     SetStatement,
+    ShowStatement,
     SinkDefinition,
     Statement,
     StreamDefinition,
@@ -33,6 +37,7 @@ from transom.plan.catalogue import (
     ViewDefinition,
 )
 from transom.plan.options import read_option
+from transom.plan.reads import reads
 
 
 def parse_statements(
@@ -47,12 +52,24 @@ def parse_statements(
     >>> s.text, list(catalogue.relations)
     ('CREATE TABLE t (a INTEGER)', ['t'])
     """
+    return [statement for statement, _ in statements_in_place(text, catalogue, parameters)]
+
+
+def statements_in_place(
+    text: str, catalogue: Catalogue, parameters: Mapping[str, Value] = MappingProxyType({})
+) -> list[tuple[Statement, Catalogue]]:
+    """The same, each with the names at its place; those of later statements may be among them, but none is missing."""
     source = QueryText(text)
+    found: list[tuple[Statement, Catalogue]] = []
     with _bounded(source):
         work = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options))
-        statements = [_bind_statement(node, source, work) for node in parse(text, parameters)]
+        for node in parse(text, parameters):
+            if isinstance(node, syntax.Drop) or node.args.get("if_exists") == "replace":
+                work.relations, work.sinks = dict(work.relations), dict(work.sinks)  # those before it keep theirs
+            statement = _bind_statement(node, source, work)
+            found.append((statement, Catalogue(work.relations, work.sinks, work.options)))
     catalogue.relations, catalogue.sinks, catalogue.options = work.relations, work.sinks, work.options
-    return statements
+    return found
 
 
 def bind_query(text: str, catalogue: Catalogue) -> Node:
@@ -83,7 +100,11 @@ _STATEMENTS = (
     syntax.InsertInto,
     syntax.Explain,
     syntax.SetOption,
+    syntax.Drop,
+    syntax.Show,
 )
+_KIND_OF: Final = {StreamDefinition: "stream", TableDefinition: "table", ViewDefinition: "view", SinkDefinition: "sink"}
+Definition = StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition
 
 
 def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> Statement:
@@ -91,8 +112,21 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
     text, span = source.text[start:stop], source.span(start, stop)
     match node:
         case syntax.CreateInput() | syntax.CreateView() | syntax.CreateSink():
+            known = _known(node.this.name, catalogue)
+            if known is not None and node.args.get("if_exists") == "keep":
+                _need_kind(known, node, source)
+                return KeptStatement(text, span, known)
             notes = orders_without_effect(node, shown=False)
-            return CreateStatement(text, span, _bind_create(node, source, catalogue), notes=notes)
+            return CreateStatement(text, span, _bind_create(node, source, catalogue, known), notes=notes)
+        case syntax.Drop():
+            return DropStatement(text, span, _bind_drop(node, source, catalogue))
+        case syntax.Show():
+            name = node.args.get("name")
+            if name is not None and _known(name.name, catalogue) is None:
+                raise source.error(
+                    f"there is no '{name.name}'", name, "SHOW STREAMS, TABLES and VIEWS name what there is"
+                )
+            return ShowStatement(text, span, node.this, None if name is None else name.name.lower())
         case syntax.InsertInto():
             return _bind_insert(node, source, catalogue)
         case syntax.Explain():
@@ -108,12 +142,84 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             return QueryStatement(text, span, query, order, limit, notes=orders_without_effect(node, shown=True))
 
 
+def _known(name: str, catalogue: Catalogue) -> Definition | None:
+    return catalogue.relations.get(name.lower()) or catalogue.sinks.get(name.lower())
+
+
+def _kind_of(node: exp.Expr) -> str:
+    if isinstance(node, syntax.CreateInput | syntax.Drop):
+        return str(node.args["kind"]).lower()
+    return "sink" if isinstance(node, syntax.CreateSink) else "view"
+
+
+def _need_kind(known: Definition, node: exp.Expr, source: QueryText) -> None:
+    """What takes the place of something, or drops it, is of its kind."""
+    kind = _KIND_OF[type(known)]
+    if kind != _kind_of(node):
+        remedy = f"write {kind.upper()}, or choose another name"
+        raise source.error(f"'{known.name}' is a {kind}", node.this, remedy)
+
+
+def _bind_drop(node: syntax.Drop, source: QueryText, catalogue: Catalogue) -> Definition | None:
+    name = node.this.name.lower()
+    known = _known(name, catalogue)
+    if known is None:
+        if node.args.get("quiet"):
+            return None
+        raise source.error(
+            f"there is no {_kind_of(node)} '{node.this.name}'", node.this, "write DROP .. IF EXISTS name"
+        )
+    _need_kind(known, node, source)
+    _reject_dropped(known, node, source)
+    for view in catalogue.relations.values():
+        if isinstance(view, ViewDefinition) and view is not known and reads(view.query, name):
+            raise source.error(
+                f"the view '{view.name}' reads '{known.name}'", node.this, f"write DROP VIEW {view.name} first"
+            )
+    catalogue.relations.pop(name, None)
+    catalogue.sinks.pop(name, None)
+    return known
+
+
+def _reject_dropped(known: Definition, node: exp.Expr, source: QueryText) -> None:
+    if known.name.lower().startswith("transom_"):
+        raise source.error(f"'{known.name}' is always there", node.this, "choose another name")
+
+
+def _make_way(known: Definition, node: exp.Expr, source: QueryText, catalogue: Catalogue) -> None:
+    """What has the name already is replaced, or in the way."""
+    if node.args.get("if_exists") != "replace":
+        remedy = "choose another name, leave one of them out, or write CREATE OR REPLACE or IF NOT EXISTS"
+        raise source.error(f"'{known.name}' is declared already", node.this, remedy)
+    _need_kind(known, node, source)
+    _reject_dropped(known, node, source)
+    catalogue.relations.pop(known.name.lower(), None)
+    catalogue.sinks.pop(known.name.lower(), None)
+
+
+def _check_views(
+    before: Definition, after: Definition, node: exp.Expr, source: QueryText, catalogue: Catalogue
+) -> None:
+    """A view is bound to the columns that its inputs had."""
+    if isinstance(before, ViewDefinition | SinkDefinition) or isinstance(after, ViewDefinition | SinkDefinition):
+        return
+    if (before.columns, before.invisible) == (after.columns, after.invisible):
+        return
+    for view in catalogue.relations.values():
+        if isinstance(view, ViewDefinition) and reads(view.query, after.name.lower()):
+            what = f"the view '{view.name}' reads '{after.name}', whose columns would be others"
+            raise source.error(what, node.this, f"write DROP VIEW {view.name} first, or keep the columns")
+
+
 def _bind_create(
-    node: syntax.CreateInput | syntax.CreateView | syntax.CreateSink, source: QueryText, catalogue: Catalogue
-) -> StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition:
+    node: syntax.CreateInput | syntax.CreateView | syntax.CreateSink,
+    source: QueryText,
+    catalogue: Catalogue,
+    known: Definition | None,
+) -> Definition:
     name = node.this.name
-    if name.lower() in catalogue.relations or name.lower() in catalogue.sinks:
-        raise source.error(f"'{name}' is declared already", node.this, "choose another name, or leave one of them out")
+    if known is not None:
+        _make_way(known, node, source, catalogue)
     if isinstance(node, syntax.CreateSink):
         sink = bind_sink(node, source)
         catalogue.sinks[name.lower()] = sink
@@ -124,6 +230,8 @@ def _bind_create(
         definition = ViewDefinition(name, renamed(query, node.args.get("columns"), source))
     else:
         definition = bind_input(node, source)
+        if known is not None:
+            _check_views(known, definition, node, source, catalogue)
     catalogue.relations[name.lower()] = definition
     return definition
 
@@ -153,4 +261,4 @@ def _bind_set(node: syntax.SetOption, source: QueryText, catalogue: Catalogue) -
     return SetStatement(source.text[start:stop], source.span(start, stop), option, value)
 
 
-__all__ = ["bind_query", "parse_statements"]
+__all__ = ["bind_query", "parse_statements", "statements_in_place"]

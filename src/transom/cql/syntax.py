@@ -8,9 +8,18 @@ from sqlglot import exp
 
 
 class Duration(exp.Expression):
-    """A number or text and, unless the text names it, a unit: `10 SECONDS`, `INTERVAL '10' SECOND`."""
+    """A number or text and, unless the text names it, a unit: `10 SECONDS`, `INTERVAL '10' SECOND`.
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False}
+    With two units, as in `INTERVAL '1-6' YEAR TO MONTH`, `last` is the second.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False, "last": False}
+
+
+class IntervalOf(exp.Expression):
+    """`INTERVAL (n) DAY`: as many of a unit as an expression says."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
 
 
 class WindowClause(exp.Expression):
@@ -143,15 +152,39 @@ class Setting(exp.Expression):
 class CreateInput(exp.Expression):
     """CREATE STREAM and CREATE TABLE."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "parts": True, "settings": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "kind": True,
+        "parts": True,
+        "settings": False,
+        "if_exists": False,
+    }
 
 
 class CreateView(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "columns": False, "query": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "columns": False, "query": True, "if_exists": False}
 
 
 class CreateSink(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False, "if_exists": False}
+
+
+class Drop(exp.Expression):
+    """DROP `kind` `this`; `quiet` with IF EXISTS."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "quiet": False}
+
+
+class Show(exp.Expression):
+    """SHOW `this`, a word; or DESCRIBE `name`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "name": False}
+
+
+class Values(exp.Expression):
+    """VALUES (..), (..): a list of rows, each a Tuple."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
 
 
 class InsertInto(exp.Expression):

@@ -115,6 +115,28 @@ class CreateStatement(Statement):
 
 
 @dataclass(frozen=True)
+class KeptStatement(Statement):
+    """CREATE IF NOT EXISTS of something that is there: nothing changes."""
+
+    definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition
+
+
+@dataclass(frozen=True)
+class DropStatement(Statement):
+    """What the catalogue has lost; None where it had nothing of the name."""
+
+    definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition | None
+
+
+@dataclass(frozen=True)
+class ShowStatement(Statement):
+    """SHOW FUNCTIONS and the like; with a name, the columns of what it names."""
+
+    what: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class InsertStatement(Statement):
     """INSERT INTO sink query: a standing query."""
 
@@ -152,11 +174,14 @@ class SetStatement(Statement):
 __all__ = [
     "Catalogue",
     "CreateStatement",
+    "DropStatement",
     "ExplainStatement",
     "InsertStatement",
+    "KeptStatement",
     "QueryStatement",
     "Relation",
     "SetStatement",
+    "ShowStatement",
     "SinkDefinition",
     "Statement",
     "StreamDefinition",

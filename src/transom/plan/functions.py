@@ -20,9 +20,10 @@ from transom.plan.aggregate_functions import (
 )
 from transom.plan.algebra import Ordering
 from transom.plan.expression import Expression
-from transom.plan.scalar_operators import OPERATORS, Function, case, truth
+from transom.plan.intervals import INTERVALS_TAKEN, no_interval, with_intervals
+from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
-from transom.plan.typing_rules import NULL, cast, coerce, common_type, meeting_type, settle
+from transom.plan.typing_rules import INTERVAL, NULL, cast, coerce, common_type, meeting_type, settle
 
 FUNCTIONS: Final[tuple[Function, ...]] = (*OPERATORS, *NUMBER_FUNCTIONS, *TEXT_FUNCTIONS, *DATE_FUNCTIONS)
 
@@ -48,7 +49,14 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
             f"'{found.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
             remedy=f"write {found.usage}",
         )
-    return found.rule(found, arguments)
+    if found.name == "time_bucket" or all(argument.type != INTERVAL for argument in arguments):
+        return found.rule(found, arguments)
+    if found.name not in INTERVALS_TAKEN:
+        raise no_interval(f"'{found.name}'")
+    made = with_intervals(found.name, arguments)
+    if made is None:
+        raise misfit(found, arguments, "write timestamp + INTERVAL '10' MINUTE, or compare it with another interval")
+    return made
 
 
 def is_function(name: str) -> bool:

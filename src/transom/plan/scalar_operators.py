@@ -24,7 +24,9 @@ from transom.core.schema import (
     VARCHAR,
 )
 from transom.plan.expression import Call, Case, Expression, Literal
+from transom.plan.intervals import between, no_interval
 from transom.plan.typing_rules import (
+    INTERVAL,
     MAX_DIGITS,
     NULL,
     cannot_mix,
@@ -122,8 +124,8 @@ def _date_arithmetic(function: Function, left: Expression, right: Expression) ->
     days = right.type == NULL or (is_integer(right.type) and right.type != BIGINT)
     if left.type == DATE and days:
         return Call(function.name, (left, coerce(right, INTEGER)), DATE)
-    if left.type in (DATE, TIMESTAMP) and right.type in (DATE, TIMESTAMP) and function.name == "-":
-        raise misfit(function, (left, right), "write date_diff('second', earlier, later)")
+    if is_temporal(left.type) and is_temporal(right.type) and function.name == "-":
+        return between(right, left)
     raise misfit(function, (left, right), "write value + INTERVAL '1' DAY, or date + 1")
 
 
@@ -194,9 +196,10 @@ def _comparison(function: Function, arguments: Arguments) -> Expression:
 
 def truth(expression: Expression) -> Expression:
     """The expression as a condition; numbers are true unless they are 0."""
-    if is_temporal(expression.type):
+    if is_temporal(expression.type) or expression.type == INTERVAL:
         raise QueryError(
-            f"a {type_name(expression.type)} is no condition", remedy="compare it with something, as in value > other"
+            f"{'an' if expression.type == INTERVAL else 'a'} {type_name(expression.type)} is no condition",
+            remedy="compare it with something, as in value > other",
         )
     return coerce(expression, BOOLEAN)
 
@@ -237,6 +240,8 @@ def _check_escape(function: Function, arguments: Arguments) -> None:
 def case(conditions: Arguments, results: Arguments, otherwise: Expression | None = None) -> Expression:
     """CASE WHEN .. THEN .. ELSE .. END with all results in one type."""
     values = (*results, otherwise if otherwise is not None else Literal(None, NULL))
+    if any(value.type == INTERVAL for value in values):
+        raise no_interval("CASE")
     type_ = meeting_type(values)
     if type_ is None:
         raise cannot_mix("CASE", values)
@@ -279,11 +284,21 @@ def _add_interval(function: Function, arguments: Arguments) -> Expression:
     return Call("add_interval", (coerce(moment, TIMESTAMP), coerce(micros, BIGINT)), TIMESTAMP)
 
 
+def _add_months(function: Function, arguments: Arguments) -> Expression:
+    moment, *amounts = arguments
+    whole = all(is_integer(amount.type) or amount.type == NULL for amount in amounts)
+    if not (is_temporal(moment.type) or moment.type == NULL) or not whole:
+        raise misfit(function, arguments)
+    months, micros = (coerce(amount, BIGINT) for amount in (*amounts, Literal(0, BIGINT))[:2])
+    return Call("add_months", (coerce(moment, TIMESTAMP), months, micros), TIMESTAMP)
+
+
 EQUAL: Final = Function("=", "a = b", "whether they are equal; NaN equals NaN", 2, 2, _comparison)
 
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("+", "a + b", "sum; an overflow is an error; DATE + days is a DATE", 2, 2, _arithmetic),
-    Function("-", "a - b", "difference; DATE - DATE is a number of days", 2, 2, _arithmetic),
+    Function("-", "a - b", "difference; DATE - DATE is a number of days, of TIMESTAMPs it is an INTERVAL", 2, 2,
+             _arithmetic),
     Function("*", "a * b", "product", 2, 2, _arithmetic),
     Function("/", "a / b", "quotient as DOUBLE (REAL beside REAL)", 2, 2, _division),
     Function("//", "a // b", "quotient of integers without its fraction; by 0 an error", 2, 2, _whole_division),
@@ -308,4 +323,6 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("nullif", "nullif(a, b)", "NULL where they are equal, else a", 2, 2, _nullif),
     Function("if", "if(condition, a[, b])", "a where the condition is true, else b", 2, 3, _if),
     Function("add_interval", "moment + INTERVAL '1' DAY", "the moment later by a duration", 2, 2, _add_interval),
-)
+    Function("add_months", "moment + INTERVAL '1' MONTH", "the moment later by months, at most at the end of one", 2, 3,
+             _add_months),
+)  # fmt: skip

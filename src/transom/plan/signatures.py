@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
 from transom.plan.expression import Call, Expression, Literal
+from transom.plan.formats import READ, WRITTEN, from_date_format, from_to_char, split_format
+from transom.plan.intervals import Interval, with_intervals
+from transom.plan.patterns import objection
 from transom.plan.scalar_operators import Arguments, Function, misfit, one_type, texts
 from transom.plan.typing_rules import (
     MAX_DIGITS,
@@ -103,7 +109,22 @@ def _round(function: Function, arguments: Arguments) -> Expression:
     return Call("round", (value, Literal(indexes.value, INTEGER)), type_)
 
 
+def _trunc(function: Function, arguments: Arguments) -> Expression:
+    """Towards 0; whole numbers stay as they are."""
+    value = _number(function, arguments)
+    if is_float(value.type):
+        return Call("trunc", (value,), value.type)
+    if not is_decimal(value.type) or value.type == HUGEINT:
+        return value
+    return Call("trunc", (value,), pa.decimal128(value.type.precision, 0))
+
+
+def _pi(function: Function, arguments: Arguments) -> Expression:
+    return Literal(math.pi, DOUBLE)
+
+
 _DOUBLE = _takes((DOUBLE,), DOUBLE)
+_OF_FLOAT = _takes((DOUBLE,), BOOLEAN)
 
 NUMBER_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("abs", "abs(x)", "the number without its sign", 1, 1, _abs),
@@ -117,6 +138,20 @@ NUMBER_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("log10", "log10(x)", "decimal logarithm", 1, 1, _DOUBLE, ("log",)),
     Function("log2", "log2(x)", "binary logarithm", 1, 1, _DOUBLE),
     Function("power", "power(x, y)", "x to the power of y", 2, 2, _takes((DOUBLE, DOUBLE), DOUBLE), ("pow",)),
+    Function("trunc", "trunc(x)", "the number without its fraction", 1, 1, _trunc),
+    Function("isnan", "isnan(x)", "whether it is NaN", 1, 1, _OF_FLOAT),
+    Function("isinf", "isinf(x)", "whether it is infinite", 1, 1, _OF_FLOAT),
+    Function("isfinite", "isfinite(x)", "whether it is neither infinite nor NaN", 1, 1, _OF_FLOAT),
+    Function("pi", "pi()", "the number pi", 0, 0, _pi),
+    Function("sin", "sin(x)", "sine of an angle in radians", 1, 1, _DOUBLE),
+    Function("cos", "cos(x)", "cosine", 1, 1, _DOUBLE),
+    Function("tan", "tan(x)", "tangent", 1, 1, _DOUBLE),
+    Function("asin", "asin(x)", "angle of a sine; NaN outside -1 to 1", 1, 1, _DOUBLE),
+    Function("acos", "acos(x)", "angle of a cosine; NaN outside -1 to 1", 1, 1, _DOUBLE),
+    Function("atan", "atan(x)", "angle of a tangent", 1, 1, _DOUBLE),
+    Function("atan2", "atan2(y, x)", "angle of the point (x, y)", 2, 2, _takes((DOUBLE, DOUBLE), DOUBLE)),
+    Function("radians", "radians(x)", "an angle in degrees as one in radians", 1, 1, _DOUBLE),
+    Function("degrees", "degrees(x)", "an angle in radians as one in degrees", 1, 1, _DOUBLE),
     Function("greatest", "greatest(a, ..)", "the greatest that is not NULL", 1, None, one_type),
     Function("least", "least(a, ..)", "the least that is not NULL", 1, None, one_type),
 )
@@ -128,6 +163,42 @@ _TEXTS = _takes((VARCHAR, VARCHAR, VARCHAR), VARCHAR)
 _FOUND = _takes((VARCHAR, VARCHAR), BOOLEAN)
 _CUT = _takes((VARCHAR, BIGINT, BIGINT), VARCHAR)
 _PAD = _takes((VARCHAR, INTEGER, VARCHAR), VARCHAR)
+
+
+def _concat_ws(function: Function, arguments: Arguments) -> Expression:
+    if arguments[0].type not in (VARCHAR, NULL):
+        raise misfit(function, arguments, "write the separator first, as in concat_ws(', ', a, b)")
+    return texts(function, arguments)
+
+
+_REGEXP_OPTIONS: Final = {"regexp_replace": "gics"}
+
+
+def _regexp(function: Function, arguments: Arguments) -> Expression:
+    """A text and constants: the pattern, what it is replaced by, which group of it, and options."""
+    text, *others = arguments
+    if text.type not in (VARCHAR, NULL):
+        raise misfit(function, arguments, f"write {function.usage}; cast what is no text to VARCHAR")
+    gives = BOOLEAN if function.name in ("regexp_matches", "regexp_full_match") else VARCHAR
+    if any(other.type == NULL for other in others) or text.type == NULL:
+        return Literal(None, gives)
+    names = ["pattern", {"regexp_replace": "replacement", "regexp_extract": "group"}.get(function.name), "options"]
+    said: dict[str, Any] = {}
+    for name, other in zip([name for name in names if name], others, strict=False):
+        if not isinstance(other, Literal) or not isinstance(other.value, int if name == "group" else str):
+            raise misfit(function, arguments, f"write {function.usage}, with a constant {name}")
+        said[name] = other.value
+    options = said.get("options", "")
+    if unknown := set(options) - set(_REGEXP_OPTIONS.get(function.name, "ics")):
+        raise misfit(
+            function, arguments, f"there is no option '{min(unknown)}'; write 'i' to match small and capital alike"
+        )
+    if not 0 <= said.get("group", 0) <= 9:
+        raise misfit(function, arguments, "groups are counted from 1 to 9; 0 is the whole match")
+    if what := objection(said["pattern"], options, said.get("replacement")):
+        raise QueryError(f"'{function.name}' does not take this pattern: {what}", remedy=f"write {function.usage}")
+    return Call(function.name, arguments, gives)
+
 
 TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("upper", "upper(text)", "in capitals", 1, 1, _TEXT, ("ucase",)),
@@ -143,6 +214,8 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("rtrim", "rtrim(text[, characters])", "without them at the end", 1, 2, _TEXTS),
     Function("replace", "replace(text, from, to)", "with every `from` replaced", 3, 3, _TEXTS),
     Function("concat", "concat(a, ..)", "all as one text; NULL is left out", 1, None, texts),
+    Function("concat_ws", "concat_ws(separator, a, ..)", "all as one text with separators; NULL is left out", 2, None,
+             _concat_ws),
     Function("starts_with", "starts_with(text, part)", "whether it begins so", 2, 2, _FOUND, ("prefix",)),
     Function("ends_with", "ends_with(text, part)", "whether it ends so", 2, 2, _FOUND, ("suffix",)),
     Function("contains", "contains(text, part)", "whether it is in it", 2, 2, _FOUND),
@@ -153,6 +226,16 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("repeat", "repeat(text, count)", "again and again", 2, 2, _takes((VARCHAR, BIGINT), VARCHAR)),
     Function("split_part", "split_part(text, separator, index)", "the part at an index; the last is -1", 3, 3,
              _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
+    Function("regexp_matches", "regexp_matches(text, 'pattern'[, 'i'])", "whether a part of it matches", 2, 3, _regexp),
+    Function("regexp_full_match", "regexp_full_match(text, 'pattern'[, 'i'])", "whether all of it matches", 2, 3,
+             _regexp),
+    Function("regexp_replace", "regexp_replace(text, 'pattern', 'new'[, 'g'])",
+             "with the first match replaced, or with all", 3, 4, _regexp),
+    Function("regexp_extract", "regexp_extract(text, 'pattern'[, group])", "the first match, or a group of it;"
+             " else empty", 2, 3, _regexp),
+    Function("md5", "md5(text)", "MD5 as 32 hexadecimal digits", 1, 1, _TEXT),
+    Function("sha1", "sha1(text)", "SHA-1 as 40 hexadecimal digits", 1, 1, _TEXT),
+    Function("sha256", "sha256(text)", "SHA-256 as 64 hexadecimal digits", 1, 1, _TEXT),
 )  # fmt: skip
 
 # --- dates -----------------------------------------------------------------------------------------------------------
@@ -193,6 +276,103 @@ def _date_diff(function: Function, arguments: Arguments) -> Expression:
     return Call("date_diff", (part, *(_moment(function, arguments, a) for a in arguments[1:])), BIGINT)
 
 
+def _of_moment(gives: pa.DataType) -> Rule:
+    def rule(function: Function, arguments: Arguments) -> Expression:
+        return Call(function.name, (_moment(function, arguments, arguments[0]),), gives)
+
+    return rule
+
+
+def _epoch_ms(function: Function, arguments: Arguments) -> Expression:
+    """Milliseconds of a moment, or the moment of milliseconds."""
+    (value,) = arguments
+    if not is_integer(value.type):
+        return Call("epoch_ms", (_moment(function, arguments, value),), BIGINT)
+    micros = Call("*", (coerce(value, BIGINT), Literal(1000, BIGINT)), BIGINT)
+    return Call("add_interval", (Literal(datetime(1970, 1, 1), TIMESTAMP), micros), TIMESTAMP)
+
+
+def _make_timestamp(function: Function, arguments: Arguments) -> Expression:
+    if not (is_integer(arguments[0].type) or arguments[0].type == NULL):
+        raise misfit(function, arguments)
+    return Call("add_interval", (Literal(datetime(1970, 1, 1), TIMESTAMP), coerce(arguments[0], BIGINT)), TIMESTAMP)
+
+
+def _time_bucket(function: Function, arguments: Arguments) -> Expression:
+    width, moment, *others = arguments
+    amounts = (width.months, width.micros) if isinstance(width, Interval) else ()
+    constant = [amount.value for amount in amounts if isinstance(amount, Literal)]
+    if len(constant) != 2 or min(constant) < 0 or constant.count(0) != 1:
+        raise misfit(function, arguments, "write a constant above 0, of days and hours or of months: INTERVAL '1' HOUR")
+    start = _moment(function, arguments, moment)
+    offset = others[0] if others else None
+    if isinstance(offset, Interval):
+        # Moved back before, and forth again behind: DuckDB's own definition.
+        back = with_intervals("-", (start, offset))
+        assert back is not None
+        bucket = with_intervals("+", (Call("time_bucket", (back, *amounts), TIMESTAMP), offset))
+        assert bucket is not None
+    else:
+        origin = [] if offset is None else [_moment(function, arguments, offset)]
+        bucket = Call("time_bucket", (start, *amounts, *origin), TIMESTAMP)
+    return coerce(bucket, DATE) if moment.type == DATE else bucket
+
+
+def _format(function: Function, arguments: Arguments, known: frozenset[str]) -> Literal:
+    """The constant format, with nothing in it that is not known."""
+    found = arguments[1]
+    if not isinstance(found, Literal) or not isinstance(found.value, str):
+        raise misfit(function, arguments, f"write {function.usage}, with a constant format")
+    if not found.value:
+        raise misfit(function, arguments)
+    for piece in split_format(found.value):
+        if piece.is_part and piece.text not in known:
+            parts = " ".join(f"%{part}" for part in sorted(known))
+            raise misfit(function, arguments, f"'%{piece.text}' is not known; the parts are {parts}")
+    return found
+
+
+def _strftime(function: Function, arguments: Arguments) -> Expression:
+    if arguments[0].type == VARCHAR and arguments[1].type != VARCHAR:
+        arguments = arguments[::-1]
+    moment, written = arguments
+    if not (is_temporal(moment.type) or moment.type == NULL):
+        raise misfit(function, arguments)
+    if written.type == NULL:
+        return Literal(None, VARCHAR)
+    return Call("strftime", (coerce(moment, TIMESTAMP), _format(function, arguments, WRITTEN)), VARCHAR)
+
+
+def _strptime(function: Function, arguments: Arguments) -> Expression:
+    text, written = arguments
+    if text.type not in (VARCHAR, NULL):
+        raise misfit(function, arguments)
+    if written.type == NULL:
+        return Literal(None, TIMESTAMP)
+    found = _format(function, arguments, READ)
+    parts = [piece.text for piece in split_format(found.value) if piece.is_part]
+    once = [{"Y", "y"}, {"m", "b", "B"}, {"H", "I"}, *({part} for part in "dMSfp")]
+    if not parts or any(sum(part in same for part in parts) > 1 for same in once) or ("I" in parts) != ("p" in parts):
+        raise misfit(function, arguments, "write each part of the moment once, and %I with %p")
+    return Call(function.name, (coerce(text, VARCHAR), found), TIMESTAMP)
+
+
+def _foreign_format(function: Function, arguments: Arguments) -> Expression:
+    """to_char and date_format: as strftime, by a format in other letters."""
+    moment, written = arguments
+    if not (is_temporal(moment.type) or moment.type == NULL):
+        raise misfit(function, arguments, f"'{function.name}' is for moments; write CAST(value AS VARCHAR)")
+    if not isinstance(written, Literal) or not isinstance(written.value, str):
+        raise misfit(function, arguments, f"write {function.usage}, with a constant format")
+    translate = from_to_char if function.name == "to_char" else from_date_format
+    found = translate(written.value)
+    if found is None:
+        raise misfit(
+            function, arguments, f"it knows only usual parts; write {function.usage} or strftime(moment, '%Y-%m-%d')"
+        )
+    return Call("strftime", (coerce(moment, TIMESTAMP), Literal(found, VARCHAR)), VARCHAR)
+
+
 def _part_function(name: str, gives: str, *aliases: str) -> Function:
     return Function(name, f"{name}(moment)", gives, 1, 1, _part, aliases)
 
@@ -208,9 +388,36 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
     _part_function("hour", "0 to 23"),
     _part_function("minute", "0 to 59"),
     _part_function("second", "0 to 59"),
+    _part_function("millisecond", "milliseconds of the minute, 0 to 59999"),
+    _part_function("microsecond", "microseconds of the minute, 0 to 59999999"),
+    _part_function("isodow", "1 (Monday) to 7"),
+    _part_function("isoyear", "the year of the ISO week"),
+    _part_function("decade", "the year divided by ten"),
+    _part_function("century", "the century, from 1"),
     _part_function("epoch", "seconds since 1970-01-01, with their fraction"),
     Function("date_trunc", "date_trunc('hour', moment)", "the start of the hour, day, .. around it", 2, 2, _date_trunc,
              ("datetrunc",)),
     Function("date_diff", "date_diff('day', from, to)", "how many boundaries of the part lie between", 3, 3, _date_diff,
              ("datediff",)),
+    Function("time_bucket", "time_bucket(INTERVAL '5' MINUTE, moment[, origin])",
+             "the start of the interval around it, counted from Monday, 2000-01-03, or from an origin", 2, 3,
+             _time_bucket),
+    Function("epoch_ms", "epoch_ms(moment)", "milliseconds since 1970-01-01; of a whole number, the moment", 1, 1,
+             _epoch_ms),
+    Function("epoch_us", "epoch_us(moment)", "microseconds since 1970-01-01", 1, 1, _of_moment(BIGINT)),
+    Function("make_timestamp", "make_timestamp(microseconds)", "the moment so long after 1970-01-01", 1, 1,
+             _make_timestamp),
+    Function("make_date", "make_date(year, month, day)", "the day", 3, 3, _takes((BIGINT, BIGINT, BIGINT), DATE)),
+    Function("last_day", "last_day(moment)", "the last day of the month", 1, 1, _of_moment(DATE)),
+    Function("dayname", "dayname(moment)", "Monday to Sunday", 1, 1, _of_moment(VARCHAR)),
+    Function("monthname", "monthname(moment)", "January to December", 1, 1, _of_moment(VARCHAR)),
+    Function("strftime", "strftime(moment, '%Y-%m-%d %H:%M:%S')", "the moment written by a format", 2, 2, _strftime),
+    Function("strptime", "strptime(text, '%Y-%m-%d %H:%M:%S')", "the moment that is written so;"
+             " another text is an error", 2, 2, _strptime),
+    Function("try_strptime", "try_strptime(text, '%d.%m.%Y')", "the moment that is written so, or NULL", 2, 2,
+             _strptime),
+    Function("to_char", "to_char(moment, 'YYYY-MM-DD HH24:MI:SS')", "the moment written by PostgreSQL's format", 2, 2,
+             _foreign_format),
+    Function("date_format", "date_format(moment, 'yyyy-MM-dd HH:mm:ss')",
+             "the moment written by a format of Flink and Spark", 2, 2, _foreign_format),
 )  # fmt: skip

@@ -30,6 +30,9 @@ from transom.core.schema import (
 from transom.plan.expression import Cast, Expression, Literal
 
 NULL: Final = pa.null()
+INTERVAL: Final = pa.month_day_nano_interval()
+"""The type of `plan/intervals.py`: known while a query is bound, and to no column."""
+
 MAX_DIGITS: Final = 38
 
 _INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
@@ -57,7 +60,7 @@ def is_temporal(type_: pa.DataType) -> bool:
 
 
 def type_name(type_: pa.DataType) -> str:
-    return "NULL" if type_ == NULL else sql_name(type_)
+    return {NULL: "NULL", INTERVAL: "INTERVAL"}.get(type_) or sql_name(type_)
 
 
 def digits_of(type_: pa.DataType) -> tuple[int, int]:
@@ -198,7 +201,7 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
 
     A REAL is not written as a text: how many digits DuckDB shows of one follows no rule that could be followed.
     """
-    if (source, target) == (REAL, VARCHAR):
+    if (source, target) == (REAL, VARCHAR) or source == INTERVAL:
         return False
     if source in (target, NULL) or VARCHAR in (source, target):
         return True
@@ -209,7 +212,12 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def settle(expression: Expression) -> Expression:
-    """A bare NULL as the INTEGER that it is in the end; anything else as it is."""
+    """A bare NULL as the INTEGER that it is in the end; anything else as it is, but for intervals."""
+    if expression.type == INTERVAL:
+        remedy = (
+            "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
+        )
+        raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
     return coerce(expression, INTEGER) if expression.type == NULL else expression
 
 

@@ -17,8 +17,8 @@ from transom.connectors.properties import read_time_unit
 from transom.core.errors import QueryError, SourceError
 from transom.core.schema import Schema
 from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTER_TABLE
-from transom.plan.algebra import Node, StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, ViewDefinition
+from transom.plan.reads import reads
 from transom.program.arguments import require_text
 from transom.program.data import Data
 from transom.program.declare import Timing, declared_stream, declared_table
@@ -115,8 +115,14 @@ class SessionInputs:
 
     def hold(self, definition: Definition) -> None:
         """A definition of the catalogue; if it is one in memory, its rows are kept from now on."""
+        self.forget(definition.name)
         if in_memory(definition):
             self._memory[definition.name.lower()] = open_memory(definition)
+
+    def forget(self, name: str) -> None:
+        """What was handed under a name that stands for something else from now on, or for nothing."""
+        for known in (self._memory, self._supplies, self.frames):
+            known.pop(name.lower(), None)
 
     def open(self, definition: Definition) -> Source:
         key = definition.name.lower()
@@ -178,8 +184,7 @@ class SessionInputs:
         key = definition.name.lower()
         self._reject_known(definition.name, replace)
         self._reject_views(definition)
-        for known in (self._memory, self._supplies, self.frames):
-            known.pop(key, None)
+        self.forget(key)
         self._catalogue.relations[key] = definition
 
     def _reject_known(self, name: str, replace: bool) -> None:
@@ -196,17 +201,11 @@ class SessionInputs:
         if before is None or isinstance(before, ViewDefinition) or _columns(before) == _columns(definition):
             return
         for view in self._catalogue.relations.values():
-            if isinstance(view, ViewDefinition) and _reads(view.query, definition.name.lower()):
+            if isinstance(view, ViewDefinition) and reads(view.query, definition.name.lower()):
                 raise QueryError(
                     f"the view '{view.name}' reads '{definition.name}', whose columns would be others",
                     remedy="choose another name, or keep the columns",
                 )
-
-
-def _reads(node: Node, name: str) -> bool:
-    if isinstance(node, StreamScan | TableScan) and node.name.lower() == name:
-        return True
-    return any(_reads(each, name) for each in node.inputs)
 
 
 def _columns(definition: Definition) -> tuple[type[Definition], Schema, frozenset[str]]:

@@ -12,12 +12,14 @@ from transom.connectors.answer_view import AnswerView
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
 from transom.core.location import local_path
+from transom.core.secrets import taken
 from transom.core.values import Value
-from transom.cql.statements import parse_statements
+from transom.cql.statements import statements_in_place
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
+    DropStatement,
     ExplainStatement,
     InsertStatement,
     QueryStatement,
@@ -29,6 +31,7 @@ from transom.plan.catalogue import (
     ViewDefinition,
 )
 from transom.plan.options import check_spill
+from transom.plan.reads import reads
 from transom.planner.growth import StateGrowth, growing
 from transom.planner.multiway_choice import MultiwayDecision
 from transom.planner.plan import plan_and_decisions
@@ -94,12 +97,13 @@ def read_program(
     require_text(text, "a query", QueryError)
     options = dict(catalogue.options)
     known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options), catalogue.within)
-    planned = []
-    for statement in parse_statements(text, known, parameters):
+    planned: list[Planned] = []
+    for statement, place in statements_in_place(text, known, parameters):
         if isinstance(statement, SetStatement):
             options[statement.option] = statement.value
-        here = Catalogue(known.relations, known.sinks, {**options, **(fixed or {})}, catalogue.within)
+        here = Catalogue(place.relations, place.sinks, {**options, **(fixed or {})}, catalogue.within)
         with _located(statement, text):
+            _reject_taken(statement, planned)
             planned.append(_plan_statement(statement, here, statistics_of))
     _check_paths(planned, text)
     queries = sum(one.standing for one in planned)
@@ -124,6 +128,21 @@ def _plan_statement(statement: Statement, catalogue: Catalogue, statistics_of: S
             sink = catalogue.sinks[statement.sink] if isinstance(statement, InsertStatement) else None
             return Planned(statement, catalogue, root, sink, decisions)
     return Planned(statement, catalogue)
+
+
+def _reject_taken(statement: Statement, before: list[Planned]) -> None:
+    """All queries of a text run when the whole of it is read: none may lose an input to a statement behind it."""
+    if not isinstance(statement, CreateStatement | DropStatement) or statement.definition is None:
+        return
+    name = statement.definition.name
+    if any(reads(one.statement.query, name.lower()) for one in before if isinstance(one.statement, _STANDING)):
+        raise QueryError(
+            f"a query before it reads '{name}', and runs when all of the text is read",
+            remedy="write the two into texts of their own",
+        )
+
+
+_STANDING = InsertStatement | QueryStatement | ExplainStatement
 
 
 def _check_paths(planned: list[Planned], text: str) -> None:
@@ -152,7 +171,7 @@ def _check_paths(planned: list[Planned], text: str) -> None:
 def path_of(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
     """Where a definition reads or writes files, if it does."""
     path = None if isinstance(definition, ViewDefinition) else definition.properties.get("path")
-    return None if path is None else os.path.abspath(local_path(path))
+    return None if path is None else os.path.abspath(local_path(taken(path) or path))
 
 
 @contextmanager
@@ -162,5 +181,6 @@ def _located(statement: Statement, text: str) -> Iterator[None]:
         yield
     except TransomError as error:
         if error.span is None:
-            error.span, error.text = statement.span, text
+            # At its first word: a line under all of it would point at nothing.
+            error.span, error.text = replace(statement.span, length=len(statement.text.split(maxsplit=1)[0])), text
         raise

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.kernels.scalar_expressions import KINDS, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL
+from tests.kernels.scalar_expressions import KINDS, SAMPLES, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL
 from transom.core.errors import QueryError
 from transom.core.schema import (
     BIGINT,
@@ -30,6 +30,7 @@ from transom.core.schema import (
 )
 from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import NULL, case, cast, resolve
+from transom.plan.intervals import interval
 
 # Constants are never -0.0, which no query can write (it is the negative of 0.0): it equals 0.0, and the engine may take
 # either for a constant that it has seen before.
@@ -77,6 +78,11 @@ CONSTANTS: dict[str, list[Any]] = {
     "index": [-3, -1, 0, 1, 2, 3, 2**31],
     "part": ["day", "hour", "week"],
     "micros": [0, 1, 86_400_000_000],
+    "months": [-1, 0, 13],
+    **SAMPLES,
+    "group": [0, 1],
+    "width": [interval(0, 60_000_000), interval(1, 0)],
+    "offset": [interval(0, 1)],
     "divisor": [3, -7, -1, 1, 0, 2**40, 2.5, -math.inf, math.nan],
 }
 BY_CONSTANT: dict[str, list[tuple[str, ...]]] = {"/": [("number", "divisor")], "%": [("number", "divisor")]}
@@ -105,7 +111,9 @@ def written(value: Any) -> Any:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def constant(value: Any) -> Literal:
+def constant(value: Any) -> Expression:
+    if isinstance(value, Expression):
+        return value
     if isinstance(value, str | float):
         return Literal(value, VARCHAR if isinstance(value, str) else DOUBLE)
     return Literal(value, BIGINT if abs(value) >= 2**31 else INTEGER)

@@ -17,7 +17,18 @@ import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, UnsupportedError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR
-from transom.kernels.scalar import arithmetic, casts, comparison, dates, like, numbers, sort_key, text
+from transom.kernels.scalar import (
+    arithmetic,
+    casts,
+    comparison,
+    dates,
+    formats,
+    like,
+    numbers,
+    patterns,
+    sort_key,
+    text,
+)
 from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
 from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, is_true
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, walk
@@ -27,7 +38,8 @@ _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=[
 
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
                 "lower": text.lower, "length": text.length, "right": text.right,
-                "split_part": text.split_part, "replace": text.replace, "position": text.position}  # fmt: skip
+                "split_part": text.split_part, "replace": text.replace, "position": text.position,
+                "concat_ws": text.concat_ws, "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
 _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
@@ -49,15 +61,28 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     **dict.fromkeys(("lpad", "rpad"), text.pad),
     **dict.fromkeys(("contains", "starts_with", "ends_with"), text.contains),
     **dict.fromkeys(("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear"), dates.part),
-    **dict.fromkeys(("hour", "minute", "second", "epoch"), dates.part),
+    **dict.fromkeys(("hour", "minute", "second", "millisecond", "microsecond", "isodow", "isoyear"), dates.part),
+    **dict.fromkeys(("decade", "century", "epoch", "epoch_ms", "epoch_us"), dates.part),
+    **dict.fromkeys(("dayname", "monthname"), dates.name_of),
+    "make_date": dates.make_date,
+    "time_bucket": dates.time_bucket,
+    "strftime": formats.strftime,
+    **dict.fromkeys(("strptime", "try_strptime"), formats.strptime),
+    **dict.fromkeys(("regexp_matches", "regexp_full_match"), patterns.regexp_matches),
+    "regexp_replace": patterns.regexp_replace,
+    "regexp_extract": patterns.regexp_extract,
+    **dict.fromkeys(("md5", "sha1", "sha256"), text.digest),
+    "trunc": numbers.trunc,
     "date_trunc": dates.date_trunc,
     "date_diff": dates.date_diff,
     "add_interval": dates.add_interval,
+    "add_months": dates.add_months,
 }
 
 
-_TAKES_NULL: Final = {"is_null", "is_not_distinct", "in", "coalesce", "concat", "greatest", "least", "and", "or",
-                       "sort_key"}  # fmt: skip
+_TAKES_NULL: Final = {
+    "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
+}  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
 
@@ -251,7 +276,12 @@ def _may_fail(node: Expression) -> bool:
         return not (is_float(node.arguments[0].type) or days_between)
     if name in ("substring", "left"):
         return not text.cut_is_safe(node)
-    return name in ("add_interval", "repeat", "lpad", "rpad")
+    return name in _FAILING
+
+
+_FAILING: Final = {
+    "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
+}  # fmt: skip
 
 
 def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -25,6 +26,18 @@ DOUBLE_FUNCTIONS: Final[dict[str, Kernel]] = {
     "log10": pc.log10,
     "log2": pc.log2,
     "power": pc.power,
+    "sin": pc.sin,
+    "cos": pc.cos,
+    "tan": pc.tan,
+    "asin": pc.asin,
+    "acos": pc.acos,
+    "atan": pc.atan,
+    "atan2": pc.atan2,
+    "radians": lambda value: pc.multiply(value, pa.scalar(math.pi / 180)),
+    "degrees": lambda value: pc.multiply(value, pa.scalar(180 / math.pi)),
+    "isnan": pc.is_nan,
+    "isinf": pc.is_inf,
+    "isfinite": pc.is_finite,
 }
 
 
@@ -55,6 +68,19 @@ def floor_or_ceil(call: Call) -> Kernel:
         return -(-number // unit) if up else number // unit
 
     return lambda value: _rescaled(value, call.type, unit, fast, slow)
+
+
+def trunc(call: Call) -> Kernel:
+    """Towards 0: of floats, and of decimals, which lose their places."""
+    if is_float(call.type):
+        kernel: Kernel = pc.trunc
+        return kernel
+    unit: int = 10 ** call.arguments[0].type.scale
+
+    def slow(number: int) -> int:
+        return number // unit if number >= 0 else -(-number // unit)
+
+    return lambda value: _rescaled(value, call.type, unit, lambda numbers: pc.divide(numbers, whole(unit)), slow)
 
 
 def round_to(call: Call) -> Kernel:

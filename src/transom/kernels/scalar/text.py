@@ -6,6 +6,7 @@ the slow road of `by_row`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from functools import reduce
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from transom.core.schema import BIGINT, BOOLEAN, VARCHAR
 from transom.kernels.scalar.values import (
+    FALSE,
     Kernel,
     Value,
     as_array,
@@ -202,6 +204,29 @@ def concat(call: Call) -> Kernel:
         return lambda *values: pc.binary_join_element_wise(*values, "")
     # Not null_handling="skip", which loses the rows that have nothing but NULLs.
     return lambda *values: pc.binary_join_element_wise(*(pc.coalesce(value, EMPTY) for value in values), "")
+
+
+def concat_ws(separator: Value, *values: Value) -> Value:
+    """NULLs are left out, with their separators; without a separator it is NULL."""
+    glue, *columns = as_arrays((separator, *values))
+    text = pc.if_else(glue.is_valid(), EMPTY, pa.scalar(None, VARCHAR))
+    begun = pa.repeat(FALSE, len(glue))
+    for column in columns:
+        there = column.is_valid()
+        before = pc.if_else(pc.and_(begun, there), glue, pc.if_else(glue.is_valid(), EMPTY, glue))
+        text = pc.binary_join_element_wise(text, before, pc.coalesce(column, EMPTY), "")
+        begun = pc.or_(begun, there)
+    return text
+
+
+def digest(call: Call) -> Kernel:
+    """md5, sha1 and sha256 of the UTF-8 bytes, in small hexadecimal digits."""
+    name = call.function
+
+    def run(text: Value) -> Value:
+        return by_row(lambda t: hashlib.new(name, t.encode(), usedforsecurity=False).hexdigest(), (text,), VARCHAR)
+
+    return run
 
 
 def repeat(call: Call) -> Kernel:

@@ -9,6 +9,7 @@ from typing import Any
 from transom.core.time import FOREVER, floor_to_tick
 from transom.plan.algebra import Change, Node, Relation, Stream, StreamScan, TableScan, ToStream, Window, WindowTable
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.plan.no_from import ONE_ROW
 from transom.runtimes.reference.admission import (
     AdmittedStream,
     AdmittedTable,
@@ -80,7 +81,7 @@ def _take_in(query: Node, catalogue: Catalogue, inputs: Inputs) -> _Taken:
     for scan in scans(query):
         name = scan.name.lower()
         definition = catalogue.relations[name]
-        rows = inputs.get(name, ())
+        rows = inputs.get(name, [(1,)] if name == ONE_ROW else ())
         match definition:
             case StreamDefinition():
                 taken.streams[name] = admit(rows, definition, taken.clock)

@@ -36,6 +36,7 @@ _TEMPLATES: Final = {
     "is_null": "({0} IS NULL)",
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})",
     "add_interval": "({0} + to_microseconds({1}))",
+    "add_months": "({0} + (to_months(CAST({1} AS INTEGER)) + to_microseconds({2})))",
     "position": "strpos({0}, {1})",
 }
 
@@ -119,6 +120,8 @@ def _call(call: Call, arguments: list[str]) -> str:
         written = "(" + f" {name.upper()} ".join(arguments) + ")"
     elif name in _TEMPLATES:
         written = _TEMPLATES[name].format(*arguments)
+    elif name == "time_bucket":
+        written = _interval_around(call, arguments)
     elif name == "in":
         written = f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
     elif name in ("like", "ilike"):
@@ -129,3 +132,11 @@ def _call(call: Call, arguments: list[str]) -> str:
         written = f"{name}({', '.join(arguments)})"
     # The type is part of the meaning (where an addition overflows); DuckDB's own is nearly always the same.
     return written if call.type == BOOLEAN else f"CAST({written} AS {type_sql(call.type)})"
+
+
+def _interval_around(call: Call, arguments: list[str]) -> str:
+    """By months or by microseconds, of which the other is 0."""
+    moment, months, micros, *origin = arguments
+    in_months = isinstance(call.arguments[1], Literal) and call.arguments[1].value != 0
+    width = f"to_months(CAST({months} AS INTEGER))" if in_months else f"to_microseconds({micros})"
+    return f"time_bucket({', '.join([width, moment, *origin])})"

@@ -192,6 +192,8 @@ CALLS: Final[dict[str, Entry]] = {
     "negate": _of_floats(neg),
     "abs": _of_floats(F.abs),
     "sqrt": _always(F.sqrt),
+    # Whole numbers are what they are without it; of others Spark has no such function.
+    "trunc": lambda call, arguments: None,
     "like": _like,
     "starts_with": _always(Column.startswith),
     "ends_with": _always(Column.endswith),
@@ -217,6 +219,10 @@ CALLS: Final[dict[str, Entry]] = {
     "date_diff": _days_between,
 }
 
+_RARE: Final = "it is seldom written, and was not compared with Spark's"
+_TRIGONOMETRY: Final = "the last digit depends on the library"
+_FORMATS: Final = "Spark has formats of its own"
+_PATTERNS: Final = "Spark follows Java's regular expressions"
 _LETTERS: Final = "Java and DuckDB follow different versions of Unicode"
 _LOGARITHMS: Final = "the last digit depends on the library; outside the domain Spark gives NULL"
 _SPACE: Final = "it may fail for want of space, and Spark has other limits"
@@ -227,6 +233,15 @@ UNSUPPORTED: Final[dict[str, str]] = {
     "upper": _LETTERS,
     "lower": _LETTERS,
     "add_interval": "it fails outside the years 1 to 9999, and Spark does not",
+    "add_months": "it fails outside the years 1 to 9999, and Spark does not",
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "radians", "degrees"), _RARE),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _TRIGONOMETRY),
+    **dict.fromkeys(("concat_ws", "md5", "sha1", "sha256"), _RARE),
+    **dict.fromkeys(("regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract"), _PATTERNS),
+    **dict.fromkeys(("strftime", "strptime", "try_strptime", "to_char", "date_format"), _FORMATS),
+    **dict.fromkeys(("dayname", "monthname", "last_day", "make_date", "make_timestamp"), _RARE),
+    **dict.fromkeys(("isodow", "isoyear", "decade", "century", "millisecond", "microsecond"), _RARE),
+    **dict.fromkeys(("epoch_ms", "epoch_us", "time_bucket"), _RARE),
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
     "floor": "Spark makes a BIGINT of a float, which cannot hold all of them",
@@ -249,5 +264,5 @@ UNSUPPORTED: Final[dict[str, str]] = {
 """Functions that are never pushed."""
 
 
-AS_CASE: Final = frozenset({"if", "nullif"})
-"""Functions that the algebra knows as CASE, so that there are no calls of them."""
+AS_CASE: Final = frozenset({"if", "nullif", "pi"})
+"""Functions that the algebra knows as CASE or as a constant, so that there are no calls of them."""

@@ -1,0 +1,156 @@
+"""INTERVAL values while a query is bound: a number of months and of microseconds, each an expression.
+
+An interval is added to a moment, compared, multiplied or measured by `epoch`, and what comes of that are moments,
+conditions and numbers. So no column and no runtime ever holds one. As in DuckDB a month is 30 days where intervals are
+compared, and a day is 24 hours always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import add, mul
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from transom.core.time import UNITS
+from transom.plan.expression import Call, Expression, Literal
+from transom.plan.typing_rules import INTERVAL, NULL, coerce, is_integer, is_temporal
+
+_DAY: Final = UNITS["day"]
+_MONTH: Final = 30 * _DAY
+_NOTHING: Final = Literal(0, BIGINT)
+_BOUND: Final = 1 << 63
+
+INTERVALS_TAKEN: Final = frozenset(
+    ("+", "-", "*", "negate", "=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "is_null", "epoch", "time_bucket")
+)
+"""Functions that do something with an interval; all others say that they do not take one."""
+
+
+@dataclass(frozen=True)
+class Interval(Expression):
+    """So many months and microseconds; it never stands in a plan."""
+
+    months: Expression
+    micros: Expression
+
+    @property
+    def type(self) -> pa.DataType:
+        return INTERVAL
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.months, self.micros)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return Interval(*children)
+
+    def __str__(self) -> str:
+        parts = [f"{amount} {unit}" for amount, unit in ((self.months, "MONTHS"), (self.micros, "MICROSECONDS"))]
+        return f"INTERVAL ({' '.join(parts)})"
+
+    @property
+    def total(self) -> Expression:
+        """Microseconds, with 30 days a month."""
+        return _combined("+", add, _combined("*", mul, self.months, Literal(_MONTH, BIGINT)), self.micros)
+
+
+def interval(months: int, micros: int) -> Interval:
+    if not (abs(months) < 1 << 31 and abs(micros) < _BOUND):
+        raise QueryError("the interval is too long", remedy="write a shorter one")
+    return Interval(Literal(months, BIGINT), Literal(micros, BIGINT))
+
+
+def no_interval(what: str) -> QueryError:
+    remedy = (
+        "add it to a moment, compare it with another, or make a number of it: epoch(interval), date_diff('second', ..)"
+    )
+    return QueryError(f"{what} does not take an INTERVAL", remedy=remedy)
+
+
+def with_intervals(function: str, arguments: tuple[Expression, ...]) -> Expression | None:
+    """The call of an operator of which an argument is an interval; None when the two do not fit."""
+    if function == "is_null":
+        return Call("is_null", (_whole(arguments[0]).total,), BOOLEAN)
+    if function == "negate":
+        return scaled(_whole(arguments[0]), Literal(-1, BIGINT))
+    if function == "epoch":
+        return _seconds(_whole(arguments[0]))
+    if len(arguments) != 2:
+        return None
+    left, right = arguments
+    if function == "*":
+        by, factor = (left, right) if left.type == INTERVAL else (right, left)
+        fits = is_integer(factor.type) or factor.type == NULL
+        return scaled(_whole(by), coerce(factor, BIGINT)) if fits else None
+    if function in ("+", "-"):
+        return _moved(function, left, right)
+    if left.type == right.type or NULL in (left.type, right.type):
+        return Call(function, (_whole(left).total, _whole(right).total), BOOLEAN)
+    return None
+
+
+def between(earlier: Expression, later: Expression) -> Interval:
+    """How long it is from one moment to another, which may be below 0."""
+    moments = (coerce(earlier, TIMESTAMP), coerce(later, TIMESTAMP))
+    return Interval(_NOTHING, Call("date_diff", (Literal("microsecond", VARCHAR), *moments), BIGINT))
+
+
+def scaled(one: Interval, factor: Expression) -> Interval:
+    if one.months == one.micros == _NOTHING:  # times NULL it is NULL
+        return Interval(_NOTHING, Call("*", (one.micros, factor), BIGINT))
+    return Interval(_combined("*", mul, one.months, factor), _combined("*", mul, one.micros, factor))
+
+
+def _moved(function: str, left: Expression, right: Expression) -> Expression | None:
+    if right.type != INTERVAL and function == "+":
+        left, right = right, left
+    if right.type != INTERVAL:
+        return Literal(None, TIMESTAMP) if NULL in (left.type, right.type) else None
+    by = _whole(right)
+    by = by if function == "+" else scaled(by, Literal(-1, BIGINT))
+    if left.type == INTERVAL:
+        one = _whole(left)
+        return Interval(_combined("+", add, one.months, by.months), _combined("+", add, one.micros, by.micros))
+    if not (is_temporal(left.type) or left.type == NULL):
+        return None
+    moment = coerce(left, TIMESTAMP)
+    if by.months == _NOTHING:
+        return Call("add_interval", (moment, by.micros), TIMESTAMP)
+    return Call("add_months", (moment, by.months, by.micros), TIMESTAMP)
+
+
+def _whole(value: Expression) -> Interval:
+    if isinstance(value, Interval):
+        return value
+    assert value.type == NULL
+    return Interval(Literal(None, BIGINT), Literal(None, BIGINT))
+
+
+def _seconds(one: Interval) -> Expression | None:
+    """Days and the rest of a day apart, as DuckDB adds them up; months are left out."""
+    if one.months != _NOTHING:
+        return None
+    day = Literal(_DAY, BIGINT)
+    days, rest = (coerce(Call(name, (one.micros, day), BIGINT), DOUBLE) for name in ("//", "%"))
+    of_days = Call("*", (days, Literal(86_400.0, DOUBLE)), DOUBLE)
+    return Call("+", (of_days, Call("/", (rest, Literal(1e6, DOUBLE)), DOUBLE)), DOUBLE)
+
+
+def _combined(function: str, compute: Callable[[int, int], int], left: Expression, right: Expression) -> Expression:
+    """A sum or product of BIGINTs; constants are computed at once, unless they are too great for one."""
+    neutral, absorbing = (0, None) if function == "+" else (1, 0)
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and one.value == neutral:
+            return other
+        if isinstance(one, Literal) and absorbing is not None and one.value == absorbing:
+            return one
+    if isinstance(left, Literal) and isinstance(right, Literal) and None not in (left.value, right.value):
+        value = compute(left.value, right.value)
+        if abs(value) < _BOUND:
+            return Literal(value, BIGINT)
+    return Call(function, (left, right), BIGINT)
