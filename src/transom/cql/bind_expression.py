@@ -13,6 +13,7 @@ from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN
 from transom.cql import syntax
 from transom.cql.context import Context
+from transom.cql.grammar_table_function import GROUP_WINDOWS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_duration, bind_type, bind_typed_literal
 from transom.cql.scope import Scope
@@ -271,6 +272,8 @@ class ExpressionBinder:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def _call(self, node: exp.Anonymous) -> Expression:
+        if (instead := GROUP_WINDOWS.get(node.this.lower())) is not None:
+            raise self._error(f"{node.this.upper()} over a column is not supported", node, f"write {instead}")
         name, arguments = node.name.lower(), node.expressions
         if name in functions.AGGREGATES:
             return self._aggregate(node, name)
