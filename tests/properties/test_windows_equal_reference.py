@@ -14,7 +14,7 @@ from tests.properties.queries import FAMILIES, Noted
 from tests.properties.seeds import over_seeds
 from tests.properties.window_queries import WindowGenerator, statement_of
 
-EXAMPLES = examples(by_day=2, at_night=200)
+EXAMPLES = examples(by_day=1, at_night=200)
 
 
 @pytest.mark.parametrize("runs", ["locally", "in_partitions"])

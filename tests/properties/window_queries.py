@@ -62,7 +62,8 @@ class WindowGenerator(Generator):
         return found
 
     def predicate(self, columns: list[Column], depth: int) -> str:
-        return super().predicate([c for c in columns if c.type != "stamp"] or columns, depth)
+        own = [column for column in columns if column.type != "stamp"]
+        return super().predicate(own, depth) if own else f"{columns[0].name} IS NOT NULL"
 
 
 def statement_of(generator: WindowGenerator, family: str) -> str:

@@ -16,6 +16,7 @@ from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
 from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
+from transom.cql.grammar_table_function import GROUP_WINDOWS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_typed_literal, unit_interval
 from transom.cql.one_row import has_one_row
@@ -322,6 +323,8 @@ class ExpressionBinder:
         return self._aggregate(node.this, name, node)
 
     def _call(self, node: exp.Anonymous) -> Expression:
+        if (instead := GROUP_WINDOWS.get(node.this.lower())) is not None:
+            raise self._error(f"{node.this.upper()} over a column is not supported", node, f"write {instead}")
         name, arguments = node.name.lower(), node.expressions
         if name in functions.AGGREGATES:
             return self._aggregate(node, name)

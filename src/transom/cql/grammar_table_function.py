@@ -18,6 +18,22 @@ WINDOW_FUNCTIONS: Final = {
 }
 """Each with an example: the slide of HOP stands before its size."""
 
+_BOUNDS: Final = "the columns window_start and window_end of"
+GROUP_WINDOWS: Final = {
+    "window": f"FROM {WINDOW_FUNCTIONS['TUMBLE']} .. GROUP BY window_start, window_end; or HOP where windows overlap",
+    "session_window": f"FROM {WINDOW_FUNCTIONS['SESSION']} .. GROUP BY k, window_start, window_end",
+    **{
+        name.lower(): f"FROM {example} .. GROUP BY {'k, ' * (name == 'SESSION')}window_start, window_end"
+        for name, example in WINDOW_FUNCTIONS.items()
+    },
+    **{
+        f"{name.lower()}_{bound}": f"{_BOUNDS} {example} in FROM"
+        for name, example in WINDOW_FUNCTIONS.items()
+        for bound in ("start", "end", "rowtime", "proctime")
+    },
+}
+"""Windows as functions of a column, in GROUP BY and SELECT of other systems: what to write instead."""
+
 ReadInput = Callable[[Reader], exp.Expr]
 
 
