@@ -369,7 +369,7 @@ class ExpressionBinder:
         parts = {} if modified is None else modified.args
         condition = inner.condition(parts["condition"]) if parts.get("condition") is not None else None
         order = tuple(
-            functions.Ordering(functions.settle(inner.bind(each.this)), each.args["desc"], each.args["nulls_first"])
+            functions.OrderedBy(functions.settle(inner.bind(each.this)), each.args["desc"], each.args["nulls_first"])
             for each in parts.get("order") or ()
         )
         written = functions.WrittenAggregate(values, distinct, condition, order)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR
-from transom.plan.algebra import AggregateCall, AggregateName, Ordering
+from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.scalar_operators import truth
 from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
@@ -34,7 +34,7 @@ class WrittenAggregate:
     arguments: tuple[Expression, ...]
     distinct: bool = False
     condition: Expression | None = None
-    order: tuple[Ordering, ...] = ()
+    order: tuple[OrderedBy, ...] = ()
 
     def argument(self, value: Expression | None = None) -> Expression:
         """The first argument (or another value), where the condition of FILTER holds."""
@@ -116,9 +116,9 @@ def _first(last: bool) -> Rule:
             remedy = f"write {name}(a ORDER BY ts): what comes first must not depend on how rows arrive"
             raise QueryError(f"{name} has no order", remedy=remedy)
         value = settle(written.arguments[0])
-        order = (*written.order, Ordering(value))
+        order = (*written.order, OrderedBy(value))
         if last:
-            order = tuple(Ordering(e.expression, not e.descending, not e.nulls_first) for e in order)
+            order = tuple(OrderedBy(e.expression, not e.descending, not e.nulls_first) for e in order)
         return refer(AggregateCall("first", value, value.type, order=order, condition=written.condition))
 
     return rule
@@ -131,7 +131,7 @@ def _at_extreme(greatest: bool) -> Rule:
         value, by = map(settle, written.arguments)
         known = tuple(Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in (value, by))
         met = known if written.condition is None else (written.condition, *known)
-        order = (Ordering(by, greatest), Ordering(value))
+        order = (OrderedBy(by, greatest), OrderedBy(value))
         return refer(AggregateCall("first", value, value.type, order=order, condition=Call("and", met, BOOLEAN)))
 
     return rule
@@ -178,10 +178,10 @@ def _string_agg(function: AggregateFunction, written: WrittenAggregate, refer: R
         remedy = "order by the value itself, or leave DISTINCT out"
         raise QueryError("DISTINCT texts can be ordered by nothing but themselves", remedy=remedy)
     if written.distinct:  # a number and its text are not ordered alike, and equal texts are one
-        by = tuple(Ordering(value, each.descending) for each in by[:1])
+        by = tuple(OrderedBy(value, each.descending) for each in by[:1])
     known = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
     met = known if written.condition is None else Call("and", (written.condition, known), BOOLEAN)
-    order = by if written.distinct and by else (*by, Ordering(value))
+    order = by if written.distinct and by else (*by, OrderedBy(value))
     call = AggregateCall("string_agg", value, VARCHAR, written.distinct, order, met, separator=separator.value)
     return refer(call)
 

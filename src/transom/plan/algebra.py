@@ -367,7 +367,7 @@ AggregateName = OneOf[
 
 
 @dataclass(frozen=True)
-class Ordering(Structural):
+class OrderedBy(Structural):
     """One value that the rows of an aggregate are ordered by. NULLs come last unless told, whichever the direction."""
 
     expression: Expression
@@ -419,7 +419,7 @@ class AggregateCall(Structural):
     argument: Expression | None
     result_type: pa.DataType
     distinct: bool = False
-    order: tuple[Ordering, ...] = ()
+    order: tuple[OrderedBy, ...] = ()
     condition: Expression | None = None
     fraction: Fraction | None = None
     separator: str = ""

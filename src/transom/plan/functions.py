@@ -18,7 +18,7 @@ from transom.plan.aggregate_functions import (
     aggregate_call,
     resolve_aggregate,
 )
-from transom.plan.algebra import Ordering
+from transom.plan.algebra import OrderedBy
 from transom.plan.expression import Expression
 from transom.plan.intervals import INTERVALS_TAKEN, no_interval, with_intervals
 from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
@@ -80,7 +80,7 @@ __all__ = [
     "NULL",
     "AggregateFunction",
     "Function",
-    "Ordering",
+    "OrderedBy",
     "WrittenAggregate",
     "aggregate_call",
     "case",

@@ -293,7 +293,7 @@ class AggregateKernel:
         events = loop.GroupEvents(
             np.zeros(count, dtype=np.int64), np.arange(count), group, np.ones(count, dtype=np.int64)
         )
-        (changed, _, _, words), _ = self.accumulate(state, events, self.table, self._cells(values), row_pair)
+        (changed, _, _, words), *_ = self.accumulate(state, events, self.table, self._cells(values), row_pair)
         state.shown[changed] = -1
         return group, changed, words
 
@@ -354,8 +354,11 @@ class AggregateKernel:
         """How many results there are at most: one a row, and one a group where all is one instant."""
         return min(len(t), len(state.rows)) if t[0] == t[-1] else len(t)
 
-    def results(self, state: AggregateState, group: Int64s, words: Int64s, listed: Int64s) -> list[pa.Array]:
+    def results(
+        self, state: AggregateState, group: Int64s, words: Int64s, listed: Int64s | None = None
+    ) -> list[pa.Array]:
         """Result rows of groups as columns, from the words that the loop gives, and the slots that it lists."""
+        listed = no_int64s() if listed is None else listed
         arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
         for c, spec in enumerate(self.calls):
             listing = spec.function == "string_agg"

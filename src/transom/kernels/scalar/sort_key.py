@@ -8,13 +8,13 @@ import pyarrow as pa
 from transom.kernels.jit import jit
 from transom.kernels.keys import encode_keys
 from transom.kernels.scalar.values import Kernel, Value, as_array
-from transom.plan.algebra import Ordering
+from transom.plan.algebra import OrderedBy
 from transom.plan.expression import Call, Expression, Literal
 
 DESCENDING, NULLS_FIRST = 1, 2
 
 
-def sort_key_of(order: tuple[Ordering, ...]) -> Expression:
+def sort_key_of(order: tuple[OrderedBy, ...]) -> Expression:
     """The byte string of an order: the directions as digits, and the values."""
     ways = "".join(str(DESCENDING * each.descending + NULLS_FIRST * each.nulls_first) for each in order)
     return Call("sort_key", (Literal(ways, pa.string()), *(each.expression for each in order)), pa.binary())
