@@ -50,6 +50,7 @@ def test_as_flink_writes_it(name: str, events: dict[str, pa.Table]) -> None:
         pipeline.push(stream, events[stream].combine_chunks().to_batches()[0])
         pipeline.end(stream)
     output, _ = pipeline.advance()
+    assert output is not None
     change, _, *values = (column.to_pylist() for column in output.rows.columns)
     assert set(change) == {"+"}
     database = duckdb.connect()

@@ -22,11 +22,12 @@ from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_spark import SPARK
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
-from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOWS
+from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOW_TABLES, WINDOWS
 from tests.planted.bugs_of_trials import TRIALS
 
 BUGS: Final = (
     *WINDOWS,
+    *WINDOW_TABLES,
     *PROGRESS,
     *LIFETIMES,
     *RESTART,

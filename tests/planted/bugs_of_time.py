@@ -72,6 +72,51 @@ WINDOWS: Final = (
     ),
 )
 
+WINDOW_TABLES: Final = (
+    Bug(
+        "tumble_enters_at_its_end",
+        "kernels/window_table/time_windows.py",
+        "return k * self.slide + self.offset + self.size - self.tick",
+        "return k * self.slide + self.offset + self.size",
+        "a window is due a tick after its rows enter, so they come too late or into the past",
+    ),
+    Bug(
+        "hop_forgets_its_last_window",
+        "kernels/window_table/time_windows.py",
+        "done = int(np.searchsorted(last, due.stop))",
+        "done = int(np.searchsorted(first, due.stop))",
+        "a row of HOP is forgotten once its first window is over",
+    ),
+    Bug(
+        "window_start_said_to_end_like_the_end",
+        "planner/sealed.py",
+        "return {width: spec.size - tick, width + 1: -tick, width + 2: 0}",
+        "return {width: -tick, width + 1: -tick, width + 2: 0}",
+        "windows of different lengths that begin together are joined as if they were over together",
+    ),
+    Bug(
+        "group_of_a_window_kept_on",
+        "kernels/window_table/aggregate.py",
+        "state.groups.rows[due] = 0",
+        "state.groups.rows[due] += 0",
+        "groups of windows that are over are not forgotten, and told again with the next window",
+    ),
+    Bug(
+        "session_cut_at_the_gap",
+        "kernels/window/sessions.py",
+        "t[i] - known[1, s] > gap",
+        "t[i] - known[1, s] >= gap",
+        "a row exactly the gap after the last one begins a session of its own",
+    ),
+    Bug(
+        "filter_below_a_session",
+        "plan/rewrites/push_filters.py",
+        "if window.rows is None and window.session is None:",
+        "if window.rows is None:",
+        "a selection hides rows that keep a session going",
+    ),
+)
+
 PROGRESS: Final = (
     Bug(
         "late_row_used",
