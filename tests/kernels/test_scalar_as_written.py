@@ -175,7 +175,9 @@ def call(random: Random, depth: int) -> str:
         return f"({arguments[0]} {name} {arguments[1]})"
     if name == "in":
         return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
-    return TEMPLATES.get(name, f"{name}({', '.join(arguments)})").format(*arguments)
+    if name in TEMPLATES:
+        return TEMPLATES[name].format(*arguments)
+    return f"{name}({', '.join(arguments)})"
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
