@@ -105,7 +105,6 @@ UNSUPPORTED = {
     "other functions with OVER": "SELECT SUM(a) OVER () FROM s",
     "ASOF": "SELECT a FROM s ASOF JOIN s AS t ON s.a = t.a",
     "LATERAL": "SELECT a FROM s, LATERAL (SELECT a FROM s) AS t",
-    "VALUES": "VALUES (1)",
     "recursive queries": "WITH RECURSIVE t AS (SELECT a FROM s) SELECT a FROM t",
     "grouping sets": "SELECT a FROM s GROUP BY ROLLUP(a)",
     "UPDATE": "UPDATE s SET a = 1",

@@ -114,8 +114,8 @@ PLAN: Final = (
     Bug(
         "growth_of_a_join_unnamed",
         "planner/growth.py",
-        "grows_by(operator) if forever else None",
-        "grows_by(operator) if forever and len(below) < 2 else None",
+        "if forever and not operator.sealed else None",
+        "if forever and not operator.sealed and len(below) < 2 else None",
         "a join of streams without windows grows, and nobody says so",
     ),
     Bug(

@@ -23,7 +23,7 @@ import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta, no_int64s
 from transom.kernels.kernel import OPEN_END, Step, open_rows
-from transom.kernels.window.sessions import Sessions
+from transom.kernels.window.open_sessions import Sessions
 from transom.state.checks import need, rooms
 from transom.state.slots import grown
 

@@ -26,7 +26,7 @@ from transom.core.delta import Delta, StreamDelta, forever, no_open_ids
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.row_store import RowStore
-from transom.kernels.window.sessions import Sessions
+from transom.kernels.window.open_sessions import Sessions
 from transom.kernels.window_table.time_windows import instants, with_bounds
 from transom.state.checks import within
 
