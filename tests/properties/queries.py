@@ -275,6 +275,10 @@ class Generator:
             a, b = self.pick(likely)
             call = self.pick((f"MIN({b.name})", f"MAX({b.name})"))
             compared = self.pick(("<", "=", ">="))
+            if self.chance(25):
+                order = self.pick(("", " DESC"))
+                where += f" ORDER BY {b.name}{order} LIMIT 1"
+                call = b.name
             return f"{a.name} {compared} (SELECT {call} FROM {source.text} AS {alias}{where})"
         self.noted.operators.add(f"{negated.lower()}exists")
         key = self.pick(mine).name

@@ -285,7 +285,7 @@ class ExpressionBinder:
         if len(relation.schema) != 1:
             raise self._error(f"a query as a value has {len(relation.schema)} columns", node, "select one column")
         if not has_one_row(relation, self.context.catalogue):
-            remedy = "select an aggregate without GROUP BY, such as MAX(..), or the row of a table by its primary key"
+            remedy = "select an aggregate without GROUP BY, such as MAX(..), write LIMIT 1, or compare the primary key"
             raise self._error("a query as a value may have more than one row", node, remedy)
         return ScalarQuery(relation)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from transom.plan.algebra import Aggregate, Distinct, Filter, Join, Project, Relation, TableScan
+from transom.plan.algebra import Aggregate, Distinct, Filter, Join, Project, Relation, TableScan, TopN
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjuncts
 from transom.plan.same_key import without_widening
 
 
 def has_one_row(relation: Relation, catalogue: Catalogue) -> bool:
-    """Whether there is at most one: an aggregate without GROUP BY, or a row of a table by its whole primary key."""
+    """Whether there is at most one: an aggregate without GROUP BY, LIMIT 1, or a row of a table by its whole key."""
     match relation:
         case Aggregate():
             return not relation.grouped
         case Filter() if isinstance(relation.input, TableScan):
             return _by_its_key(relation.input, relation.predicate, catalogue)
-        case Project() | Filter() | Distinct():
+        case TopN() if not relation.partition and relation.function == "row_number":
+            return (relation.most is not None and relation.most <= relation.least) or has_one_row(
+                relation.input, catalogue
+            )
+        case Project() | Filter() | Distinct() | TopN():
             return has_one_row(relation.input, catalogue)
         case Join():
             return all(has_one_row(each, catalogue) for each in relation.relations)

@@ -83,6 +83,8 @@ class _PerRow:
             partition = (*range(self.width), *(self.width + i for i in node.partition))
             order = tuple(replace(key, column=self.width + key.column) for key in node.order)
             return replace(node, input=self.of(node.input), partition=partition, order=order)
+        if isinstance(node, TopN):
+            return self._top_n(node)
         if isinstance(node, Join):
             return self._join(node)
         if isinstance(node, OuterJoin) and node.side == "left":
@@ -125,6 +127,12 @@ class _PerRow:
             nothing = Literal(0, value.type)
             values.append(Call("coalesce", (value, nothing), value.type) if call.function == "count" else value)
         return Project(joined, (*ours, *values), names)
+
+    def _top_n(self, node: TopN) -> Relation:
+        """The first rows for each of the rows around."""
+        partition = (*range(self.width), *(self.width + i for i in node.partition))
+        order = tuple(replace(key, column=self.width + key.column) for key in node.order)
+        return replace(node, input=self.of(node.input), partition=partition, order=order)
 
     def _join(self, node: Join) -> Relation:
         """The inputs that read the row around come with it, and meet on it."""
