@@ -140,8 +140,10 @@ class _QueryBlock:
             assert isinstance(relation, Filter)
             conditions.append(relation.predicate)
             relation = relation.input
-        from_ = self.node.args["from_"].this.expressions
-        if (len(from_) > 1 or isinstance(from_[0], syntax.JoinedSources)) and isinstance(relation, Join | OuterJoin):
+        said = self.node.args.get("from_")
+        from_ = said.this.expressions if said is not None else ()
+        joined = len(from_) > 1 or any(isinstance(each, syntax.JoinedSources) for each in from_)
+        if joined and isinstance(relation, Join | OuterJoin):
             conditions += conjuncts(relation.predicate)
         values = [*(output.value for output in outputs), *order.values(), *conditions]
         return sorted(frozenset().union(*map(columns_of, values)))
