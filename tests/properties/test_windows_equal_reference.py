@@ -10,10 +10,11 @@ import pytest
 from tests.profile import examples
 from tests.properties import any_run
 from tests.properties.examples import lively_example
-from tests.properties.queries import FAMILIES, Noted
+from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from tests.properties.window_queries import WindowGenerator, statement_of
 
+FAMILIES = ("select", "join", "join3", "group", "aggregate", "distinct", "set_operation", "any")
 EXAMPLES = examples(by_day=1, at_night=200)
 
 

@@ -67,7 +67,7 @@ class WindowAggregateKernel:
         groups = state.groups.keys.slots.used()
         due = groups[state.enters[groups] < step.frontier]
         due = due[np.argsort(state.enters[due], kind="stable")]
-        results = self.aggregate.results(state.groups, due, state.words[due])
+        results = self.aggregate.results(state.groups, due, state.words[due], no_int64s())
         values, enter = pa.RecordBatch.from_arrays(results, schema=self.aggregate.schema), state.enters[due]
         state.groups.rows[due] = 0
         self.aggregate.forget(state.groups, due, np.zeros((0, len(due)), dtype=np.int64))

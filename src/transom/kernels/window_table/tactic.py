@@ -111,7 +111,8 @@ class WindowAggregateTactic(Tactic):
         width = len(table.input.schema)
         bounded = any(isinstance(key, ColumnRef) and key.index >= width for key in node.keys)
         counted_once = any(call.distinct and call.function not in ("min", "max") for call in node.calls)
-        return bounded and not counted_once and RunningTactic.runs(node, True)
+        plain_calls = not any(call.order or call.condition or call.fraction is not None for call in node.calls)
+        return bounded and plain_calls and not counted_once and RunningTactic.runs(node, True)
 
     @classmethod
     def chosen(cls, spec: WindowTableSpec) -> WindowAggregateTactic:
