@@ -60,6 +60,13 @@ QUERIES = {
     "SELECT v, COUNT(*) AS n FROM s [RANGE 9 SECONDS] GROUP BY v": "net",
     "SELECT v, RANK() OVER (PARTITION BY k ORDER BY f) AS n FROM s [RANGE 9 SECONDS] QUALIFY n <= 2": "changes",
     "SELECT v FROM s ORDER BY f LIMIT 2": "changes",
+    "SELECT a.v FROM s [RANGE 9 SECONDS] AS a LEFT JOIN s [ROWS 3] AS b ON a.k = b.k": "changes",
+    "SET lifetimes = 'negative'; SELECT a.v FROM s [RANGE 9 SECONDS] AS a LEFT JOIN c ON a.k = c.k": "changes",
+    "SELECT a.v FROM s [RANGE 9 SECONDS] AS a WHERE EXISTS (SELECT 1 FROM c WHERE c.k > a.k)": "changes",
+    "SELECT v, window_end FROM HOP(s, ts, 2 SECONDS, 4 SECONDS)": "changes",
+    "SELECT k, SUM(f) AS f FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end": "changes",
+    "SELECT v FROM s [PARTITION BY k SESSION 5 SECONDS]": "changes",
+    "SELECT v, window_end FROM SESSION(s PARTITION BY k, ts, 5 SECONDS)": "changes",
 }
 
 
