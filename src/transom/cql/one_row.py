@@ -16,9 +16,8 @@ def has_one_row(relation: Relation, catalogue: Catalogue) -> bool:
         case Filter() if isinstance(relation.input, TableScan):
             return _by_its_key(relation.input, relation.predicate, catalogue)
         case TopN() if not relation.partition and relation.function == "row_number":
-            return (relation.most is not None and relation.most <= relation.least) or has_one_row(
-                relation.input, catalogue
-            )
+            few = relation.most is not None and relation.most <= relation.least
+            return few or has_one_row(relation.input, catalogue)
         case Project() | Filter() | Distinct() | TopN():
             return has_one_row(relation.input, catalogue)
         case Join():

@@ -80,10 +80,6 @@ class _PerRow:
         if isinstance(node, Aggregate):
             return self._aggregate(node)
         if isinstance(node, TopN):
-            partition = (*range(self.width), *(self.width + i for i in node.partition))
-            order = tuple(replace(key, column=self.width + key.column) for key in node.order)
-            return replace(node, input=self.of(node.input), partition=partition, order=order)
-        if isinstance(node, TopN):
             return self._top_n(node)
         if isinstance(node, Join):
             return self._join(node)
