@@ -50,7 +50,7 @@ def _locally(example: Example, random: Random) -> None:
     pushes = cut(random, example.rows)
     restarts = {random.randint(0, len(pushes)) for _ in range(random.randint(0, 4))}
     often = random.random()
-    commits = [random.random() < often for _ in range(len(pushes) + len(example.rows))]
+    commits = [random.random() < often for _ in range(len(pushes) + len(example.catalogue.relations))]
     partitions, threads = random.choice([(1, False), (3, False), (3, True)])
 
     def look(pipeline: Pipeline, answer: Answer) -> None:
