@@ -210,7 +210,8 @@ QUERIES: Final = {
                            <= LAG(date_time) OVER (PARTITION BY bidder ORDER BY date_time) THEN 0 ELSE 1 END AS fresh
                        FROM bid)) GROUP BY bidder, session""",
             windowed=True,
-            instead="there are no session windows yet: the end of a session, without the number of its bids",
+            instead="written with DSTREAM and DISTINCT: the end of a session, without the number of its bids; "
+            "with SESSION it is among the tests",
         ),
         Query(
             "q12",

@@ -26,13 +26,14 @@ def split_format(text: str) -> list[Piece]:
     ['d', '. ', 'B', ' 100%']
     """
     pieces: list[Piece] = []
-    for part, plain in re.findall(r"%(-?.|$)|([^%]+)", text, re.DOTALL):
-        if part and part != "%":
+    for found in re.finditer(r"%(?P<part>-?.|$)|(?P<plain>[^%]+)", text, re.DOTALL):
+        part, plain = found["part"], found["plain"] or "%"
+        if part is not None and part != "%":  # a last % has an empty part, which is none
             pieces.append(Piece(part, True))
         elif pieces and not pieces[-1].is_part:
-            pieces[-1] = Piece(pieces[-1].text + (plain or "%"), False)
+            pieces[-1] = Piece(pieces[-1].text + plain, False)
         else:
-            pieces.append(Piece(plain or "%", False))
+            pieces.append(Piece(plain, False))
     return pieces
 
 

@@ -185,7 +185,7 @@ def _regexp(function: Function, arguments: Arguments) -> Expression:
     names = ["pattern", {"regexp_replace": "replacement", "regexp_extract": "group"}.get(function.name), "options"]
     said: dict[str, Any] = {}
     for name, other in zip([name for name in names if name], others, strict=False):
-        if not isinstance(other, Literal) or not isinstance(other.value, int if name == "group" else str):
+        if not isinstance(other, Literal) or type(other.value) is not (int if name == "group" else str):
             raise misfit(function, arguments, f"write {function.usage}, with a constant {name}")
         said[name] = other.value
     options = said.get("options", "")
@@ -197,7 +197,8 @@ def _regexp(function: Function, arguments: Arguments) -> Expression:
         raise misfit(function, arguments, "groups are counted from 1 to 9; 0 is the whole match")
     if what := objection(said["pattern"], options, said.get("replacement")):
         raise QueryError(f"'{function.name}' does not take this pattern: {what}", remedy=f"write {function.usage}")
-    return Call(function.name, arguments, gives)
+    constants = [Literal(value, INTEGER if name == "group" else VARCHAR) for name, value in said.items()]
+    return Call(function.name, (text, *constants), gives)
 
 
 TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (

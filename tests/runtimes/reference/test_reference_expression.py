@@ -15,6 +15,7 @@ from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, REAL, SMALLINT, TIMESTAMP, VARCHAR
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.functions import FUNCTIONS, Function, resolve
+from transom.plan.intervals import interval
 from transom.runtimes.reference.expression import SqlScope, expression_sql, literal_sql, type_sql
 
 SAMPLES = (
@@ -29,6 +30,12 @@ SAMPLES = (
     Literal(date(2024, 2, 29), DATE),
     Literal(datetime(2024, 2, 29, 12, 30), TIMESTAMP),
 )
+OWN_SAMPLES: dict[str, tuple[Expression, ...]] = {
+    **{name: (Literal("i", VARCHAR),) for name in ("regexp_matches", "regexp_full_match")},
+    **{name: (Literal("%d.%m.%Y", VARCHAR),) for name in ("strptime", "try_strptime")},
+    "time_bucket": (interval(0, 300_000_000),),
+}
+"""What only these functions take."""
 
 
 def sql(expression: Expression) -> str:
@@ -41,9 +48,10 @@ def sql(expression: Expression) -> str:
 def calls(function: Function) -> list[Expression]:
     """Some calls that the plan accepts, at least one for each number of arguments up to three."""
     found = []
-    for n in range(function.least, min(function.most or 3, 3) + 1):
+    most = 3 if function.most is None else min(function.most, 3)
+    for n in range(function.least, most + 1):
         accepted = []
-        for arguments in product(SAMPLES, repeat=n):
+        for arguments in product((*SAMPLES, *OWN_SAMPLES.get(function.name, ())), repeat=n):
             try:
                 accepted.append(resolve(function.name, arguments))
             except QueryError:
