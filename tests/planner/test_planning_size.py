@@ -39,6 +39,8 @@ def levels(count: int, level: str) -> str:
 
 
 LONG = {
+    "sub-queries": f"SELECT DISTINCT a FROM s {WINDOW} AS x WHERE "
+    + " OR ".join(f"EXISTS (SELECT 1 FROM s {WINDOW} AS y WHERE y.a = x.a + {i})" for i in range(30)),
     "and": f"SELECT a FROM s {WINDOW} WHERE " + " AND ".join(f"a <> {i}" for i in range(3000)),
     "or": f"SELECT a FROM s {WINDOW} WHERE " + " OR ".join(f"a = {i}" for i in range(3000)),
     "and of or": f"SELECT a FROM s {WINDOW} WHERE " + " AND ".join(f"(a <> {i} OR c < {i})" for i in range(1000)),

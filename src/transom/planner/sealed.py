@@ -25,16 +25,23 @@ from transom.plan.algebra import (
 from transom.plan.expression import ColumnRef, Expression
 
 Sealed = dict[int, int]
-"""By column: how much later than the instant in it its row enters, and never leaves."""
+"""By column: how much later than the instant in the column the row enters. Such a row never leaves."""
 
 
 def sealed_columns(operator: Operator, tick: int) -> Sealed:
+    """The columns of an operator that say when a row entered."""
+    known: dict[int, Sealed] = {}
+    for each in operator.walk():  # what several read is looked at once
+        known[id(each)] = _sealed(each, [known[id(child)] for child in each.inputs], tick)
+    return known[id(operator)]
+
+
+def _sealed(operator: Operator, below: list[Sealed], tick: int) -> Sealed:
     node = operator.node
     if isinstance(node, WindowTable):
         return _of_table(node.spec, len(node.input.schema), tick)
     if isinstance(node, WindowAggregate):
         return _read(node.keys, _of_table(node.spec, len(node.input.schema), tick))
-    below = [sealed_columns(child, tick) for child in operator.inputs]
     if isinstance(node, Filter | Distinct):
         return below[0]
     if isinstance(node, Project):

@@ -3,7 +3,7 @@
 Meaning: LEFT, RIGHT, FULL: the pairs of the inner join, and a row of the named side with NULLs at the instants at which
     no partner is alive. A semi join has the rows of the left while one is alive, an anti join those while none is.
 Emits: pairs as the inner join does; a row alone, or with a partner, open when that begins, and its end. Rows with a
-    NULL in the key never have a partner: they pass as they are.
+    NULL in the key never have a partner: where rows alone are shown they pass as they are, elsewhere they are left out.
 Keeps: both sides, as the inner join does; how far each row is covered by partners (`watch.py`); pairs with open ends.
 Needs: what the tactic needs.
 Costs: as the inner join, a few numbers more a pair, and O(log n) moves of a timer a row. Semi and anti joins gather no

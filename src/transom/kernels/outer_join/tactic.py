@@ -39,7 +39,10 @@ class PartnerTactic(JoinTactic):
         return (OuterJoinKernel(*predicate, kind, answer),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
-        return replace(self, keeps="each distinct row alive of both sides once, with its count and that of its pairs")
+        inner = super().with_negative_tuples(operator)
+        return replace(
+            self, keeps=f"{inner.keeps}, and of those that may be alone each distinct one with its pairs counted"
+        )
 
     def lasts(self, operator: Operator, below: bool) -> bool:
         """A row that has found a partner keeps it, where none ever leaves; one without a partner may find one."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from transom.core.schema import BOOLEAN
 from transom.plan.algebra import (
@@ -107,8 +108,29 @@ class _Joiner:
             if negated:
                 return self._not_in(relation, condition)
             return self._with_partner(relation, condition.query, SemiJoin, condition.operand)
+        if isinstance(part, Call) and part.function == "or" and all(map(_parts_rows, part.arguments)):
+            return self._any_of(relation, part.arguments)
         marked, (value,) = self._marked(relation, (part,))
         return Project(Filter(marked, value), columns(relation), tuple(relation.schema.names))
+
+    def _any_of(self, relation: Relation, parts: tuple[Expression, ...]) -> Relation:
+        """The rows for which one part is true: each is tested on those alone for which none before it was."""
+        kept: list[Relation] = []
+        for part in sorted(parts, key=has_query):
+            true, relation = self._parted(relation, part)
+            kept.append(true)
+        return reduce(lambda one, other: SetOperation("union", True, one, other), kept)
+
+    def _parted(self, relation: Relation, part: Expression) -> tuple[Relation, Relation]:
+        """The rows for which a part is true, and the others."""
+        if not has_query(part):
+            return Filter(relation, part), Filter(relation, Case((part,), (_FALSE,), _TRUE))
+        negated = isinstance(part, Call) and part.function == "not"
+        tested = part.children[0] if negated else part
+        assert isinstance(tested, Exists | InQuery)
+        operand = tested.operand if isinstance(tested, InQuery) else None
+        there, rest = (self._with_partner(relation, tested.query, kind, operand) for kind in (SemiJoin, AntiJoin))
+        return (rest, there) if negated else (there, rest)
 
     def _not_in(self, relation: Relation, condition: InQuery) -> Relation:
         """Nothing equal; and no row at all if x is NULL, no NULL if it is not."""
@@ -238,6 +260,14 @@ class _Joiner:
             width += len(below.relation.schema)
         conditions += [substitute(part, tuple(outputs)) for part in conjuncts(join.predicate)]
         return _Picked(Join(tuple(relations), None), tuple(outputs), tuple(conditions))
+
+
+def _parts_rows(part: Expression) -> bool:
+    """Whether a semi and an anti join tell rows for which it is true from all others; NOT IN may be unknown."""
+    if isinstance(part, InQuery):
+        return not has_query(part.operand)
+    negated = isinstance(part, Call) and part.function == "not"
+    return isinstance(part.children[0] if negated else part, Exists) or not has_query(part)
 
 
 def _with_null(right: Relation, value: Expression) -> tuple[Relation, Expression]:
