@@ -21,6 +21,7 @@ from transom.connectors.row_fitter import RowFitter
 from transom.connectors.source import Growing, Position
 from transom.core.errors import SourceError
 from transom.plan.algebra import Stream
+from transom.plan.no_from import ONE_ROW
 from transom.program.clock import Clock
 from transom.program.planned import Planned
 from transom.program.run import QuerySpec, RunOptions
@@ -111,6 +112,9 @@ class FedRun:
         self._run = self._runtime.assemble(self._specs, self._run_options)
         self._over = False
         """Whether everything has ended, and the run is closed."""
+        if ONE_ROW in definitions:
+            columns = definitions[ONE_ROW].columns
+            self.push(ONE_ROW, pa.record_batch([pa.array([1], column.type) for column in columns], columns.names))
 
     def open(self, definition: Definition) -> Source:
         """What the run reads in place of what is declared."""

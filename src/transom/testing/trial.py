@@ -13,6 +13,7 @@ from pathlib import Path
 from transom.core.errors import OptionError, QueryError, SourceError
 from transom.core.time import BEGINNING, FOREVER, parse_duration
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
+from transom.plan.no_from import ONE_ROW
 from transom.program.clock import HeldClock
 from transom.program.planned import Planned, read_program
 from transom.testing.answer import Answer
@@ -118,8 +119,8 @@ class Trial:
     # --- in parts ----------------------------------------------------------------------------------------------------
 
     def inputs(self) -> list[Definition]:
-        """What the queries read."""
-        read = [one.name for status in self._run.statuses().values() for one in status.inputs]
+        """What the queries read, and a test gives."""
+        read = [one.name for status in self._run.statuses().values() for one in status.inputs if one.name != ONE_ROW]
         return [self.definition(name) for name in dict.fromkeys(read)]
 
     def definition(self, name: str) -> Definition:
