@@ -59,7 +59,7 @@ SHARING: Final = (
     Bug(
         "selection_asked_of_one_side_only",
         "planner/sharing_shape.py",
-        "above = (*left.predicates, *(_moved(e, width) for e in right.predicates))",
+        "above = (*left.predicates, *(shifted(e, width) for e in right.predicates))",
         "above = (*left.predicates, *right.predicates)",
         "a selection on one stream of a shared join is asked of columns of the other",
     ),

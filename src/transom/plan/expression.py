@@ -269,6 +269,11 @@ def remap(expression: Expression, positions: dict[int, int]) -> Expression:
     return transform(expression, move)
 
 
+def shifted(expression: Expression, by: int) -> Expression:
+    """The same expression over a row in which all its columns stand so many places later."""
+    return remap(expression, {column: column + by for column in columns_of(expression)})
+
+
 def substitute(expression: Expression, values: tuple[Expression, ...]) -> Expression:
     """The expression with column i replaced by values[i]."""
 

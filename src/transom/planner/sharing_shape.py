@@ -28,7 +28,7 @@ from transom.plan.algebra import (
     a_relation,
 )
 from transom.plan.catalogue import Catalogue
-from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap, substitute
+from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap, shifted, substitute
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner.join import reordered, split_keys
@@ -88,11 +88,11 @@ def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalog
     ordered, positions = reordered(join, order)
     left, right = (_side(relation) for relation in ordered.relations)
     width = len(left.scan.schema)
-    outputs = (*left.outputs, *(_moved(e, width) for e in right.outputs))
+    outputs = (*left.outputs, *(shifted(e, width) for e in right.outputs))
     parts = tuple(substitute(part, outputs) for part in conjuncts(ordered.predicate))
     # What may be an error must not be asked of rows that another query has no use for.
     keys = _in_order(split_keys(tuple(part for part in parts if not may_fail(part)), width))
-    above = (*left.predicates, *(_moved(e, width) for e in right.predicates))
+    above = (*left.predicates, *(shifted(e, width) for e in right.predicates))
     if keys.left:  # otherwise all that pairs must satisfy is common to the queries
         above += conjuncts(keys.residual)
         keys = replace(keys, residual=None)
@@ -174,10 +174,6 @@ def _side(node: Node) -> _StreamSide:
             assert spec.rows is None or not below.predicates, "a selection below a window that counts rows"
             return replace(below, window=spec)
     raise _NotShared("an input of its join is no window over a stream")
-
-
-def _moved(expression: Expression, by: int) -> Expression:
-    return remap(expression, {i: i + by for i in columns_of(expression)})
 
 
 def _in_order(keys: JoinKeys) -> JoinKeys:

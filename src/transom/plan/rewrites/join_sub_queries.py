@@ -45,6 +45,7 @@ from transom.plan.expression import (
     conjunction,
     conjuncts,
     remap,
+    shifted,
     substitute,
     transform,
 )
@@ -254,8 +255,8 @@ class _Joiner:
             below = self._picked(each)
             if below is None:
                 return None
-            outputs += [_moved(value, width) for value in below.outputs]
-            conditions += [_moved(part, width) for part in below.conditions]
+            outputs += [shifted(value, width) for value in below.outputs]
+            conditions += [shifted(part, width) for part in below.conditions]
             relations.append(below.relation)
             width += len(below.relation.schema)
         conditions += [substitute(part, tuple(outputs)) for part in conjuncts(join.predicate)]
@@ -293,7 +294,3 @@ def _each_once(right: Relation, across: tuple[Expression, ...]) -> tuple[Relatio
 def _column_of(relation: Relation, width: int = 0) -> Callable[[int], Expression]:
     """The columns of a relation, in a row in which so many stand before them."""
     return lambda i: ColumnRef(width + i, relation.schema[i].type, relation.schema[i].name)
-
-
-def _moved(expression: Expression, by: int) -> Expression:
-    return remap(expression, {column: column + by for column in columns_of(expression)})

@@ -49,6 +49,7 @@ from transom.plan.expression import (
     conjunction,
     conjuncts,
     remap,
+    shifted,
     substitute,
     walk,
 )
@@ -177,7 +178,7 @@ class _Pusher:
         if type(join) is SemiJoin:
             of_left, between = _parted(between, lambda part: _only_below(part, width))
             parts = (*parts, *of_left)
-        right = self._push(join.right, tuple(_moved(part, -width) for part in of_right))
+        right = self._push(join.right, tuple(shifted(part, -width) for part in of_right))
         return replace(join, left=self._push(join.left, parts), right=right, predicate=conjunction(between))
 
     def _push_into_outer_join(self, join: OuterJoin, parts: tuple[Expression, ...]) -> Relation:
@@ -193,7 +194,7 @@ class _Pusher:
         left, right = (below, partners) if join.side == "left" else (partners, below)
         made = OuterJoin(
             self._push(join.left, left),
-            self._push(join.right, tuple(_moved(part, -width) for part in right)),
+            self._push(join.right, tuple(shifted(part, -width) for part in right)),
             join.side,
             _all_of(between),
         )
@@ -221,10 +222,6 @@ def _only_below(part: Expression, width: int) -> bool:
 def _only_from(part: Expression, width: int) -> bool:
     used = columns_of(part)
     return bool(used) and min(used) >= width
-
-
-def _moved(part: Expression, by: int) -> Expression:
-    return remap(part, {column: column + by for column in columns_of(part)})
 
 
 def _all_of(parts: tuple[Expression, ...]) -> Expression:
