@@ -164,8 +164,8 @@ SHARING: Final = (
     Bug(
         "first_memories_forgotten_after_a_lost_worker",
         "pipeline/state_backend.py",
-        "known = None if header.memory else start()",
-        "known = None if header.memory or header.parts else start()",
+        "known = None if header.snapshot else start()",
+        "known = None if header.snapshot or header.parts else start()",
         "a worker that dies after a query came or went takes the windows of all with it",
     ),
 )

@@ -187,7 +187,7 @@ class Pipeline:
 
     @property
     def progress(self) -> int:
-        """Instants below it are final. A query over static tables alone has nothing to wait for."""
+        """How far all inputs have come: the next step takes the answer up to here. Static tables hold nothing back."""
         return self.gates.progress
 
     @property

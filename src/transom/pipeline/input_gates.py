@@ -114,7 +114,7 @@ class InputGates:
 
     @property
     def progress(self) -> int:
-        """Instants below it are final. A query over static tables alone has nothing to wait for."""
+        """How far all inputs have come: the next step takes the answer up to here. Static tables hold nothing back."""
         least = min((self.watermark(name) for name in self._timed), default=FOREVER)
         # Those that are stamped on arrival stand where their clock does, however many they are.
         is_open = any(not self.state.inputs[name].ended for name in self._stamped)

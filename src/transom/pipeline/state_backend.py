@@ -73,9 +73,9 @@ class StateCache(Protocol):
 
 @dataclass
 class Header:
-    """`parts[i]` is how many parts entry `first + i` has. The first entry is a memory, or else all are of the log.
+    """`parts[i]` is how many parts entry `first + i` has. The first entry is a snapshot, or all are log.
 
-    `reached_times` is how far time had come: memory that is made again must come to the same.
+    `reached_times` is how far time had come: state that is made again must come to the same.
     """
 
     plan: str
@@ -85,7 +85,7 @@ class Header:
     first: int = 0
     parts: list[int] = field(default_factory=list)
     log_bytes: int = 0
-    memory: bool = False
+    snapshot: bool = False
     reached_times: dict[str, int | None] = field(default_factory=dict)
 
     def entries(self) -> Iterator[tuple[int, int]]:
@@ -155,12 +155,12 @@ def recovered(partition: FragmentPartition, log: WrittenLog, start: Start = lamb
 
 def _rebuilt(partition: FragmentPartition, log: WrittenLog, header: Header, start: Start) -> PartitionState:
     """The memory as of the header."""
-    known = None if header.memory else start()
+    known = None if header.snapshot else start()
     partition.state = partition.start() if known is None else partition.restored(known, PARTITION_CLASSES)
     for i, count in enumerate(header.parts):
         entry = header.first + i
         data = b"".join(log.read(entry, part) for part in range(count))
-        if i == 0 and header.memory:
+        if i == 0 and header.snapshot:
             partition.state = partition.restored(data, PARTITION_CLASSES)
         else:
             partition.step(*_apart(data))
@@ -193,7 +193,7 @@ def _append(partition: FragmentPartition, log: Log, header: Header, came: Sequen
         for known, part in header.entries():
             log.remove(known, part)
         written = log.write(entry, codec.buffers(partition.state))
-        header.first, header.parts, header.log_bytes, header.memory = entry, [], 0, True
+        header.first, header.parts, header.log_bytes, header.snapshot = entry, [], 0, True
     else:
         written = log.write(entry, _together(came, partition.decisions.made))
         header.log_bytes += size

@@ -305,7 +305,7 @@ class LocalJob:
     # --- saving ------------------------------------------------------------------------------------------------------
 
     def save(self) -> bytes:
-        """Everything that another process needs to go on; what was written is not shown yet."""
+        """Everything that another process needs to resume. Sinks prepare their epoch; a commit comes after it."""
         self._flush()
         here = {query.name: (query.output.prepare(), query.output.latest) for query in self.queries}
         outputs = self._away | here
