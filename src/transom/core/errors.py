@@ -82,6 +82,10 @@ class SourceError(TransomError):
     """Input cannot be read at all: a missing file, a missing column, a broken format."""
 
 
+class UnlikeSparkError(SourceError):
+    """A file of a DataFrame that Spark reads otherwise than we do: it is to read it itself."""
+
+
 class SinkError(TransomError):
     """Output cannot be written."""
 

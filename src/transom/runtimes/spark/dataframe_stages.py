@@ -18,12 +18,15 @@ from transom.runtimes.spark.host import Host
 from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.message_rows import MESSAGE_FIELDS
 from transom.runtimes.spark.message_source import message_source
+from transom.runtimes.spark.parquet_frame import ParquetFrame
 from transom.runtimes.spark.task_split import TaskReading
 from transom.runtimes.spark.types import spark_schema
 
 
-def from_sources(spark: SparkSession, reading: TaskReading, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The frames of all inputs: those that we read ourselves, and DataFrames."""
+def from_sources(
+    spark: SparkSession, reading: TaskReading, frames: Mapping[str, DataFrame], files: Mapping[str, ParquetFrame]
+) -> DataFrame:
+    """The frames of all inputs: those that we read ourselves, and DataFrames, some of which are `files` to be read."""
     called = f"transom_{uuid.uuid4().hex}"
     spark.dataSource.register(message_source(called, reading))
     messages = spark.readStream.format(called).load()
@@ -33,7 +36,7 @@ def from_sources(spark: SparkSession, reading: TaskReading, frames: Mapping[str,
         if name in frames:
             feedback = None if reading.feedback is None else os.path.abspath(reading.feedback)
             own = reading.layout, reading.local_shuffle, reading.wants_time, feedback
-            messages = messages.unionByName(packed(frames[name], name, *own))
+            messages = messages.unionByName(packed(frames[name], name, *own, files.get(name)))
     return messages
 
 

@@ -20,7 +20,7 @@ from transom.connectors.callback import EpochCallbackSink
 from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source, TaskWriter
 from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
-from transom.core.errors import SparkError, TransomError
+from transom.core.errors import SparkError, TransomError, UnlikeSparkError
 from transom.core.schema import Schema
 from transom.kernels.operator import scanned
 from transom.pipeline.consumer import Consumer
@@ -42,6 +42,7 @@ from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.local_shuffle import LocalShuffle
 from transom.runtimes.spark.log_names import STATE
+from transom.runtimes.spark.parquet_frame import ParquetFrame, parquet_frame
 from transom.runtimes.spark.prefetcher import Prefetcher
 from transom.runtimes.spark.savepoint import Stop
 from transom.runtimes.spark.settings import partitions, settings_of
@@ -152,6 +153,8 @@ class SparkQuery:
         self.guard = Guard()
         self._lock = threading.Lock()
         self._closing = False
+        self._left_to_spark = False
+        """Whether a file was found that Spark may read otherwise than we would."""
         self._earlier: list[Any] = []
         self._number = 0
         """Of the batch at hand."""
@@ -238,16 +241,25 @@ class SparkQuery:
         """Whether it has come to the end that it is to have; what went wrong is raised."""
         if self._failure is not None:
             raise self._failure
-        if not self.wait(0):
+        try:
+            if not self.wait(0):
+                return False
+        except UnlikeSparkError:  # the batch was not done, and Spark knows which files it has
+            self._left_to_spark = True
+            self._start_again()
             return False
         if self._frames and not self._closing and self.ending == "end":
             # Spark does not tell when a DataFrame is read to its end; so once more, to say so.
-            self._closing, self._earlier = True, self.progress
+            self._closing = True
             assert self._started is not None
             self._started.awaitTermination()  # its name is free then
-            self.start()
+            self._start_again()
             return False
         return True
+
+    def _start_again(self) -> None:
+        self._earlier = self.progress
+        self.start()
 
     def finish(self) -> None:
         """Stop after the batch that is under way."""
@@ -347,6 +359,16 @@ class SparkQuery:
             self.layout = replace(self.layout, partitions=1)
         return answer_rows(self.messages(LocalShuffle()), self.schema)
 
+    def _files(self) -> dict[str, ParquetFrame]:
+        """The DataFrames whose files our tasks read. On a cluster Spark does, which cuts files into parts."""
+        if not self._alone or self._left_to_spark:
+            return {}
+        found = {}
+        for name, frame in self._frames.items():
+            definition = self.layout.sources[name]
+            found[name] = parquet_frame(frame, definition.columns, f"'{definition.name}'")
+        return {name: one for name, one in found.items() if isinstance(one, ParquetFrame)}
+
     # --- the plan on Spark -------------------------------------------------------------------------------------------
 
     def messages(
@@ -360,7 +382,9 @@ class SparkQuery:
         In the folder `feedback` the source finds how the batches went, if they are ours.
         """
         reading = self._reading(local_shuffle, feedback)
-        messages = from_sources(self.spark, reading, self._frames)
+        # Whoever takes the answer further runs it by himself, and could not have it begin again with another reader.
+        files = {} if feedback is None else self._files()
+        messages = from_sources(self.spark, reading, self._frames, files)
         folder = None if feedback is None else os.path.abspath(feedback)
         if folder is not None:
             os.makedirs(os.path.join(folder, STATE), exist_ok=True)
