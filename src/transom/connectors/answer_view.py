@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,6 +53,8 @@ def in_order(batch: pa.RecordBatch, order: Sequence[SortKey]) -> pa.RecordBatch:
     """
     for key in reversed(order):
         values = batch.column(key.column)
+        if pa.types.is_nested(values.type):
+            values = _ranked(values)
         words = [values, pc.is_nan(values)] if pa.types.is_floating(values.type) else [values]
         for word in words:  # NaN is the greatest of all numbers, which Arrow has last in both directions
             at = pc.array_sort_indices(
@@ -62,3 +66,20 @@ def in_order(batch: pa.RecordBatch, order: Sequence[SortKey]) -> pa.RecordBatch:
                 words[-1] = words[-1].take(at)
             batch = batch.take(at)
     return batch
+
+
+def _ranked(values: pa.Array) -> pa.Array:
+    """Numbers in the order of arrays or structs: element by element, NULL behind all."""
+    order = [None if value is None else _order_of(value) for value in values.to_pylist()]
+    ranks = {each: rank for rank, each in enumerate(sorted({each for each in order if each is not None}))}
+    return pa.array([None if each is None else ranks[each] for each in order], pa.int64())
+
+
+def _order_of(value: Any) -> tuple[int, Any]:
+    if value is None:
+        return 2, 0
+    if isinstance(value, list | dict):
+        return 0, tuple(map(_order_of, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        return 0, value.encode()
+    return (1, 0) if isinstance(value, float) and math.isnan(value) else (0, value)

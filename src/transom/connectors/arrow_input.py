@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -104,6 +105,8 @@ def values_of(values: list[Any], column: Column) -> pa.Array:
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, list | tuple | Mapping):
+        return json.dumps(value, ensure_ascii=False, default=str)
     # Python itself does not write whole numbers of thousands of digits.
     return str(Decimal(value)) if isinstance(value, int) and value.bit_length() > 10_000 else str(value)
 
@@ -136,6 +139,13 @@ def _declared(field: pa.Field, owner: str) -> pa.DataType:
 
 def _sql_type(field: pa.Field) -> pa.DataType | None:
     type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_struct(type_):
+        fields = [(each.name, _sql_type(each)) for each in type_]
+        folded = {fold(name) for name, _ in fields}
+        return pa.struct(fields) if fields and len(folded) == len(fields) and all(t for _, t in fields) else None
+    if hasattr(type_, "value_field") and not pa.types.is_map(type_) and not pa.types.is_run_end_encoded(type_):
+        element = _sql_type(type_.value_field)
+        return None if element is None else pa.list_(element)
     if type_ in _SAME:
         return type_
     if type_ in _WIDER:

@@ -13,6 +13,7 @@ exceptions are everyday: the nearest floating number is taken, and instants are 
 | DATE | dates, timestamps at midnight, the text 2024-05-01; years 1 to 9999 |
 | TIMESTAMP | timestamps of any unit and zone, dates, ISO text with or without a zone; years 1 to 9999;
 with a time_unit whole numbers too |
+| T[], STRUCT(..) | lists and structs whose parts fit, or the JSON text of one |
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.connectors.decimal_text import read_decimals
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR
+from transom.connectors.fit_nested import NoNesting, fit_nested, lists_of_texts
+from transom.connectors.row_text import value_text
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, is_nested
 from transom.core.time import BEGINNING, FOREVER
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
@@ -69,6 +72,8 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
     given = values.type
     if pa.types.is_null(given):
         return Fitted(pa.nulls(len(values), type_))
+    if is_nested(type_):
+        return _fit_nested(values, type_, time_unit)
     if type_ == VARCHAR:
         return _fit_text(values)
     if _is_text(given):
@@ -92,6 +97,25 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
     return _cast_each(values, lambda part: pc.cast(part, type_), type_)
 
 
+def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:
+    def part(parts: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, tuple[int, ...]]:
+        fitted = fit(parts, wanted, time_unit)
+        return fitted.values, fitted.bad
+
+    unread: tuple[int, ...] = ()
+    if _is_text(values.type):
+        values, unread = lists_of_texts(values, type_)
+    try:
+        found, bad = fit_nested(values, type_, part)
+    except NoNesting:
+        raise CannotFit from None
+    bad = tuple(sorted({*bad, *unread}))
+    if not bad:
+        return Fitted(found)
+    nobody = np.isin(np.arange(len(found)), bad)
+    return Fitted(found.take(pa.array(np.where(nobody, 0, np.arange(len(found))), mask=nobody)), bad)
+
+
 def always_fits(given: pa.DataType, type_: pa.DataType) -> bool:
     """Whether a value of a Parquet column cannot but fit, so that nobody need look at it.
 
@@ -108,6 +132,8 @@ def written(values: pa.Array, row: int) -> str | None:
     value = values[row]
     if not value.is_valid:
         return None
+    if is_nested(values.type):
+        return str(value_text(values.slice(row, 1))[0].as_py())
     try:
         text = value.as_py() if _is_text(values.type) else pc.cast(value, VARCHAR).as_py()
     except (ValueError, pa.ArrowException):  # UnicodeDecodeError is a ValueError

@@ -11,29 +11,22 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
 from transom.connectors.conform import DeclaredRows, ParsedRows, fold
+from transom.connectors.fit_nested import Pairs, dumped, load
 from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
-from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, is_array, is_nested
 
 _FEW: Final = 8
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
 _HUGE: Final = re.compile(rb'[0-9.]{39,}|[0-9.][eE][+-]?[0-9]+"?\s*[,}]')
 """A number of more digits than a decimal has, or with an exponent: it might overflow where the reader does not look."""
-
-
-class _Number(str):
-    """A JSON number as it is written."""
-
-
-class _Object(list[tuple[str, Any]]):
-    """A JSON object as its pairs, so that a name given twice is seen."""
 
 
 class _Malformed(Exception):
@@ -152,6 +145,10 @@ def _parse(data: bytes, count: int, spelling: Sequence[str], declared: DeclaredR
 
 def _near(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
     """The type that Arrow's reader is asked for: one whose reading cannot lose anything."""
+    if is_array(type_):
+        return pa.list_(_near_part(type_.value_type, declared))
+    if is_nested(type_):
+        return pa.struct([(field.name, _near_part(field.type, declared)) for field in type_])
     if type_ == TIMESTAMP and declared.time_unit is not None:
         return pa.int64()
     if pa.types.is_floating(type_):
@@ -161,6 +158,11 @@ def _near(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
     if pa.types.is_integer(type_) or type_ == BOOLEAN:
         return type_
     return VARCHAR
+
+
+def _near_part(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
+    """Of a part of an array or struct; nobody would look at the digits of its decimals afterwards."""
+    return VARCHAR if pa.types.is_decimal(type_) else _near(type_, declared)
 
 
 def _visit(
@@ -185,23 +187,17 @@ def _visit(
     return taken, texts, deep
 
 
-def _load(raw: bytes) -> _Object:
+def _load(raw: bytes) -> Pairs:
     try:
-        found = json.loads(
-            raw.decode("utf-8"),
-            object_pairs_hook=_Object,
-            parse_int=_Number,
-            parse_float=_Number,
-            parse_constant=_Number,
-        )
+        found = load(raw.decode("utf-8"))
     except ValueError as error:
         raise _Malformed(f"is not valid JSON: {error}") from None
-    if not isinstance(found, _Object):
+    if not isinstance(found, Pairs):
         raise _Malformed("is not a JSON object")
     return found
 
 
-def _values(pairs: _Object, names: dict[str, int], declared: DeclaredRows) -> list[str | None]:
+def _values(pairs: Pairs, names: dict[str, int], declared: DeclaredRows) -> list[str | None]:
     values: list[str | None] = [None] * len(names)
     seen: set[int] = set()
     for name, value in pairs:
@@ -211,10 +207,12 @@ def _values(pairs: _Object, names: dict[str, int], declared: DeclaredRows) -> li
         if at in seen:
             raise _Malformed(f"has field '{name}' twice")
         seen.add(at)
-        if isinstance(value, (list, _Object)):
-            kind = "an object" if isinstance(value, _Object) else "an array"
+        if isinstance(value, list) and is_nested(declared.columns[at].type):
+            values[at] = dumped(value)
+        elif isinstance(value, list):
+            kind = "an object" if isinstance(value, Pairs) else "an array"
             raise _Malformed(f"has {kind} in column '{declared.columns[at].name}'")
-        if isinstance(value, bool):
+        elif isinstance(value, bool):
             values[at] = "true" if value else "false"
         elif value is not None:
             try:

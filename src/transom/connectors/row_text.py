@@ -2,6 +2,7 @@
 
 NULL is an empty field in CSV (or the null text), an empty string `""`. Timestamps and dates are ISO text, decimals are
 text in JSON too, so that no reader rounds them; floats that JSON has no number for are the texts nan, inf and -inf.
+Arrays and structs are JSON, in a field of CSV as well.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def csv_text(batch: pa.RecordBatch, delimiter: str, null: str) -> bytes:
     columns = []
     for values in batch.columns:
         text = value_text(values)
-        if pa.types.is_string(values.type):
+        if pa.types.is_string(values.type) or pa.types.is_list(values.type) or pa.types.is_struct(values.type):
             text = _csv_quoted(text, delimiter, null)
         columns.append(text.fill_null(null))
     return _joined(columns, delimiter, "\n")
@@ -63,6 +64,8 @@ def value_text(values: pa.Array) -> pa.Array:
     >>> value_text(pa.array([0, 1_500_000], pa.timestamp("us"))).to_pylist()
     ['1970-01-01 00:00:00', '1970-01-01 00:00:01.500000']
     """
+    if pa.types.is_list(values.type) or pa.types.is_struct(values.type):
+        return _json_nested(values)
     text = (
         pc.cast(values, _TEXT) if not pa.types.is_decimal(values.type) else pc.cast(pc.cast(values, pa.string()), _TEXT)
     )
@@ -91,9 +94,26 @@ def _json_value(values: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         finite = pc.is_finite(values)
         text = pc.if_else(finite, text, _json_quoted(text))
-    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind)):
         text = _json_quoted(text)
     return text.fill_null("null")
+
+
+def _json_nested(values: pa.Array) -> pa.Array:
+    """Arrays and structs as JSON, from the inside out; NULL as NULL."""
+    if pa.types.is_list(values.type):
+        offsets = values.offsets
+        first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(values) else (0, 0)
+        elements = _json_value(values.values.slice(first, last - first))
+        lists = pa.LargeListArray.from_arrays(pc.subtract(offsets.cast(pa.int64()), first), elements)
+        inner = pc.binary_join_element_wise(_large("["), pc.binary_join(lists, ", "), _large("]"), _large(""))
+    else:
+        parts: list[pa.Array | pa.Scalar] = [_large("{")]
+        for at, (field, child) in enumerate(zip(values.type, values.flatten(), strict=True)):
+            parts.append(_large((", " if at else "") + json.dumps(field.name, ensure_ascii=False) + ": "))
+            parts.append(_json_value(child))
+        inner = pc.binary_join_element_wise(*parts, _large("}"), _large(""))
+    return pc.if_else(values.is_valid(), inner, pa.scalar(None, _TEXT)) if values.null_count else inner
 
 
 def _json_quoted(text: pa.Array) -> pa.Array:

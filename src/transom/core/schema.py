@@ -8,6 +8,11 @@
 | DECIMAL(p, s) | decimal128(p, s); SUM of integers is decimal128(38, 0) |
 | VARCHAR | string |
 | DATE, TIMESTAMP | date32, timestamp[us] |
+| T[], ARRAY(T) | list<T> |
+| STRUCT(a T, ..), ROW(a T, ..) | struct<a: T, ..> |
+
+A nested value, one of the last two, is held by the engine as a byte string (`kernels/nested.py`): `Schema.arrow` are
+the columns as they come in and go out, `Schema.held` those that move between operators.
 """
 
 from __future__ import annotations
@@ -52,7 +57,36 @@ def sql_name(type_: pa.DataType) -> str:
     """
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
+    if pa.types.is_list(type_):
+        return f"{sql_name(type_.value_type)}[]"
+    if pa.types.is_struct(type_):
+        return f"STRUCT({', '.join(f'{_name(field.name)} {sql_name(field.type)}' for field in type_)})"
     return SQL_NAMES[type_]
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'
+
+
+def is_array(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_))
+
+
+def is_struct(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(type_))
+
+
+def is_nested(type_: pa.DataType) -> bool:
+    """Whether it is an ARRAY or a STRUCT."""
+    return type_.id in _NESTED
+
+
+_NESTED: Final = frozenset((pa.list_(pa.null()).id, pa.struct([]).id))
+
+
+def held_type(type_: pa.DataType) -> pa.DataType:
+    """How a value is held between operators and in state."""
+    return pa.binary() if is_nested(type_) else type_
 
 
 @dataclass(frozen=True)
@@ -85,7 +119,12 @@ class Schema:
         return [column.type for column in self.columns]
 
     def arrow(self) -> pa.Schema:
+        """The columns as they come in and go out."""
         return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+
+    def held(self) -> pa.Schema:
+        """The columns as operators have them."""
+        return pa.schema([pa.field(column.name, held_type(column.type)) for column in self.columns])
 
     @staticmethod
     def of(*columns: tuple[str, pa.DataType]) -> Schema:

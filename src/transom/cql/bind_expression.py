@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BOOLEAN
+from transom.core.schema import BOOLEAN, is_struct
 from transom.cql import syntax
 from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
@@ -115,10 +115,15 @@ class ExpressionBinder:
     def _column(self, node: exp.Column) -> Expression:
         if isinstance(node.this, exp.Star):
             raise self._error("* is no value", node, "write it alone in the SELECT list, or COUNT(*)")
-        if not isinstance(node.this, exp.Identifier) or node.args.get("db") is not None:
-            raise self._error("a column has at most two names", node, "write column or input.column")
-        table = node.args.get("table")
-        name, qualifier = node.name, table.name if table is not None else None
+        written = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+        names = [each.name for each in written if isinstance(each, exp.Identifier)]
+        if not isinstance(node.this, exp.Identifier):
+            raise self._error("this is no name of a column", node, "write column or input.column")
+        if len(names) > 1 and (around := self._field(node, names)) is not None:
+            return around
+        if len(names) > 2:
+            raise self._unknown(node, names[1], names[0])
+        name, qualifier = names[-1], names[0] if len(names) > 1 else None
         found = self.scope.find(name, qualifier)
         if not found and qualifier is None and name.lower() in self.aliases:
             alias = self.aliases.pop(name.lower())  # not seen within itself
@@ -135,6 +140,36 @@ class ExpressionBinder:
             raise self._unknown(node, name, qualifier)
         self.written.append((found[0], node))
         return found[0]
+
+    def _field(self, node: exp.Column, names: list[str]) -> Expression | None:
+        """input.column.field.. or column.field..: the names of inputs come first."""
+        inputs, columns = self.scope.find(names[1], names[0]), self.scope.find(names[0], None)
+        if not inputs and not columns:
+            inputs, columns = self.scope.find_around(names[1], names[0]), self.scope.find_around(names[0], None)
+        found, fields = (inputs, names[2:]) if inputs else (columns, names[1:])
+        if len(found) != 1 or not fields or not is_struct(found[0].type):
+            return None
+        self.written.append((found[0], node))
+        value = found[0]
+        with self.context.at(node):
+            for name in fields:
+                value = functions.field_of(value, name)
+        return value
+
+    def _dot(self, node: exp.Dot) -> Expression:
+        value, name = self.bind(node.this), node.args["expression"]
+        if not isinstance(name, exp.Identifier):
+            raise self._error("this is no field", node, "write struct.field")
+        with self.context.at(node):
+            return functions.field_of(value, name.name)
+
+    def _part(self, node: syntax.Part) -> Expression:
+        return self._resolve(node, "list_extract", self.bind(node.this), self.bind(node.args["index"]))
+
+    def _struct(self, node: syntax.StructValue) -> Expression:
+        values = tuple(self.bind(value) for value in node.expressions)
+        with self.context.at(node):
+            return functions.struct_of(tuple(name.name for name in node.args["names"]), values)
 
     def _unknown(self, node: exp.Column, name: str, qualifier: str | None) -> QueryError:
         if qualifier is None and name.lower() in WALL_CLOCK | CHANCE:
@@ -383,6 +418,9 @@ class ExpressionBinder:
 
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {
     exp.Column: ExpressionBinder._column,
+    exp.Dot: ExpressionBinder._dot,
+    syntax.Part: ExpressionBinder._part,
+    syntax.StructValue: ExpressionBinder._struct,
     exp.Literal: ExpressionBinder._literal,
     syntax.TypedLiteral: ExpressionBinder._typed_literal,
     exp.Null: lambda _, node: Literal(None, functions.NULL),

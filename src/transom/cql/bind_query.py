@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 from sqlglot import exp
 
-from transom.core.schema import INTEGER, sql_name
+from transom.core.schema import sql_name
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_order import order_whole
@@ -135,7 +135,7 @@ def _bind_values(node: syntax.Values, context: Context, outer: Scope | None) -> 
             raise context.source.error(
                 f"column {i + 1} of VALUES has types that do not mix", node, "cast them to one type"
             )
-        types.append(INTEGER if met == functions.NULL else met)
+        types.append(functions.settled(met))
     one = scan_one_row(context.catalogue)
     parts: list[Relation] = []
     for row, values in zip(rows, bound, strict=True):

@@ -32,6 +32,8 @@ from transom.cql.grammar_expression import (
     read_call,
     read_case,
     read_in,
+    read_nested,
+    read_part,
     read_type,
     read_typed_literal,
 )
@@ -211,12 +213,15 @@ class _ExpressionParser(parser.Parser):
         if reads := self.PRIMARY_PARSERS.get(token.token_type):
             self._advance()
             return reads(self, token)
-        return read_bracket(words)
+        return read_nested(words) or read_bracket(words)
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        if self.words.word().text in ("[", "{"):
-            remedy = "write FROM S [ROWS 10]; there are no lists and no fields of values"
-            self.words.reject("a window can only follow a stream in FROM", remedy)
+        """What stands behind a value: the index of an element, the name of a field."""
+        words = self.words
+        while this is not None and words.word().kind == "symbol" and words.at("["):
+            this = read_part(words, this)
+        if words.word().kind == "symbol" and words.at("{"):
+            words.reject("{ is not expected here", "write {'a': 1, 'b': 2} for a struct, with a comma before it")
         return this
 
     def _parse_types(

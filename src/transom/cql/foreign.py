@@ -118,8 +118,8 @@ CALLS: Final[dict[str, str]] = {
     **{f"{window}_{end}": _TIMES for window in ("tumble", "hop", "session") for end in _ENDS},
     **_same(
         _LISTS,
-        """explode posexplode unnest flatten generate_series array cardinality row map struct struct_pack named_struct
-        list_value list_contains array_contains array_length element_at string_split split list_transform transform""",
+        """explode posexplode unnest flatten generate_series array map struct named_struct element_at
+        string_split split list_transform transform""",
     ),
     **_same(
         _JSON,
@@ -170,11 +170,11 @@ CALLS: Final[dict[str, str]] = {
 """Functions of others."""
 
 _ZONE: Final = "times are UTC here, without a zone: declare TIMESTAMP"
-_NESTED: Final = "declare a column for each field, or VARCHAR for the text of it"
+_NESTED: Final = "declare a STRUCT(a INTEGER, ..), or VARCHAR for the text of it"
 TYPES: Final[dict[str, str]] = {
     **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIMESTAMP_NTZ"), _ZONE),
-    **dict.fromkeys(("ARRAY", "LIST", "MULTISET"), _LISTS),
-    **dict.fromkeys(("ROW", "STRUCT", "MAP", "JSON", "JSONB", "VARIANT", "SUPER"), _NESTED),
+    "MULTISET": "declare an array, as in INTEGER[]",
+    **dict.fromkeys(("MAP", "JSON", "JSONB", "VARIANT", "SUPER"), _NESTED),
     **dict.fromkeys(
         ("BYTES", "BINARY", "VARBINARY", "BYTEA", "BLOB"), "declare VARCHAR, with the bytes as hexadecimal digits"
     ),

@@ -27,9 +27,43 @@ def read_type(reader: Reader) -> exp.Expr:
     name = start.capitals
     if name == "DOUBLE":
         reader.take("PRECISION")
-    if reader.at("<") or (name == "STRUCT" and reader.at("(")) or reader.at("["):
-        what = f"{name}[..]" if reader.at("[") else name
-        reader.reject(f"there is no type '{what}'", TYPES.get("ARRAY" if reader.at("[") else name), start)
+    found = (_read_nested_type if name in NESTED_TYPES else _read_plain_type)(reader, name, start)
+    while reader.at("["):
+        reader.skip()
+        if not reader.take("]"):
+            reader.reject("the length of an array is not part of its type", f"write {name}[]")
+        found = reader.spanned(syntax.NestedType(this="ARRAY", types=[found]), start)
+    return found
+
+
+NESTED_TYPES: Final = ("ARRAY", "LIST", "STRUCT", "ROW")
+
+
+def _read_nested_type(reader: Reader, name: str, start: Word) -> exp.Expr:
+    """ARRAY(T), ARRAY<T>, STRUCT(a T, b U), ROW<a T>."""
+    opening = reader.word().text
+    if opening not in ("(", "<"):
+        remedy = "write INTEGER[]" if name in ("ARRAY", "LIST") else "write STRUCT(a INTEGER, b VARCHAR)"
+        reader.reject(f"the type {name} does not say of what", remedy, start)
+    reader.skip()
+    if name in ("ARRAY", "LIST"):
+        found = syntax.NestedType(this="ARRAY", types=[read_type(reader)])
+    else:
+        names, types = [], []
+        while True:
+            names.append(reader.name("the name of a field"))
+            reader.take(":")
+            types.append(read_type(reader))
+            if not reader.take(","):
+                break
+        found = syntax.NestedType(this="STRUCT", names=names, types=types)
+    reader.need(")" if opening == "(" else ">")
+    return reader.spanned(found, start)
+
+
+def _read_plain_type(reader: Reader, name: str, start: Word) -> exp.Expr:
+    if reader.at("<"):
+        reader.reject(f"there is no type '{name}'", TYPES.get(name), start)
     numbers: list[exp.Literal] = []
     if reader.at("("):
         remedy = "write DECIMAL(10, 2)"
@@ -109,6 +143,68 @@ def read_bracket(reader: Reader) -> exp.Expr | None:
     if len(values) > 1:
         return reader.spanned(exp.Tuple(expressions=values), start)
     return exp.Paren(this=values[0])
+
+
+# --- arrays and structs ----------------------------------------------------------------------------------------------
+
+_WINDOWS: Final = ("RANGE", "ROWS", "NOW", "PARTITION", "SESSION")
+
+
+def read_nested(reader: Reader) -> exp.Expr | None:
+    """[a, b], ARRAY[a, b] or {'a': x, 'b': y}."""
+    start = reader.word()
+    if start.kind == "symbol" and start.text == "{":
+        return _read_struct(reader)
+    if not (reader.at("[") or reader.at("ARRAY", "[")) or start.kind == "quoted":
+        return None
+    reader.take("ARRAY")
+    _reject_window(reader)
+    reader.skip()
+    values = [] if reader.at("]") else reader.listed(reader.value)
+    reader.need("]")
+    return reader.spanned(_call("list_value", values), start)
+
+
+def _read_struct(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    reader.skip()
+    pairs = reader.listed(lambda: _read_field(reader, ":"))
+    reader.need("}")
+    return reader.spanned(_struct(pairs), start)
+
+
+def _read_field(reader: Reader, between: str) -> tuple[exp.Expr, exp.Expr]:
+    is_text = reader.word().kind == "text"
+    name = reader.literal("text", "", "") if is_text else reader.name("the name of a field", any_word=True)
+    for symbol in between:
+        reader.need(symbol)
+    return name, reader.value()
+
+
+def _struct(pairs: list[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
+    return syntax.StructValue(names=[name for name, _ in pairs], expressions=[value for _, value in pairs])
+
+
+def read_part(reader: Reader, this: exp.Expr) -> exp.Expr:
+    """value[index]."""
+    start = reader.word()
+    _reject_window(reader)
+    reader.skip()
+    index = reader.value()
+    if reader.at(":"):
+        reader.reject("a slice of an array is not supported", "write the elements: [a[1], a[2]]")
+    reader.need("]")
+    found = reader.spanned(syntax.Part(this=this, index=index), start)
+    found.meta["start"] = this.meta.get("start", start.start)
+    return found
+
+
+def _reject_window(reader: Reader) -> None:
+    if reader.word(1).capitals in _WINDOWS and reader.word(1).kind == "name" and reader.word(2).text != "(":
+        after = reader.word(2)
+        if after.text != "]" or reader.word(1).capitals == "NOW":
+            remedy = "write FROM S [ROWS 10]; behind a value stands the index of an element, as in a[1]"
+            reader.reject("a window can only follow a stream in FROM", remedy)
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -194,6 +290,8 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             part = reader.literal("text", "", "") if reader.word().kind == "text" else reader.name("a part of a date")
             reader.need("FROM")
             return _call("date_part", [exp.Literal.string(part.name), reader.value()])
+        case "STRUCT_PACK" if reader.word(1).text == ":":
+            return _struct(reader.listed(lambda: _read_field(reader, ":=")))
         case "TRIM":
             return _read_trim(reader)
         case "POSITION":

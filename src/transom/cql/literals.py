@@ -30,6 +30,7 @@ from transom.cql.foreign import TYPES
 from transom.cql.query_text import QueryText
 from transom.plan.expression import Literal
 from transom.plan.intervals import Interval, interval
+from transom.plan.typing_rules import struct_type
 
 MAX_DIGITS: Final = 38
 _TYPES: Final[dict[str, pa.DataType]] = {
@@ -56,7 +57,9 @@ _MOMENT: Final = re.compile(
 )
 
 
-def bind_type(node: syntax.TypeName, source: QueryText) -> pa.DataType:
+def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> pa.DataType:
+    if isinstance(node, syntax.NestedType):
+        return _nested_type(node, source)
     name, numbers = node.name, [int(n.name) for n in node.expressions if n.name.isdigit() and len(n.name) < 9]
     if len(numbers) != len(node.expressions):
         raise source.error(f"{name} takes whole numbers", node, "write DECIMAL(10, 2)")
@@ -74,12 +77,24 @@ def bind_type(node: syntax.TypeName, source: QueryText) -> pa.DataType:
         raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
         known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
+        known += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
     if found == TIMESTAMP and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
         return found  # of how many places is said, and not held to, as with VARCHAR(10)
     if numbers and found != VARCHAR:
         raise source.error(f"{name} takes no numbers", node, f"write {name}")
     return found
+
+
+def _nested_type(node: syntax.NestedType, source: QueryText) -> pa.DataType:
+    types = [bind_type(each, source) for each in node.args["types"]]
+    if node.this == "ARRAY":
+        return pa.list_(types[0])
+    names = [each.name for each in node.args["names"]]
+    for name, written in zip(names, node.args["names"], strict=True):
+        if [other.lower() for other in names].count(name.lower()) > 1:
+            raise source.error(f"the field '{name}' is there twice", written, "give the fields different names")
+    return struct_type(names, types)
 
 
 def bind_constant(node: exp.Literal, source: QueryText) -> Literal:

@@ -17,8 +17,8 @@ MAX_NESTING: Final = 30
 MAX_CHAIN: Final = 100
 """Operators in a row (a + b + c ..), set operations of one query, joins of one FROM."""
 
-_OPEN: Final = frozenset({"(", "[", "CASE"})
-_CLOSE: Final = frozenset({")", "]", "END"})
+_OPEN: Final = frozenset({"(", "[", "{", "CASE"})
+_CLOSE: Final = frozenset({")", "]", "}", "END"})
 _PREFIX: Final = frozenset({"NOT", "-", "+"})
 _OPERATOR: Final = frozenset("+ - * / // % || :: . = == <> != < <= > >= IS LIKE ILIKE BETWEEN IN".split())
 _CLAUSE: Final = frozenset({"UNION", "EXCEPT", "INTERSECT", "JOIN"})

@@ -40,6 +40,24 @@ class TypeName(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
 
 
+class NestedType(exp.Expression):
+    """An ARRAY of one type, or a STRUCT of several with their names."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "names": False, "types": True}
+
+
+class StructValue(exp.Expression):
+    """{'a': 1, 'b': 2}: the names of the fields and their values."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"names": True, "expressions": True}
+
+
+class Part(exp.Expression):
+    """value[index]: an element of an array, or the field of a struct."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "index": True}
+
+
 class TypedLiteral(exp.Expression):
     """DATE '2024-05-01': `this` is the text, `to` the type."""
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.core.errors import EvaluationError
+from transom.core.schema import is_nested
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
@@ -37,7 +38,8 @@ def bitmap_of(valid: Bytes | None) -> pa.Buffer | None:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    return type_.id in _TEXTS
+    """Whether it is held as a text or a byte string."""
+    return type_.id in _TEXTS or is_nested(type_)
 
 
 _TEXTS = frozenset((pa.string().id, pa.binary().id))

@@ -33,8 +33,17 @@ def output_key(root: Operator, emit: str) -> tuple[str, ...] | None:
 
 
 def output_schema(emit: str, schema: Schema) -> pa.Schema:
-    """The columns of the output, with distinct names."""
-    row = list(schema.arrow())
+    """The columns of the output as people see it, with distinct names."""
+    return _output_columns(emit, schema.arrow())
+
+
+def held_output(emit: str, schema: Schema) -> pa.Schema:
+    """The same as it is held until it leaves."""
+    return _output_columns(emit, schema.held())
+
+
+def _output_columns(emit: str, columns: pa.Schema) -> pa.Schema:
+    row = list(columns)
     at = pa.field("at", TIMESTAMP)
     fields = {
         "stream": [at, *row],

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from transom.kernels.operator import Operator
 from transom.kernels.shared_join.node import SharedJoin
-from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
+from transom.pipeline.answer import held_output, meeting_columns, output_form, output_key, output_schema
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint
@@ -70,6 +70,10 @@ class Consumer:
     @cached_property
     def output_schema(self) -> pa.Schema:
         return output_schema(self.emit_name, self.root.schema)
+
+    @cached_property
+    def held_output(self) -> pa.Schema:
+        return held_output(self.emit_name, self.root.schema)
 
     @cached_property
     def output_key(self) -> tuple[str, ...] | None:

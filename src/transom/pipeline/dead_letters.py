@@ -14,7 +14,9 @@ from typing import Final
 import pyarrow as pa
 
 from transom.connectors.row_text import json_text
+from transom.kernels.nested import shown_rows
 from transom.pipeline.admission import IDLE, LATE, REASONS, RejectedRows
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 
 DEAD_LETTER_SCHEMA: Final = pa.schema(
     [("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("row", pa.string())]
@@ -34,13 +36,15 @@ def unreadable(stream: str, rejected: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=DEAD_LETTER_SCHEMA)
 
 
-def dead_letter_rows(stream: str, rejected_rows: RejectedRows, keep_late: bool) -> pa.RecordBatch:
+def dead_letter_rows(definition: StreamDefinition | TableDefinition, rejected_rows: RejectedRows) -> pa.RecordBatch:
     """Rows that the query did not admit; late ones only if they are wanted."""
+    keep_late = definition.late == "dead_letter"
     wanted = [i for i, reason in enumerate(rejected_rows.reasons) if keep_late or reason not in _LATE]
     values = rejected_rows.values.take(pa.array(wanted, pa.int64()))
+    values = shown_rows(values, definition.columns.arrow())
     rows = json_text(values, values.schema.names).decode().split("\n")[:-1]
     reasons = [rejected_rows.reasons[i] for i in wanted]
-    columns = [[stream] * len(wanted), reasons, [None] * len(wanted), rows]
+    columns = [[definition.name] * len(wanted), reasons, [None] * len(wanted), rows]
     return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=DEAD_LETTER_SCHEMA)
 
 

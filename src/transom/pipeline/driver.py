@@ -22,6 +22,7 @@ from transom.core.delta import StreamDelta, no_int64s
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
+from transom.kernels.nested import held_rows
 from transom.kernels.operator import Operator, scanned
 from transom.pipeline import registry
 from transom.pipeline.admission import InputGate, Ledger, RejectedRows
@@ -151,6 +152,8 @@ class Pipeline:
         `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
         """
         name = name.lower()
+        definition = self.statics[name] if name in self.statics else self.inputs[name].definition
+        batch = held_rows(batch, definition.columns.held())
         if name in self.statics:
             self.state.static[name].append(batch)
             ledger = self.state.static_ledgers[name]
@@ -353,7 +356,7 @@ class Pipeline:
         need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
         self.gates.check(saved.gates)
         for name, batches in saved.static.items():
-            need(all(batch.schema.equals(self.statics[name].columns.arrow()) for batch in batches))
+            need(all(batch.schema.equals(self.statics[name].columns.held()) for batch in batches))
 
     @property
     def fingerprint(self) -> str:
@@ -396,7 +399,7 @@ class Pipeline:
 
     def _static(self, name: str, frontier: int) -> StreamDelta:
         parts, self.state.static[name] = self.state.static[name], []
-        rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.arrow())
+        rows = pa.concat_batches(parts) if parts else empty_batch(self.statics[name].columns.held())
         return StreamDelta(rows, no_int64s(), frontier)
 
 

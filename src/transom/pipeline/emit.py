@@ -31,7 +31,7 @@ from transom.kernels.row_store import RowStore
 from transom.kernels.tally import Steps, Tally
 from transom.kernels.to_stream.direct_stream import DirectStreamKernel
 from transom.kernels.to_stream.to_stream import ToStreamKernel
-from transom.pipeline.answer import output_schema
+from transom.pipeline.answer import held_output
 from transom.state.checks import need, rooms
 from transom.state.slots import SlotPool, grown
 
@@ -74,7 +74,7 @@ class StreamEmit:
 
     @cached_property
     def _named(self) -> _Named:
-        return _Named(output_schema("stream", self.schema))
+        return _Named(held_output("stream", self.schema))
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class ChangesEmit:
 
     @cached_property
     def _named(self) -> _Named:
-        return _Named(output_schema("changes", self.schema))
+        return _Named(held_output("changes", self.schema))
 
     @cached_property
     def _kernel(self) -> ToStreamKernel | DirectStreamKernel:
-        return (DirectStreamKernel if self.direct else ToStreamKernel)("changes", self.schema.arrow())
+        return (DirectStreamKernel if self.direct else ToStreamKernel)("changes", self.schema.held())
 
 
 @dataclass
@@ -123,7 +123,7 @@ class LifetimesEmit:
     schema: Schema
 
     def start(self) -> LifetimesState:
-        return LifetimesState(RowStore.of(self.schema.types))
+        return LifetimesState(RowStore.of(self.schema.held().types))
 
     def next_timer(self, state: LifetimesState) -> int:
         return FOREVER
@@ -135,7 +135,7 @@ class LifetimesEmit:
         slots, te = state.lifetimes.closed(rows.ends)
         ta = state.ta[slots] if len(slots) else no_int64s()
         kept = np.flatnonzero(te > ta)  # not the ghosts
-        earlier = self._batch(state.rows.gather(slots[kept], self.schema.types), ta[kept], _times(te[kept]))
+        earlier = self._batch(state.rows.gather(slots[kept], self.schema.held().types), ta[kept], _times(te[kept]))
         state.rows.free(slots)
         state.slots.give_back(slots)
         if waiting.any():
@@ -151,7 +151,7 @@ class LifetimesEmit:
         slots = np.setdiff1d(np.arange(state.slots.high), unused)
         none = pa.nulls(len(slots), TIMESTAMP)
         ta = state.ta[slots] if len(slots) else no_int64s()
-        return self._batch(state.rows.gather(slots, self.schema.types), ta, none)
+        return self._batch(state.rows.gather(slots, self.schema.held().types), ta, none)
 
     def _batch(self, columns: list[pa.Array], ta: Int64s, te: pa.Array) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=self._out)
@@ -173,7 +173,7 @@ class LifetimesEmit:
 
     @cached_property
     def _out(self) -> pa.Schema:
-        return output_schema("lifetimes", self.schema)
+        return held_output("lifetimes", self.schema)
 
     def _keep(self, state: LifetimesState, rows: Delta, which: Int64s) -> None:
         slots = state.slots.take(len(which))
@@ -196,7 +196,7 @@ class NegativeLifetimesEmit:
     schema: Schema
 
     def start(self) -> Beginnings:
-        return Beginnings.of(self.schema.types)
+        return Beginnings.of(self.schema.held().types)
 
     def next_timer(self, state: Beginnings) -> int:
         return FOREVER
@@ -207,11 +207,11 @@ class NegativeLifetimesEmit:
 
     def remaining(self, state: Beginnings) -> pa.RecordBatch:
         """The rows that never departed."""
-        columns, ta = state.remaining(self.schema.types)
+        columns, ta = state.remaining(self.schema.held().types)
         return self._batch(columns, ta, pa.nulls(len(ta), TIMESTAMP))
 
     def _batch(self, columns: list[pa.Array], ta: Int64s, te: pa.Array) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=output_schema("lifetimes", self.schema))
+        return pa.RecordBatch.from_arrays([*columns, _times(ta), te], schema=held_output("lifetimes", self.schema))
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class LatestEmit:
     schema: Schema
 
     def start(self) -> Tally:
-        return Tally.of(self.schema.types)
+        return Tally.of(self.schema.held().types)
 
     def next_timer(self, state: Tally) -> int:
         """The snapshot is emitted in every step."""
@@ -233,9 +233,9 @@ class LatestEmit:
             counts = _as_of(counts, changes, step.last_row)
         alive = np.flatnonzero(counts)
         alive = alive[np.argsort(state.keys.ranks(alive))]
-        arrays = state.values.gather(np.repeat(alive, counts[alive]), self.schema.types)
+        arrays = state.values.gather(np.repeat(alive, counts[alive]), self.schema.held().types)
         state.forget_gone(changes)
-        return pa.RecordBatch.from_arrays(arrays, schema=output_schema("latest", self.schema))
+        return pa.RecordBatch.from_arrays(arrays, schema=held_output("latest", self.schema))
 
 
 def _as_of(counts: Int64s, changes: Steps, instant: int) -> Int64s:

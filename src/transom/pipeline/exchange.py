@@ -127,7 +127,7 @@ def spread_rows(
 def fed(channel: Channel, came: Received, feeds: dict[str, FeedState], step: Step, count: Count | None) -> Brought:
     """What came from another fragment, as its operator would have brought it."""
     child = channel.exchange.sender
-    schema = child.schema.arrow()
+    schema = child.schema.held()
     rows, ends = came
     if isinstance(child.node, Stream):
         return apply_prefix(channel.exchange.prefix, stream_of(rows, schema, step.frontier), count)

@@ -336,7 +336,7 @@ class FragmentPartition:
         """Rows in the declared columns, those that nobody reads NULL; and what travelled behind them."""
         assert rows is not None
         definition = self.layout.sources[self._source(channel)]
-        schema = definition.columns.arrow()
+        schema = definition.columns.held()
         columns = self.channels[channel].columns if rows.num_columns > 1 or definition.time is None else ()
         known = dict(zip(columns, rows.columns, strict=False))
         arrays = [known[at] if at in known else self._nulls(len(rows), kind) for at, kind in enumerate(schema.types)]
@@ -382,7 +382,7 @@ class FragmentPartition:
         source = self.source_of[name]
         definition = self.layout.sources[source]
         count_reasons(self.state.reasons.setdefault(source, {}), rejected_rows.reasons)
-        out.dead_letters(dead_letter_rows(definition.name, rejected_rows, keep_late=definition.late == "dead_letter"))
+        out.dead_letters(dead_letter_rows(definition, rejected_rows))
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
@@ -553,7 +553,7 @@ class FragmentPartition:
     def _static(self, name: str, channel: Channel, step: Step) -> Brought:
         parts, self.state.static[name] = self.state.static[name], []
         definition = self.layout.sources[self._source(name)]
-        rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.arrow())
+        rows = pa.concat_batches(parts) if parts else empty_batch(definition.columns.held())
         return static_rows(channel, rows, step, negative=self.layout.root.negative)
 
     # --- what goes on ------------------------------------------------------------------------------------------------

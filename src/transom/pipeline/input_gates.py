@@ -78,7 +78,7 @@ class InputGates:
         self._stamped = {name for name, each in self.inputs.items() if _is_stamped(each)}
         self._timed = [name for name in self.inputs if name not in self._stamped]
         self._time_columns = {name: _time_column(self.inputs[name]) for name in self._stamped}
-        self._no_rows = {name: empty_batch(each.definition.columns.arrow()) for name, each in self.inputs.items()}
+        self._no_rows = {name: empty_batch(each.definition.columns.held()) for name, each in self.inputs.items()}
 
     def start(self) -> InputGatesState:
         """What is remembered before anything has come."""

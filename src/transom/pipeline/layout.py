@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from transom.kernels.operator import Operator, scanned
 from transom.kernels.slide_join.node import SlideJoin
-from transom.pipeline.answer import meeting_columns, output_form, output_key, output_schema
+from transom.pipeline.answer import held_output, meeting_columns, output_form, output_key, output_schema
 from transom.pipeline.consumer import PAIRS, SIDES, Consumer
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -105,10 +105,17 @@ class Layout:
 
     @cached_property
     def answers(self) -> dict[str, tuple[str, pa.Schema]]:
-        """By the key of a query, the form of its answer and its columns."""
+        """By the key of a query, the form of its answer and its columns as they are held."""
         if not self.consumers:
-            return {SHARED: (self.emit_name, self.output_schema)}
-        return {each.spec.name: (each.emit_name, each.output_schema) for each in self.consumers}
+            return {SHARED: (self.emit_name, held_output(self.emit_name, self.root.schema))}
+        return {each.spec.name: (each.emit_name, each.held_output) for each in self.consumers}
+
+    @cached_property
+    def shown(self) -> dict[str, pa.Schema]:
+        """By the key of a query, the columns of its answer as people see it."""
+        if not self.consumers:
+            return {SHARED: self.output_schema}
+        return {each.spec.name: each.output_schema for each in self.consumers}
 
     @cached_property
     def finals(self) -> frozenset[int]:

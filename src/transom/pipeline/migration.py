@@ -60,7 +60,7 @@ def migrated(was: PartState, kept: Sequence[KeptNote], subplan: Operator, part: 
             assert isinstance(join, JoinState)
             before = [KeptSide(tuple(side.indexes), (), side.length) for side in kept]
             after = [
-                KeptSide(tuple(side.indexes), tuple(window.schema.types), side.length)
+                KeptSide(tuple(side.indexes), tuple(window.schema.held().types), side.length)
                 for side, window in zip(kept_by(subplan), subplan.inputs, strict=True)
             ]
             new[i] = [carried(join, before, after)]

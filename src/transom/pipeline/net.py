@@ -26,7 +26,7 @@ from transom.kernels.keys import normalised
 from transom.kernels.operator import Key
 from transom.kernels.row_store import RowStore
 from transom.kernels.to_stream.direct_stream import AliveRows, Mask, signs
-from transom.pipeline.answer import output_schema
+from transom.pipeline.answer import held_output
 from transom.pipeline.merge import entering, value_numbers
 from transom.state.checks import need
 
@@ -52,7 +52,7 @@ class NetEmit:
     key: Key | None
 
     def start(self) -> NetState:
-        return NetState(AliveRows(RowStore.of(self.schema.types)))
+        return NetState(AliveRows(RowStore.of(self.schema.held().types)))
 
     def next_timer(self, state: NetState) -> int:
         return state.alive.lifetimes.next_timer
@@ -72,7 +72,7 @@ class NetEmit:
         return self._nothing
 
     def _take(self, state: NetState, rows: Delta, frontier: int) -> None:
-        left, te = state.alive.leave(rows.ends, frontier, self.schema.types)
+        left, te = state.alive.leave(rows.ends, frontier, self.schema.held().types)
         self._note(state, np.zeros(len(te), dtype=np.bool_), left)
         stays = (rows.te >= frontier) | (rows.open_id != NO_OPEN_ID)
         if not stays.all():
@@ -101,7 +101,7 @@ class NetEmit:
 
     @cached_property
     def _out(self) -> pa.Schema:
-        return output_schema("net", self.schema)
+        return held_output("net", self.schema)
 
     @cached_property
     def _nothing(self) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
-from transom.pipeline.answer import output_form, output_schema
+from transom.pipeline.answer import held_output, output_form
 from transom.pipeline.emit import (
     ChangesEmit,
     Emit,
@@ -37,7 +37,7 @@ class OutputWriter:
     def __init__(self, name: str, emit: AnyEmit) -> None:
         self.name = name
         self.emit = emit
-        self.schema = output_schema(name, emit.schema)
+        self.schema = held_output(name, emit.schema)
         self._nothing = empty_batch(self.schema)
 
     @staticmethod

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
+from transom.kernels.nested import held_rows
 from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Classified, InputGate, RejectedRows
 from transom.pipeline.dead_letters import count_reasons, dead_letter_rows, unreadable
 from transom.pipeline.frames import DEAD_LETTERS, FRAMES, Frame, Message, pack
@@ -92,6 +93,7 @@ class Packer:
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Message]:
         """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
+        batch = held_rows(batch, self._layout.sources[name].columns.held())
         split = self._splits.setdefault(name, InputSplit())
         first = split.rows_in
         split.rows_in += len(batch)
@@ -206,7 +208,7 @@ class Packer:
         split.rejected += len(positions) - late
         rejected_rows = RejectedRows(batch.take(pa.array(positions)), [REASONS[code] for code in codes[positions]])
         count_reasons(split.reasons, rejected_rows.reasons)
-        rows = dead_letter_rows(gate.definition.name, rejected_rows, keep_late=gate.definition.late == "dead_letter")
+        rows = dead_letter_rows(gate.definition, rejected_rows)
         if len(rows):
             yield self._side(rows)
 

@@ -240,7 +240,7 @@ class Partitions:
     def _gathered(self, channel: Channel, rows: Sequence[ExchangedRows]) -> tuple[pa.RecordBatch, Int64s]:
         """The rows of an input that came, one part after the other; columns that nobody reads are NULL."""
         prefix = channel.exchange.prefix
-        schema = (prefix[-1].schema if prefix else self.layout.sources[_source(channel)].columns).arrow()
+        schema = (prefix[-1].schema if prefix else self.layout.sources[_source(channel)].columns).held()
         if not rows:
             return empty_batch(schema), no_int64s()
         batches = [one.values for one in rows]

@@ -156,7 +156,7 @@ class ScheduledGroup(GroupPipeline):
         operators = list(root.walk())[:-1]
         channels = {(id(each), 0): scanned(each) for each in operators if isinstance(each.node, StreamScan)}
         self._below = Part(operators, channels, self._catalogue, self.subplan.tick)
-        sides = [ArrivedRows.of(window.schema.arrow().types) for window in root.inputs]
+        sides = [ArrivedRows.of(window.schema.held().types) for window in root.inputs]
         self._begin(sides, {name: QueryAccount(list(lengths)) for name, lengths in self._windows().items()})
 
     def _begin(self, sides: list[ArrivedRows], accounts: dict[str, QueryAccount]) -> None:
@@ -187,7 +187,7 @@ class ScheduledGroup(GroupPipeline):
         (state,) = part.operators[-1]
         assert isinstance(state, ScheduledJoinState)
         for side, was, now, window in zip(state.sides, kept, kept_by(subplan.root), subplan.root.inputs, strict=True):
-            types = tuple(window.schema.arrow().types)
+            types = tuple(window.schema.held().types)
             before, after = KeptSide(tuple(was.indexes), (), None), KeptSide(tuple(now.indexes), types, None)
             side.rows = carried_rows(side.rows, before, after)
         state.policy.method = LoadMethod(state.policy.method)  # a saved one is a plain word

@@ -21,11 +21,18 @@ from transom.plan.aggregate_functions import (
 from transom.plan.algebra import OrderedBy
 from transom.plan.expression import Expression
 from transom.plan.intervals import INTERVALS_TAKEN, no_interval, with_intervals
+from transom.plan.nested_functions import NESTED_FUNCTIONS, field_of, struct_of
 from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
-from transom.plan.typing_rules import INTERVAL, NULL, cast, coerce, common_type, meeting_type, settle
+from transom.plan.typing_rules import INTERVAL, NULL, cast, coerce, common_type, meeting_type, settle, settled
 
-FUNCTIONS: Final[tuple[Function, ...]] = (*OPERATORS, *NUMBER_FUNCTIONS, *TEXT_FUNCTIONS, *DATE_FUNCTIONS)
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    *OPERATORS,
+    *NUMBER_FUNCTIONS,
+    *TEXT_FUNCTIONS,
+    *DATE_FUNCTIONS,
+    *NESTED_FUNCTIONS,
+)
 
 _BY_NAME: Final[dict[str, Function]] = {name: f for f in FUNCTIONS for name in (f.name, *f.aliases)}
 
@@ -87,11 +94,14 @@ __all__ = [
     "cast",
     "coerce",
     "common_type",
+    "field_of",
     "is_function",
     "meeting_type",
     "resolve",
     "resolve_aggregate",
     "settle",
+    "settled",
+    "struct_of",
     "suggest",
     "truth",
 ]

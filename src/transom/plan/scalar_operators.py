@@ -39,6 +39,7 @@ from transom.plan.typing_rules import (
     is_temporal,
     meeting_type,
     settle,
+    settled,
     type_name,
 )
 
@@ -190,7 +191,7 @@ def _comparison(function: Function, arguments: Arguments) -> Expression:
     type_ = meeting_type(arguments, comparing=True)
     if type_ is None:
         raise cannot_mix(f"'{function.name}'", arguments)
-    type_ = INTEGER if type_ == NULL else type_
+    type_ = settled(type_)
     return Call(function.name, tuple(coerce(a, type_) for a in arguments), BOOLEAN)
 
 
@@ -245,7 +246,7 @@ def case(conditions: Arguments, results: Arguments, otherwise: Expression | None
     type_ = meeting_type(values)
     if type_ is None:
         raise cannot_mix("CASE", values)
-    type_ = INTEGER if type_ == NULL else type_
+    type_ = settled(type_)
     cast_values = tuple(coerce(value, type_) for value in values)
     return Case(tuple(truth(c) for c in conditions), cast_values[:-1], cast_values[-1])
 
@@ -264,7 +265,7 @@ def one_type(function: Function, arguments: Arguments) -> Expression:
     type_ = meeting_type(arguments)
     if type_ is None:
         raise cannot_mix(function.name, arguments)
-    type_ = INTEGER if type_ == NULL else type_
+    type_ = settled(type_)
     return Call(function.name, tuple(coerce(a, type_) for a in arguments), type_)
 
 

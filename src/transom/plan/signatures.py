@@ -10,10 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR, is_array
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.formats import READ, WRITTEN, from_date_format, from_to_char, split_format
 from transom.plan.intervals import Interval, with_intervals
+from transom.plan.nested_functions import array_length
 from transom.plan.patterns import objection
 from transom.plan.scalar_operators import Arguments, Function, misfit, one_type, texts
 from transom.plan.typing_rules import (
@@ -201,10 +202,16 @@ def _regexp(function: Function, arguments: Arguments) -> Expression:
     return Call(function.name, (text, *constants), gives)
 
 
+def _length(function: Function, arguments: Arguments) -> Expression:
+    return (array_length if is_array(arguments[0].type) else _LENGTH)(function, arguments)
+
+
+_LENGTH = _takes((VARCHAR,), BIGINT)
+
 TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("upper", "upper(text)", "in capitals", 1, 1, _TEXT, ("ucase",)),
     Function("lower", "lower(text)", "in small letters", 1, 1, _TEXT, ("lcase",)),
-    Function("length", "length(text)", "number of characters", 1, 1, _takes((VARCHAR,), BIGINT),
+    Function("length", "length(text)", "number of characters, or of the elements of an array", 1, 1, _length,
              ("char_length", "len")),
     Function("substring", "substring(text, start[, count])", "part of the text; the first character is 1, the last -1",
              2, 3, _CUT, ("substr",)),

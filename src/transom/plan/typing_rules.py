@@ -25,6 +25,9 @@ from transom.core.schema import (
     TIMESTAMP,
     TINYINT,
     VARCHAR,
+    is_array,
+    is_nested,
+    is_struct,
     sql_name,
 )
 from transom.plan.expression import Cast, Expression, Literal
@@ -60,7 +63,24 @@ def is_temporal(type_: pa.DataType) -> bool:
 
 
 def type_name(type_: pa.DataType) -> str:
-    return {NULL: "NULL", INTERVAL: "INTERVAL"}.get(type_) or sql_name(type_)
+    return {NULL: "NULL", INTERVAL: "INTERVAL"}.get(type_) or sql_name(settled(type_))
+
+
+def settled(type_: pa.DataType) -> pa.DataType:
+    """The type of a value in the end: where nothing is known of it but NULL, an INTEGER.
+
+    >>> settled(pa.list_(NULL))
+    ListType(list<item: int32>)
+    """
+    if is_array(type_):
+        return pa.list_(settled(type_.value_type))
+    if is_struct(type_):
+        return struct_type(type_.names, [settled(field.type) for field in type_])
+    return INTEGER if type_ == NULL else type_
+
+
+def struct_type(names: Sequence[str], types: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.struct(list(zip(names, types, strict=True)))
 
 
 def digits_of(type_: pa.DataType) -> tuple[int, int]:
@@ -109,6 +129,8 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return a
     if a == NULL:
         return b
+    if is_nested(a) or is_nested(b):
+        return _wider_nested(a, b)
     if is_temporal(a) and is_temporal(b):
         return TIMESTAMP
     if BOOLEAN in (a, b):
@@ -126,6 +148,21 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(min(whole + scale, MAX_DIGITS), scale)
     # Of two decimals what does not fit into 38 digits loses places behind the point, never before it.
     return pa.decimal128(min(whole + scale, MAX_DIGITS), min(scale, MAX_DIGITS - whole))
+
+
+def _wider_nested(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Arrays meet in that of what their elements meet in; structs if they have the same fields in the same order."""
+    if is_array(a) and is_array(b):
+        element = _wider(a.value_type, b.value_type)
+        return None if element is None else pa.list_(element)
+    if not (is_struct(a) and is_struct(b)) or _field_names(a) != _field_names(b):
+        return None
+    fields = [_wider(one.type, other.type) for one, other in zip(a, b, strict=True)]
+    return None if None in fields else struct_type(a.names, fields)
+
+
+def _field_names(type_: pa.DataType) -> list[str]:
+    return [name.lower() for name in type_.names]
 
 
 def meeting_type(expressions: Sequence[Expression], comparing: bool = False) -> pa.DataType | None:
@@ -189,6 +226,8 @@ def cast(expression: Expression, target: pa.DataType, safe: bool = False) -> Exp
         return expression
     if not is_castable(source, target):
         remedy = "cast between numbers, between DATE and TIMESTAMP, or from and to VARCHAR"
+        if is_nested(source) or is_nested(target):
+            remedy = "cast arrays to arrays, and structs to structs with the same fields in the same order"
         raise QueryError(
             f"a {type_name(source)} cannot be cast to {type_name(target)}",
             remedy="cast it to DOUBLE or to a DECIMAL first" if source == REAL else remedy,
@@ -203,12 +242,24 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
     """
     if (source, target) == (REAL, VARCHAR) or source == INTERVAL:
         return False
-    if source in (target, NULL) or VARCHAR in (source, target):
+    if source in (target, NULL):
+        return True
+    if is_nested(source) or is_nested(target):
+        return _is_castable_nested(source, target)
+    if VARCHAR in (source, target):
         return True
     if is_temporal(source) or is_temporal(target):
         return is_temporal(source) and is_temporal(target)
     # A decimal without a digit before the point has no 1.
     return not (source == BOOLEAN and is_decimal(target) and target.precision == target.scale)
+
+
+def _is_castable_nested(source: pa.DataType, target: pa.DataType) -> bool:
+    if is_array(source) and is_array(target):
+        return is_castable(source.value_type, target.value_type)
+    if not (is_struct(source) and is_struct(target)) or _field_names(source) != _field_names(target):
+        return False
+    return all(is_castable(one.type, other.type) for one, other in zip(source, target, strict=True))
 
 
 def settle(expression: Expression) -> Expression:
@@ -218,7 +269,7 @@ def settle(expression: Expression) -> Expression:
             "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
         )
         raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
-    return coerce(expression, INTEGER) if expression.type == NULL else expression
+    return coerce(expression, settled(expression.type))
 
 
 def cannot_mix(what: str, expressions: Sequence[Expression]) -> QueryError:

@@ -19,6 +19,7 @@ from transom.core.delta import Int64s
 from transom.core.location import Within
 from transom.core.time import FOREVER, SECOND
 from transom.kernels import scalar
+from transom.kernels.nested import held_rows
 from transom.plan.algebra import (
     Filter,
     Node,
@@ -132,7 +133,7 @@ class Samples:
         source = None if changing else self._peek(definition)
         if source is None:
             return None
-        rows = source.read(START, ROWS).rows
+        rows = held_rows(source.read(START, ROWS).rows, definition.columns.held())
         if not len(rows):
             return None
         wanted = [rows.schema.names.index(column) for column in node.schema.names]

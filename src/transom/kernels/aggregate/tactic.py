@@ -8,8 +8,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from transom.core.schema import held_type
 from transom.kernels import description
 from transom.kernels.aggregate.aggregate import ORDERED, AggregateKernel, AggregateSpec, AggregateState
+from transom.kernels.columns import is_text
 from transom.kernels.kernel import Kernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel, NegativeAggregateState
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
@@ -71,7 +73,7 @@ class RunningTactic(AggregateTactic):
         if not lasting or any(call.function in ORDERED and call.function not in ("min", "max") for call in node.calls):
             return False
         compared = [call.argument for call in node.calls if call.function in ("min", "max")]
-        return not any(e is not None and pa.types.is_string(e.type) for e in compared)
+        return not any(e is not None and is_text(e.type) for e in compared)
 
     @classmethod
     def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...]) -> RunningTactic:
@@ -105,9 +107,9 @@ def _after_projection(
     calls = tuple(_spec(call, index) for call in node.calls)
     if not inner:
         index(ColumnRef(0, node.input.schema[0].type, "any"))
-    types = tuple(expression.type for expression in inner)
+    types = tuple(held_type(expression.type) for expression in inner)
     project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
-    return project, kernel(keys, calls, operator.schema.arrow(), types)
+    return project, kernel(keys, calls, operator.schema.held(), types)
 
 
 def _spec(call: AggregateCall, index: Callable[[Expression], int]) -> AggregateSpec:

@@ -68,7 +68,7 @@ class JoinTactic(Tactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         kernel = NegativeJoinKernel if operator.negative else JoinKernel
         keys, width = self.predicate(operator), len(operator.inputs[0].schema)
-        return (kernel(self.name, keys.left, keys.right, keys.residual, operator.schema.arrow(), width),)
+        return (kernel(self.name, keys.left, keys.right, keys.residual, operator.schema.held(), width),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return replace(self, keeps="each distinct row alive of both sides once, with its count")

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from transom.core.schema import held_type
 from transom.kernels import description
 from transom.kernels.joinagg.credit import CreditKernel, CreditState
 from transom.kernels.joinagg.factorised import FactorisedKernel, FactorisedState
@@ -62,7 +63,7 @@ class JoinAggregateTactic(Tactic):
         return f"{'partial ' * node.partial}{calls} over {' AND '.join(parts) or 'all combinations'}"
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        return (self.kernel(_spec(_node(operator), operator.schema.arrow())),)
+        return (self.kernel(_spec(_node(operator), operator.schema.held())),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """A column to group by that is a join key of one input is that of all of them."""
@@ -169,9 +170,10 @@ class MergeTactic(Tactic):
         return description.calls_by(node.calls, node.names, node.names[: node.key_count])
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        node, schema = _merge(operator), operator.schema.arrow()
+        node, schema = _merge(operator), operator.schema.held()
         calls = tuple(
-            MergeCall(call.function, None if call.argument is None else call.argument.type) for call in node.calls
+            MergeCall(call.function, None if call.argument is None else held_type(call.argument.type))
+            for call in node.calls
         )
         return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
 
@@ -212,6 +214,6 @@ def _spec(node: JoinAggregate, schema: pa.Schema) -> JoinAggregateSpec:
         JoinCall(call.function, *((None, None) if call.argument is None else owner(call.argument)))
         for call in node.calls
     )
-    types = tuple(tuple(relation.schema.types) for relation in node.relations)
+    types = tuple(tuple(relation.schema.held().types) for relation in node.relations)
     group = tuple(owner(key) for key in node.keys)
     return JoinAggregateSpec(types, node.join_keys, node.residual, group, calls, schema, node.partial)

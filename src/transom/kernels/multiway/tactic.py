@@ -70,10 +70,10 @@ class MultiwayTactic(Tactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node = _node(operator)
-        types = tuple(tuple(relation.schema.arrow().types) for relation in node.relations)
+        types = tuple(tuple(relation.schema.held().types) for relation in node.relations)
         growing = tuple(child.ends_grow for child in operator.inputs)
         graph = JoinGraph(types, node.keys, node.residual, node.last, growing)
-        return (self.kernel(graph, operator.schema.arrow()),)
+        return (self.kernel(graph, operator.schema.held()),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """A key of one input that all inputs are joined on is the key of all of them."""

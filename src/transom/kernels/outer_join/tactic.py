@@ -31,8 +31,8 @@ class PartnerTactic(JoinTactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         keys, (left, right) = self.predicate(operator), operator.inputs
-        both = pa.schema([*left.schema.arrow(), *right.schema.arrow()])
-        kind, answer = kind_of(operator), operator.schema.arrow()
+        both = pa.schema([*left.schema.held(), *right.schema.held()])
+        kind, answer = kind_of(operator), operator.schema.held()
         predicate = (self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
         if operator.negative:
             return (NegativeOuterJoinKernel(kind, NegativeJoinKernel(*predicate), answer),)

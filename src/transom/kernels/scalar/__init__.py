@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.errors import UnsupportedError
+from transom.core.schema import held_type
 from transom.kernels.scalar.compiler import can_fail, compile_expression
 from transom.kernels.scalar.rows import AllRows, Compiled, SelectedRows, SomeRows
 from transom.kernels.scalar.values import as_array
@@ -35,7 +36,7 @@ from transom.plan.expression import Expression, conjuncts
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     """The expression's value in every row; raises EvaluationError, with an example, where it has none."""
     if batch.num_rows == 0:
-        return pa.array([], expression.type)
+        return pa.array([], held_type(expression.type))
     rows = AllRows(batch)
     return as_array(_compiled(expression)(rows), rows.count)
 
@@ -84,7 +85,7 @@ def parts(predicate: Expression) -> tuple[Compiled, ...]:
 
 def project(expressions: Sequence[Expression], names: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of the expressions' values under the given names, which may repeat."""
-    fields = [pa.field(name, e.type) for name, e in zip(names, expressions, strict=True)]
+    fields = [pa.field(name, held_type(e.type)) for name, e in zip(names, expressions, strict=True)]
     return pa.RecordBatch.from_arrays([evaluate(e, batch) for e in expressions], schema=pa.schema(fields))
 
 

@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, sql_name
+from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, is_nested, sql_name
+from transom.kernels.nested import decoded, encoded
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
+from transom.kernels.scalar.nested_values import converted
 from transom.kernels.scalar.numbers import half_away
 from transom.kernels.scalar.read_text import reader
 from transom.kernels.scalar.values import Kernel, Value, as_arrays, failure, first_true, nulled, whole
@@ -32,6 +34,8 @@ _EXACT_POWER: Final = 22
 
 def cast(expression: Cast) -> Kernel:
     """The kernel of CAST or TRY_CAST."""
+    if is_nested(expression.target):
+        return _nested_cast(expression)
     convert = converter(expression.operand.type, expression.target)
     reason = f"it is no {sql_name(expression.target)}"
 
@@ -43,6 +47,23 @@ def cast(expression: Cast) -> Kernel:
             if row is not None:
                 raise failure(expression, reason, (column,), row)
         return result
+
+    return run
+
+
+def _nested_cast(expression: Cast) -> Kernel:
+    """Part by part; where a part cannot be converted TRY_CAST makes that part NULL."""
+    source, target = expression.operand.type, expression.target
+
+    def run(value: Value) -> Value:
+        (column,) = as_arrays((value,))
+        result, bad = converted(decoded(column, source), target, converter)
+        if bad and not expression.safe:
+            row = next(
+                i for i in range(len(column)) if converted(decoded(column.slice(i, 1), source), target, converter)[1]
+            )
+            raise failure(expression, f"it is no {sql_name(target)}", (decoded(column, source),), row)
+        return encoded(result)
 
     return run
 

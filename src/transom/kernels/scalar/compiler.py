@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, UnsupportedError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR, held_type, is_array, is_nested
 from transom.kernels.scalar import (
     arithmetic,
     casts,
@@ -24,6 +24,7 @@ from transom.kernels.scalar import (
     dates,
     formats,
     like,
+    nested_values,
     numbers,
     patterns,
     sort_key,
@@ -39,7 +40,8 @@ _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=[
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
                 "lower": text.lower, "length": text.length, "right": text.right,
                 "split_part": text.split_part, "replace": text.replace, "position": text.position,
-                "concat_ws": text.concat_ws, "last_day": dates.last_day}  # fmt: skip
+                "concat_ws": text.concat_ws, "array_length": nested_values.length,
+                "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
 _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
@@ -77,11 +79,18 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "date_diff": dates.date_diff,
     "add_interval": dates.add_interval,
     "add_months": dates.add_months,
+    "list_value": nested_values.array,
+    "struct_pack": nested_values.struct,
+    "struct_extract": nested_values.field,
+    "list_extract": nested_values.element,
+    "list_contains": nested_values.contains,
+    "list_position": nested_values.position,
 }
 
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
+    "list_value", "struct_pack", "list_position",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
@@ -103,7 +112,7 @@ def compile_expression(expression: Expression) -> Compiled:
         index = expression.index
         return lambda rows: rows.column(index)
     if isinstance(expression, Literal):
-        return Constant(pa.scalar(expression.value, expression.type))
+        return Constant(pa.scalar(expression.value, held_type(expression.type)))
     if isinstance(expression, Case):
         return _case(expression)
     if isinstance(expression, Cast):
@@ -120,7 +129,7 @@ def _call(call: Call) -> Compiled:
         return _coalesce(call)
     if call.function not in _TAKES_NULL and any(_is_null(argument) for argument in call.arguments):
         # As in DuckDB, the other arguments are then not looked at, and cannot fail.
-        return Constant(pa.scalar(None, call.type))
+        return Constant(pa.scalar(None, held_type(call.type)))
     same = _SAME.get(call.function)
     return _apply(same or _BUILT[call.function](call), call.arguments)
 
@@ -285,6 +294,13 @@ _FAILING: Final = {
 
 
 def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:
+    if is_array(target):
+        return source.value_type != target.value_type and _cast_may_fail(source.value_type, target.value_type)
+    if is_nested(target):
+        pairs = [(a.type, b.type) for a, b in zip(source, target, strict=True)]
+        return any(a != b and _cast_may_fail(a, b) for a, b in pairs)
+    if pa.types.is_null(source):
+        return False
     if VARCHAR in (source, target):
         return bool(source == VARCHAR)
     if is_decimal(target):

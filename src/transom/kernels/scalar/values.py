@@ -73,7 +73,7 @@ def failure(expression: Expression, reason: str, values: Sequence[Value], row: i
 
 def _show(value: Value, row: int) -> str:
     at = value[row] if isinstance(value, pa.Array) else value
-    return repr(at.as_py()) if isinstance(at, pa.StringScalar) else str(at)
+    return str(at) if not isinstance(at, pa.StringScalar | pa.ListScalar | pa.StructScalar) else repr(at.as_py())
 
 
 def _shorten(text: str) -> str:

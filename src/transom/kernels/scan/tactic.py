@@ -39,7 +39,7 @@ class TableTactic(Tactic):
         assert isinstance(operator.node, TableScan)
         definition = site.catalogue.relations[operator.node.name.lower()]
         assert isinstance(definition, TableDefinition)
-        departures = (DeparturesKernel(operator.schema.arrow()),) if operator.negative else ()
+        departures = (DeparturesKernel(operator.schema.held()),) if operator.negative else ()
         return (table_kernel(definition), *departures)
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
@@ -78,4 +78,4 @@ def table_kernel(definition: TableDefinition) -> StaticTable | ChangesTable:
     else:
         identity = tuple(i for i, name in enumerate(names) if name != definition.time.column.lower())
     has_change_column = definition.change_column is not None
-    return ChangesTable(definition.relation_columns.arrow(), identity, bool(definition.primary_key), has_change_column)
+    return ChangesTable(definition.relation_columns.held(), identity, bool(definition.primary_key), has_change_column)

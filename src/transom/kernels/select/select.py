@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Changelog, Delta, StreamDelta
+from transom.core.schema import held_type
 from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.kernel import Step
@@ -96,7 +97,7 @@ class ProjectKernel:
     def picks(self) -> list[int] | None:
         """Which columns it gives, where all expressions are columns as they are."""
         same = all(
-            isinstance(e, ColumnRef) and e.type == type_
+            isinstance(e, ColumnRef) and held_type(e.type) == type_
             for e, type_ in zip(self.expressions, self.schema.types, strict=True)
         )
         return [e.index for e in self.expressions if isinstance(e, ColumnRef)] if same and self.expressions else None

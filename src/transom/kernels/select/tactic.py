@@ -45,7 +45,7 @@ class ProjectTactic(Tactic):
         return ", ".join(description.named(e, name) for e, name in zip(node.expressions, node.names, strict=True))
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        return (ProjectKernel(_project(operator).expressions, operator.schema.arrow()),)
+        return (ProjectKernel(_project(operator).expressions, operator.schema.held()),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         return (substitute(key, _project(operator).expressions),)
@@ -74,7 +74,7 @@ class ConcatenationTactic(Tactic):
         return f"union all of {description.columns(operator.schema)}"
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        schema = operator.schema.arrow()
+        schema = operator.schema.held()
         return (NegativeUnionKernel(schema) if operator.negative else UnionKernel(schema),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:

@@ -38,7 +38,7 @@ class DistinctTactic(CountingTactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         kernel = NegativeSetOperationKernel if operator.negative else SetOperationKernel
-        return (kernel("distinct", False, operator.schema.arrow()),)
+        return (kernel("distinct", False, operator.schema.held()),)
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         return _all(operator) if below[0] is None else below[0]
@@ -54,7 +54,7 @@ class SetOperationTactic(CountingTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         kernel = NegativeSetOperationKernel if operator.negative else SetOperationKernel
         node = _node(operator)
-        return (kernel(node.kind, node.all, operator.schema.arrow()),)
+        return (kernel(node.kind, node.all, operator.schema.held()),)
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         node = _node(operator)

@@ -35,7 +35,7 @@ class CountedTactic(Tactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node = operator.node
         assert isinstance(node, CountedWindow)
-        return (CountedWindowKernel(node.length, node.rows, operator.schema.arrow()),)
+        return (CountedWindowKernel(node.length, node.rows, operator.schema.held()),)
 
     def counts_rows(self, operator: Operator) -> bool:
         return True
@@ -51,7 +51,7 @@ class SharedJoinTactic(JoinTactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         keys, width = self.predicate(operator), len(operator.inputs[0].schema)
-        schema = operator.schema.arrow()
+        schema = operator.schema.held()
         pair = schema.remove(len(schema) - 1)
         return (SharedJoinKernel(self.name, keys.left, keys.right, keys.residual, pair, width),)
 
@@ -94,7 +94,7 @@ class NarrowTactic(NarrowingTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node, pairs = _narrow(operator), _Pairs(operator)
         left, right = _lengths(node, site)
-        return (NarrowKernel(pairs.columns, pairs.age, (left, right), node.begin, operator.schema.arrow()),)
+        return (NarrowKernel(pairs.columns, pairs.age, (left, right), node.begin, operator.schema.held()),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """Over the columns of the shared join that the query reads."""
@@ -118,7 +118,7 @@ class NarrowRowsTactic(NarrowingTactic):
             SideWindow(spec.rows, length, None if spec.rows is None else pairs.indexes.index(NUMBERS[side]))
             for side, (spec, length) in enumerate(zip(node.windows, _lengths(node, site), strict=True))
         )
-        return (NarrowRowsKernel(pairs.columns, pairs.age, (left, right), node.begin, operator.schema.arrow()),)
+        return (NarrowRowsKernel(pairs.columns, pairs.age, (left, right), node.begin, operator.schema.held()),)
 
 
 class _Pairs:

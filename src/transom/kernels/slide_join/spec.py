@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.delta import Int64s
+from transom.core.schema import held_type
 from transom.kernels import scalar
 from transom.kernels.columns import is_text
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
@@ -48,7 +49,7 @@ class SlideSide:
     @cached_property
     def schema(self) -> pa.Schema:
         """Of the rows that are kept."""
-        fields = [pa.field(str(i), e.type) for i, e in enumerate(self.expressions)]
+        fields = [pa.field(str(i), held_type(e.type)) for i, e in enumerate(self.expressions)]
         fields.append(pa.field(HASH, pa.uint64()))
         return pa.schema([*fields, pa.field(KEY, pa.binary())] if self.keyed else fields)
 
@@ -103,7 +104,7 @@ class SlideSpec:
     @cached_property
     def schema(self) -> pa.Schema:
         """Of the results."""
-        return pa.schema([pa.field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)])
+        return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(self.names, self.expressions, strict=True)])
 
     @cached_property
     def slides(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ class ToStreamTactic(Tactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         windows = [window.node for window in slide_windows_below(operator)]
         slides = {node.spec.slide for node in windows if isinstance(node, Window) and node.spec.slide}
-        return (ToStreamKernel(self.name, operator.schema.arrow(), tuple(sorted(slides))),)
+        return (ToStreamKernel(self.name, operator.schema.held(), tuple(sorted(slides))),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return replace(self, keeps="each distinct row alive once, with its count", costs=_LOOK_UP)
@@ -53,7 +53,7 @@ class DirectStreamTactic(ToStreamTactic):
     counted: ClassVar[type[ToStreamTactic]]
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        return (DirectStreamKernel(self.name, operator.schema.arrow()),)
+        return (DirectStreamKernel(self.name, operator.schema.held()),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return self.counted(self.keeps).with_negative_tuples(operator)

@@ -39,8 +39,8 @@ class TopNTactic(Tactic):
         order = RowOrder(node.partition, node.order)
         places = Places(node.function, node.least, node.most, node.number is not None, self.lasting)
         if operator.negative:
-            return (NegativeTopNKernel(order, places, operator.schema.arrow()),)
-        return (TopNKernel(order, places, operator.schema.arrow()),)
+            return (NegativeTopNKernel(order, places, operator.schema.held()),)
+        return (TopNKernel(order, places, operator.schema.held()),)
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         """One row a partition, or what names a row of the input; else its number within the partition does."""

@@ -45,7 +45,7 @@ class WindowTactic(Tactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         """Where rows end in no simple order, negative tuples are made of the lifetimes once these are found."""
         kernel = self.kernel(_spec(operator), site.tick)
-        return (kernel, DeparturesKernel(operator.schema.arrow())) if operator.negative else (kernel,)
+        return (kernel, DeparturesKernel(operator.schema.held())) if operator.negative else (kernel,)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return replace(self, keeps="nothing" if _endless(_spec(operator)) else f"{self.keeps}; {_WHOLE}")

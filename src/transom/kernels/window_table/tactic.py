@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from transom.core.schema import held_type
 from transom.core.time import format_duration
 from transom.kernels import description
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
@@ -66,7 +67,7 @@ class TimeWindowsTactic(WindowTableTactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         kernel = TimeWindows(_grid(_node(operator).spec, site.tick))
-        return (kernel, DeparturesKernel(operator.schema.arrow())) if operator.negative else (kernel,)
+        return (kernel, DeparturesKernel(operator.schema.held())) if operator.negative else (kernel,)
 
 
 class SessionWindowsTactic(WindowTableTactic):
@@ -79,8 +80,8 @@ class SessionWindowsTactic(WindowTableTactic):
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         spec = _node(operator).spec
-        kernel = SessionWindows(spec.partition or (), spec.size, operator.inputs[0].schema.arrow())
-        return (kernel, DeparturesKernel(operator.schema.arrow())) if operator.negative else (kernel,)
+        kernel = SessionWindows(spec.partition or (), spec.size, operator.inputs[0].schema.held())
+        return (kernel, DeparturesKernel(operator.schema.held())) if operator.negative else (kernel,)
 
 
 def table_operator(node: WindowTable, below: Operator) -> Operator:
@@ -134,9 +135,9 @@ class WindowAggregateTactic(Tactic):
             )
             for call in node.calls
         )
-        types = tuple(expression.type for expression in inner)
+        types = tuple(held_type(expression.type) for expression in inner)
         project = ProjectKernel(tuple(inner), pa.schema([(str(i), type_) for i, type_ in enumerate(types)]))
-        aggregate = AggregateKernel(keys, calls, operator.schema.arrow(), types, running=True)
+        aggregate = AggregateKernel(keys, calls, operator.schema.held(), types, running=True)
         return (WindowAggregateKernel(_grid(node.spec, site.tick), project, aggregate, operator.negative),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:

@@ -159,8 +159,7 @@ class Intake:
         """Rows that the pipeline did not take."""
         if rejected_rows is not None:
             count_reasons(self.readings[name].reasons, rejected_rows.reasons)
-            definition = self.definitions[name]
-            self._reject(dead_letter_rows(definition.name, rejected_rows, keep_late=definition.late == "dead_letter"))
+            self._reject(dead_letter_rows(self.definitions[name], rejected_rows))
 
     def resume(self, readings: dict[str, InputReading]) -> None:
         """From where a checkpoint was; what is complete must have stayed as it is."""

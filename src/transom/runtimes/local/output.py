@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from transom.connectors.connector import Opening, Sink
+from transom.kernels.nested import shown_rows
 from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA
 from transom.program.run import QuerySpec
 from transom.program.sink_epochs import Saved, SinkEpochs
@@ -29,6 +30,7 @@ class QueryOutput:
         self.latest: pa.RecordBatch | None = None
         self._latest_is_new = False
         self._left = False
+        self._schema = schema
         opening = Opening(schema, snapshots=self.snapshots)
         self._answer = SinkEpochs(spec.open_sink, lambda: replace(opening, key=key()))
         self.dead_letters = (
@@ -53,6 +55,7 @@ class QueryOutput:
 
     def write(self, rows: pa.RecordBatch) -> bool:
         """Whether the answer is another one now."""
+        rows = shown_rows(rows, self._schema)
         if self.snapshots:
             changed = self.latest is None or not rows.equals(self.latest)
             self.latest, self._latest_is_new = rows, self._latest_is_new or changed

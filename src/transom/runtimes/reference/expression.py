@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, VARCHAR, sql_name
+from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, VARCHAR, is_array, is_struct, sql_name
 from transom.core.time import from_datetime
 from transom.plan.algebra import Relation
 from transom.plan.expression import (
@@ -38,6 +38,7 @@ _TEMPLATES: Final = {
     "add_interval": "({0} + to_microseconds({1}))",
     "add_months": "({0} + (to_months(CAST({1} AS INTEGER)) + to_microseconds({2})))",
     "position": "strpos({0}, {1})",
+    "array_length": "len({0})",
 }
 
 
@@ -59,6 +60,10 @@ def type_sql(type_: pa.DataType) -> str:
     """DuckDB's name of a type; the widest decimal without places is its HUGEINT."""
     if pa.types.is_null(type_):
         return "INTEGER"
+    if is_array(type_):
+        return f"{type_sql(type_.value_type)}[]"
+    if is_struct(type_):
+        return f"STRUCT({', '.join(f'{_quoted(field.name)} {type_sql(field.type)}' for field in type_)})"
     return "HUGEINT" if type_ == HUGEINT else sql_name(type_)
 
 
@@ -122,6 +127,8 @@ def _call(call: Call, arguments: list[str]) -> str:
         written = _TEMPLATES[name].format(*arguments)
     elif name == "time_bucket":
         written = _interval_around(call, arguments)
+    elif name in ("list_value", "struct_pack"):
+        written = _put_together(call, arguments)
     elif name == "in":
         written = f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
     elif name in ("like", "ilike"):
@@ -132,6 +139,22 @@ def _call(call: Call, arguments: list[str]) -> str:
         written = f"{name}({', '.join(arguments)})"
     # The type is part of the meaning (where an addition overflows); DuckDB's own is nearly always the same.
     return written if call.type == BOOLEAN else f"CAST({written} AS {type_sql(call.type)})"
+
+
+def _put_together(call: Call, arguments: list[str]) -> str:
+    """An array or a struct; within those there is one zero."""
+    parts = [
+        f"({written} + 0.0)" if pa.types.is_floating(argument.type) else written
+        for argument, written in zip(call.arguments, arguments, strict=True)
+    ]
+    if call.function == "list_value":
+        return f"[{', '.join(parts)}]"
+    named = zip(call.type.names, parts, strict=True)
+    return f"struct_pack({', '.join(f'{_quoted(name)} := {part}' for name, part in named)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _interval_around(call: Call, arguments: list[str]) -> str:

@@ -53,9 +53,17 @@ def _canonical_value(value: Any) -> Any:
         if math.isnan(value):
             return NAN
         return value if value else _zero(value)
+    if isinstance(value, list | tuple | dict):
+        return tuple(map(_canonical_part, value.values() if isinstance(value, dict) else value))
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
     return value
+
+
+def _canonical_part(value: Any) -> Any:
+    """Within arrays and structs, of which a struct is the tuple of its fields, there is one zero."""
+    value = _canonical_value(value)
+    return 0.0 if value is MINUS_ZERO else value
 
 
 def _zero(value: float) -> float:
@@ -85,6 +93,8 @@ def _order_of(value: Any) -> tuple[int, Any]:
         return (0, 0)
     if isinstance(value, float) and math.isnan(value):
         return (2, 0)
+    if isinstance(value, tuple):  # within arrays and structs NULL is behind all
+        return (1, tuple((3, 0) if part is None else _order_of(part) for part in value))
     return (1, value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
 
 

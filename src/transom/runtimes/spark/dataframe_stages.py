@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.connectors.connector import TaskWriter
+from transom.kernels.nested import shown_rows
 from transom.pipeline.frames import OUT, unpack
 from transom.runtimes.spark.dataframe_source import packed
 from transom.runtimes.spark.host import Host
@@ -62,6 +63,6 @@ def answer_rows(messages: DataFrame, schema: pa.Schema) -> DataFrame:
             for blob in batch.column(0):
                 for part in unpack(blob.as_buffer()):
                     assert part.rows is not None
-                    yield pa.RecordBatch.from_arrays(part.rows.columns, schema=schema)
+                    yield pa.RecordBatch.from_arrays(shown_rows(part.rows, schema).columns, schema=schema)
 
     return messages.filter(F.col("kind") == OUT).select("blob").mapInArrow(rows, spark_schema(schema))

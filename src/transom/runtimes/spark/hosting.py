@@ -59,7 +59,8 @@ class Hosting:
             begin = partial(memory_at, self._host.folder if self._host.begins else None, fragment, number)
             try:
                 with reported_when_exhausted(partial(kept_in, partition)):
-                    kept = state_backend.step(partition, log, cache, came, begin, partial(written, self._host.writers))
+                    write = partial(written, self._host.writers, self._host.layout.shown)
+                    kept = state_backend.step(partition, log, cache, came, begin, write)
             finally:
                 partition.close()  # partitions lie here for long, and nobody says when they are needed no more
             partition.state = partition.start()  # what was put down belongs to whoever takes it next

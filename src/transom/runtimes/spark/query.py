@@ -22,6 +22,7 @@ from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError, UnlikeSparkError
 from transom.core.schema import Schema
+from transom.kernels.nested import shown_rows
 from transom.kernels.operator import scanned
 from transom.pipeline.consumer import Consumer
 from transom.pipeline.dead_letters import DEAD_LETTER_SCHEMA
@@ -467,15 +468,16 @@ class SparkQuery:
         self._number = number
         sinks = self._sinks()
         for key, answer in sinks.answers.items():
-            emit, schema = self.layout.answers[key]
+            emit, held = self.layout.answers[key]
+            shown = self.layout.shown[key]
             rows_out = [part.rows for part in brought[OUT] if part.about["query"] == key]
             if answer.tasks is not None:
                 parts = [part.about for part in brought[FILES] if part.about["query"] == key]
                 answer.add_parts((about["partition"], about["part"]) for about in parts)
             elif emit == "latest":
-                answer.replace(merged(rows_out, emit, schema))
-            elif len(rows := merged(rows_out, emit, schema)):
-                answer.write(rows)
+                answer.replace(shown_rows(merged(rows_out, emit, held), shown))
+            elif len(rows := merged(rows_out, emit, held)):
+                answer.write(shown_rows(rows, shown))
         rejected_rows = [part.rows for part in brought[DEAD_LETTERS]]
         for dead_letters in sinks.dead_letters if rejected_rows else ():
             dead_letters.write(pa.concat_batches(rejected_rows))

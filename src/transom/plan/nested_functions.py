@@ -1,0 +1,121 @@
+"""Functions of arrays and structs: how each is typed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, is_array, is_nested, is_struct
+from transom.plan.expression import Call, Expression, Literal
+from transom.plan.scalar_operators import Arguments, Function, misfit
+from transom.plan.typing_rules import (
+    NULL,
+    cannot_mix,
+    coerce,
+    is_integer,
+    meeting_type,
+    settle,
+    struct_type,
+)
+
+MOST_FIELDS: Final = 1000
+
+
+def _array(function: Function, arguments: Arguments) -> Expression:
+    """[a, b, ..]"""
+    type_ = meeting_type(arguments) if arguments else NULL
+    if type_ is None:
+        raise cannot_mix("an array", arguments)
+    return Call("list_value", tuple(coerce(each, type_) for each in arguments), pa.list_(type_))
+
+
+def struct_of(names: tuple[str, ...], values: Arguments) -> Expression:
+    """{'a': 1, 'b': 2}: names are part of the type."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise QueryError(f"a struct has one field '{name}' at most", remedy="give the fields different names")
+        seen.add(name.lower())
+    return Call("struct_pack", values, struct_type(names, [value.type for value in values]))
+
+
+def _struct(function: Function, arguments: Arguments) -> Expression:
+    raise misfit(function, arguments, "write {'a': 1, 'b': 2}, or struct_pack(a := 1, b := 2): fields have names")
+
+
+def field_of(value: Expression, name: str) -> Expression:
+    """The field of a struct; names are compared without regard to case, as those of columns are."""
+    if not is_struct(value.type):
+        raise QueryError(
+            f"'{value}' is no STRUCT and has no field '{name}'", remedy="write input.column, or a field of a STRUCT"
+        )
+    number = next((i for i, each in enumerate(value.type.names) if each.lower() == name.lower()), None)
+    if number is None:
+        fields = ", ".join(value.type.names)
+        raise QueryError(f"there is no field '{name}' in '{value}'", remedy=f"the fields are {fields}")
+    field = value.type.field(number)
+    return Call("struct_extract", (value, Literal(field.name, VARCHAR)), field.type)
+
+
+def _field(function: Function, arguments: Arguments) -> Expression:
+    value, name = arguments
+    if not (isinstance(name, Literal) and isinstance(name.value, str)):
+        raise misfit(function, arguments, "write the name of the field as a text, as in s['a']")
+    return field_of(value, name.value)
+
+
+def _element(function: Function, arguments: Arguments) -> Expression:
+    """a[1], and s['field'], which is written in the same way."""
+    value, index = arguments
+    if is_struct(value.type):
+        return _field(function, arguments)
+    if value.type == NULL:
+        return Literal(None, NULL)
+    if not is_array(value.type) or not (is_integer(index.type) or index.type == NULL):
+        raise misfit(function, arguments, "write array[1] for the first element, struct['name'] for a field")
+    return Call("list_extract", (value, coerce(index, BIGINT)), value.type.value_type)
+
+
+def _need_array(function: Function, arguments: Arguments) -> Expression:
+    value = arguments[0]
+    if value.type == NULL:
+        return coerce(value, pa.list_(INTEGER))
+    if not is_array(value.type):
+        raise misfit(function, arguments)
+    return settle(value)
+
+
+def array_length(function: Function, arguments: Arguments) -> Expression:
+    return Call("array_length", (_need_array(function, arguments),), BIGINT)
+
+
+def _searched(function: Function, arguments: Arguments) -> Expression:
+    """An array and what is looked for in it, as values that can be compared."""
+    array, value = _need_array(function, arguments), arguments[1]
+    element = array.type.value_type
+    type_ = meeting_type((Literal(None, element), value), comparing=True)
+    if type_ is None or is_nested(type_) != is_nested(element):
+        raise cannot_mix(f"'{function.name}'", (array, value))
+    type_ = element if type_ == NULL else type_
+    return Call(
+        function.name,
+        (coerce(array, pa.list_(type_)), coerce(value, type_)),
+        BOOLEAN if function.name == "list_contains" else INTEGER,
+    )
+
+
+NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
+    Function("list_value", "[a, ..]", "the array of these values", 0, None, _array, ("list_pack",)),
+    Function("struct_pack", "{'a': x, ..}", "the struct with these fields", 1, MOST_FIELDS, _struct, ("row",)),
+    Function("list_extract", "array[index]", "the element at an index, the first is 1, the last -1; else NULL", 2, 2,
+             _element, ("array_extract",)),
+    Function("struct_extract", "struct.field", "the field of a struct; also written struct['field']", 2, 2, _field),
+    Function("array_length", "array_length(array)", "number of elements; also len(array)", 1, 1, array_length,
+             ("cardinality",)),
+    Function("list_contains", "list_contains(array, value)", "whether an element equals the value", 2, 2, _searched,
+             ("list_has", "array_has", "array_contains")),
+    Function("list_position", "list_position(array, value)", "where the first such element is; else NULL", 2, 2,
+             _searched, ("list_indexof", "array_position", "array_indexof")),
+)  # fmt: skip
