@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -43,6 +44,9 @@ SQL_NAMES: Final[dict[pa.DataType, str]] = {
     TIMESTAMP: "TIMESTAMP",
 }
 
+_TYPES: Final = {name: type_ for type_, name in SQL_NAMES.items()}
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+), (\d+)\)")
+
 
 def sql_name(type_: pa.DataType) -> str:
     """The SQL spelling of a type.
@@ -53,6 +57,17 @@ def sql_name(type_: pa.DataType) -> str:
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
     return SQL_NAMES[type_]
+
+
+def sql_type(name: str) -> pa.DataType:
+    """The type of an SQL spelling, as `sql_name` writes it.
+
+    >>> sql_type("DECIMAL(10, 2)"), sql_type("VARCHAR")
+    (Decimal128Type(decimal128(10, 2)), DataType(string))
+    """
+    if (decimal := _DECIMAL.fullmatch(name)) is not None:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _TYPES[name]
 
 
 @dataclass(frozen=True)
