@@ -40,6 +40,7 @@ from transom.plan.catalogue import (
 from transom.plan.options import read_option
 from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
+from transom.program.checkpoint_folder import taken_columns
 from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
@@ -243,7 +244,7 @@ class Session:
         >>> results[0].text, results[1].text.splitlines()[0]
         (None, '#1 static_table: table t')
         """
-        planned = self.prepare(text, parameters=parameters)
+        planned = self.prepare(text, parameters=parameters, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
@@ -286,7 +287,7 @@ class Session:
         [7, 8]
         """
         spec = StartSpec(name, on_rows, on_batch, follow, checkpoint, end, clock, replace)
-        return self._start(self._only(text), emit, spec)
+        return self._start(self._only(text, checkpoint=checkpoint), emit, spec)
 
     def add(
         self,
@@ -401,13 +402,16 @@ class Session:
         *,
         parameters: Mapping[str, Value] = MappingProxyType({}),
         one_query: bool = False,
+        checkpoint: str | None = None,
     ) -> list[Planned]:
         """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET.
 
-        With `one_query`, exactly one of them must be a query.
+        With `one_query`, exactly one of them must be a query. Columns that the text does not declare are those that the
+        `checkpoint` knows, or that the files have.
         """
         statistics = sampling(self._inputs.peek, self._runtime.machine)
-        planned = read_program(text, self.catalogue, fixed, statistics, parameters, one_query)
+        kept = taken_columns(held_path(checkpoint, self.catalogue.within))
+        planned = read_program(text, self.catalogue, fixed, statistics, parameters, one_query, kept)
         for one in planned:
             match one.statement:
                 case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
@@ -461,8 +465,14 @@ class Session:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _only(self, text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> Planned:
-        (query,) = (one for one in self.prepare(text, parameters=parameters, one_query=True) if one.standing)
+    def _only(
+        self,
+        text: str,
+        parameters: Mapping[str, Value] = MappingProxyType({}),
+        checkpoint: str | None = None,
+    ) -> Planned:
+        planned = self.prepare(text, parameters=parameters, one_query=True, checkpoint=checkpoint)
+        (query,) = (one for one in planned if one.standing)
         return query
 
     def _collect(self, one: Planned, emit: Emit) -> Result:

@@ -226,7 +226,7 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT SUM(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer)", "SUM with OVER is not supported"),
     ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY amount) FROM orders", None),
     ("SELECT LISTAGG(customer) WITHIN GROUP (ORDER BY customer) FROM orders", None),
-    ("SELECT * FROM 'orders.parquet'", "a file in FROM is not supported"),
+    ("SELECT * FROM 'orders.parquet'", "a file cannot be read here"),
     ("SELECT ARRAY_AGG(id ORDER BY ts) FROM orders", "there is no aggregate 'array_agg'"),
     ("SELECT * FROM orders WHERE (id, amount) IN ((1, 2))", "several values in parentheses are not supported"),
     ("SELECT * FROM orders WHERE id = ANY (ARRAY[1, 2])", "a window can only follow a stream in FROM"),

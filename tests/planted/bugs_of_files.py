@@ -35,4 +35,18 @@ FILES: Final = (
         "return os.path.abspath(path)",
         "where Spark's paths begin in another file system its log is not where it is looked for",
     ),
+    Bug(
+        "a_zero_in_front_is_lost",
+        "connectors/file_columns.py",
+        '_WHOLE: Final = rf"^[+-]?(0|[1-9]\\d{{0,{_MOST_DIGITS - 1}}})$"',
+        '_WHOLE: Final = rf"^[+-]?\\d{{1,{_MOST_DIGITS}}}$"',
+        "a code such as 007, of files whose columns nobody declared, is read as the number 7",
+    ),
+    Bug(
+        "columns_taken_anew",
+        "program/taken_columns.py",
+        "if known is not None and known.path == real_path(",
+        "if known is None and '' == real_path(",
+        "after a restart the columns are those of the file that is first by then",
+    ),
 )

@@ -127,7 +127,7 @@ def test_parameters_stand_wherever_constants_do() -> None:
         ("SELECT a FROM t WHERE a = $b", {"b": 1, "c": 2}, r"the text has no parameter '\$c'"),
         ("SELECT a FROM t WHERE a = '$b'", {"b": 1}, r"the text has no parameter '\$b'"),
         ("SELECT a FROM t WHERE a = $ b", {}, r"a value is missing before '\$'"),
-        ("SELECT a FROM $b", {"b": "t"}, "a file in FROM is not supported"),
+        ("SELECT a FROM $b", {"b": "t"}, "is the name of another one already"),
         ("SELECT a FROM t WHERE a = $b", {"b": [1]}, r"the parameter 'b' cannot be \[1\]"),
         ("SELECT a FROM t WHERE a = $b", {"b": float("nan")}, "the parameter 'b' cannot be nan"),
         ("SELECT a FROM t WHERE a = $b", {"b": Decimal(10) ** 40}, "the parameter 'b' has 41 digits"),

@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
         confinement(options.within),
     )
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
-        planned = session.prepare(text, fixed)
+        planned = session.prepare(text, fixed, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         for note in growth_notes(planned):
             say(visible(note))

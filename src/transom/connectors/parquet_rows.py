@@ -91,6 +91,12 @@ class Footers:
         self._known.pop(file.name, None)
 
 
+def parquet_schema(file: Listed) -> pa.Schema:
+    """The columns that a file says it has."""
+    with _open(file) as parquet:
+        return parquet.schema_arrow
+
+
 def _read_footer(file: Listed, declared: DeclaredRows, read: Collection[int] | None) -> Footer:
     with _open(file) as parquet:
         present = _present(parquet, file, declared, read)

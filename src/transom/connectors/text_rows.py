@@ -105,12 +105,17 @@ def open_lines(
     handle: BinaryIO, file: Listed, declared: DeclaredRows, properties: FileProperties, growing: bool
 ) -> tuple[Lines, TextOffset] | None:
     """How the lines of a file are read and where they begin; None while it has no header, but needs one."""
-    beginning = TextOffset(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else TextOffset()
+    beginning = first_byte(handle)
     if properties.format_of(file.name) == "csv":
         return _read_header(handle, file, beginning, declared, properties, growing)
     if _RETURNED_OBJECTS.search(_first_line(handle, beginning)):
         raise _lone_returns(file)
     return JsonLines(declared), beginning
+
+
+def first_byte(handle: BinaryIO) -> TextOffset:
+    """Where a file that has just been opened begins, behind the mark that some programs write."""
+    return TextOffset(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else TextOffset()
 
 
 def _first_line(handle: BinaryIO, at: TextOffset) -> bytes:
@@ -129,6 +134,18 @@ def _read_header(
     handle: BinaryIO, file: Listed, at: TextOffset, declared: DeclaredRows, properties: FileProperties, growing: bool
 ) -> tuple[CsvLines, TextOffset] | None:
     """How the lines of a CSV file are read, by its first line, and where they begin; None while there is no header."""
+    found = read_names(handle, file, at, properties, growing)
+    if found is None:
+        return None
+    names, after = found
+    wanted = find_columns(declared.columns, names, show(file.name))
+    return CsvLines(names, wanted, declared.columns, properties.delimiter_of(file.name), properties.null), after
+
+
+def read_names(
+    handle: BinaryIO, file: Listed, at: TextOffset, properties: FileProperties, growing: bool
+) -> tuple[list[str], TextOffset] | None:
+    """The names in the first line of a CSV file, and where the others begin; None while there is no header."""
     delimiter = properties.delimiter_of(file.name)
     header = read_records(
         handle, show(file.name), at, 1, lambda data, last: split_records(data, delimiter, last), growing=growing
@@ -137,7 +154,7 @@ def _read_header(
         if not len(header):
             header_fields(_first_line(handle, at), delimiter)  # which may never end as it should
             return None
-        names = header_fields(header.raw(0), delimiter)
+        return header_fields(header.raw(0), delimiter), header.after
     except LoneReturn:
         raise _lone_returns(file) from None
     except csv.Error as error:
@@ -145,8 +162,6 @@ def _read_header(
             f"the header of file '{show(file.name)}' cannot be read: {error}",
             remedy="write the names of the columns there",
         ) from None
-    wanted = find_columns(declared.columns, names, show(file.name))
-    return CsvLines(names, wanted, declared.columns, delimiter, properties.null), header.after
 
 
 def resume(handle: BinaryIO, text_offset: TextOffset, beginning: TextOffset) -> tuple[TextOffset, bool]:

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 from typing import Literal as OneOf
 
+import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.emit_modes import EMITS, Emit
-from transom.core.schema import TIMESTAMP, VARCHAR, Column, Schema, sql_name
+from transom.core.schema import DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.literals import bind_duration, bind_type
 from transom.cql.query_text import QueryText
-from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition, TimeColumn
+from transom.plan.catalogue import ColumnsOf, SinkDefinition, StreamDefinition, TableDefinition, TimeColumn
 
 ARRIVAL_TIME: Final = "arrival_time"
 """The time column of a stream that is stamped when its rows arrive."""
 
 Late = OneOf["drop", "dead_letter", "fail"]
+
+_OWN: Final = frozenset({"late", "idle", "heartbeat", "ahead", "time", "bound", "rate", "changes"})
+"""What WITH says of an input rather than of where it comes from."""
 
 
 @dataclass
@@ -67,17 +71,21 @@ def _settings(node: exp.Expr, source: QueryText) -> _Settings:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The declared columns, and what else stands between them."""
+    """The columns, declared or those `of_files`, and what else stands between them."""
 
     schema: Schema
     invisible: frozenset[str]
     time: TimeColumn | None
     key: tuple[str, ...]
     key_node: exp.Expr | None
+    of_files: bool
 
 
-def bind_input(node: syntax.CreateInput, source: QueryText) -> StreamDefinition | TableDefinition:
-    columns, settings = _columns(node, source), _settings(node, source)
+def bind_input(
+    node: syntax.CreateInput, source: QueryText, columns_of: ColumnsOf | None = None
+) -> StreamDefinition | TableDefinition:
+    settings = _settings(node, source)
+    columns = _columns(node, settings, columns_of)
     late = cast("Late | None", settings.one_of("late", "drop", "dead_letter", "fail"))
     by_clock = _ByClock(
         settings.take("idle", _read_duration, "a duration such as idle = '30 SECONDS'"),
@@ -113,13 +121,9 @@ def _stream(
     if "changes" in settings.left:
         remedy = "leave it out, or write CREATE TABLE for rows that come and go"
         raise source.option_error("a stream has no change column", settings.span_at("changes"), remedy)
-    time_setting = settings.left.get("time")
     arrival = settings.one_of("time", "arrival") is not None
     schema, time, invisible = columns.schema, columns.time, columns.invisible
     if arrival:
-        if time is not None and time_setting is not None:
-            remedy = "leave WATERMARK out, or leave time = 'arrival' out"
-            raise source.error("a stream is either stamped on arrival or has a WATERMARK", time_setting, remedy)
         if ARRIVAL_TIME in [column.name.lower() for column in schema]:
             remedy = "call the column something else"
             raise source.error(f"'{ARRIVAL_TIME}' is the name of the time of arrival", node.this, remedy)
@@ -130,12 +134,15 @@ def _stream(
         schema = Schema((*schema.columns, Column(ARRIVAL_TIME, TIMESTAMP)))
         time, invisible = TimeColumn(ARRIVAL_TIME, 0), invisible | {ARRIVAL_TIME}
     if time is None:
-        remedy = "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, or WITH (time = 'arrival')"
+        remedy = (
+            "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, or WITH (time = 'ts'),"
+            " or time = 'arrival'"
+        )
         raise source.error(f"the stream '{name}' has no WATERMARK", node.this, remedy)
     rate = _rate(settings)
     return StreamDefinition(
         name, schema, time, late, by_clock.idle, arrival, invisible, settings.properties, rate, by_clock.heartbeat,
-        by_clock.ahead,
+        by_clock.ahead, columns.of_files,
     )  # fmt: skip
 
 
@@ -172,8 +179,9 @@ def _table(
                 remedy = f"declare WATERMARK FOR a time column, or leave {what} out"
                 raise source.error(f"the table '{name}' has no WATERMARK, so it never changes", node.this, remedy)
         return TableDefinition(
-            name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties
-        )
+            name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties,
+            of_files=columns.of_files,
+        )  # fmt: skip
     change_column = None
     if change_node is not None:
         change_column = _named(columns.schema, changes, change_node, source)
@@ -188,7 +196,7 @@ def _table(
     change_name = change_column.name if change_column is not None else None
     return TableDefinition(
         name, columns.schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
-        settings.properties, by_clock.heartbeat, by_clock.ahead,
+        settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files,
     )  # fmt: skip
 
 
@@ -201,7 +209,8 @@ def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _columns(node: syntax.CreateInput, source: QueryText) -> _Columns:
+def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsOf | None) -> _Columns:
+    source = settings.source
     columns: list[Column] = []
     names: set[str] = set()
     invisible: set[str] = set()
@@ -225,31 +234,83 @@ def _columns(node: syntax.CreateInput, source: QueryText) -> _Columns:
             if part.args.get("primary"):
                 keys.append(part)
                 key_names.append(part.this)
-    if not columns:
-        raise source.error(f"'{node.this.name}' has no columns", node.this, "declare them: name TYPE, ..")
     if len(keys) > 1:
         raise source.error("there are two primary keys", keys[1], "write PRIMARY KEY (a, b) once")
     if len(watermarks) > 1:
         raise source.error("there are two watermarks", watermarks[1], "a stream or table has one time column")
-    schema = Schema(tuple(columns))
+    of_files = not columns
+    schema = _of_files(node, settings, columns_of) if of_files else Schema(tuple(columns))
     key = tuple(dict.fromkeys(_named(schema, name.name, name, source).name for name in key_names))
-    time = _time(schema, watermarks[0], source) if watermarks else None
-    return _Columns(schema, frozenset(invisible), time, key, keys[0] if keys else None)
+    said = settings.left.get("time")
+    if said is not None and watermarks:
+        remedy = "leave WATERMARK out, or leave time out"
+        raise source.error("a stream is either stamped on arrival or has a WATERMARK", said, remedy)
+    if watermarks:
+        schema, time = _watermark(schema, watermarks[0], settings, of_files)
+    elif said is not None and said.args["value"].name.lower() != "arrival":
+        schema, time = _time(schema, settings, of_files)
+    else:
+        time = None
+    return _Columns(schema, frozenset(invisible), time, key, keys[0] if keys else None, of_files)
 
 
-def _time(schema: Schema, node: syntax.Watermark, source: QueryText) -> TimeColumn:
+def _of_files(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsOf | None) -> Schema:
+    """The columns of the files, where the text declares none."""
+    source, connector = settings.source, settings.left.get("connector")
+    if connector is None or connector.args["value"].name.lower() != "files" or columns_of is None:
+        remedy = (
+            "declare them: name TYPE, ..; columns are taken from files alone: WITH (connector = 'files', path = ..)"
+        )
+        raise source.error(f"'{node.this.name}' has no columns", node.this, remedy)
+    properties = {name: text for name, text in settings.properties.items() if name not in _OWN}
+    with source.at(node.this):
+        return columns_of(node.this.name, properties)
+
+
+def _time(schema: Schema, settings: _Settings, of_files: bool) -> tuple[Schema, TimeColumn]:
+    """WITH (time = 'ts', bound = '2 SECONDS')."""
+    node = settings.span_at("time")
+    bound = settings.take("bound", _read_bound, "a duration such as bound = '2 SECONDS'")
+    schema, column = _instants(schema, _named(schema, node.name, node, settings.source), node, settings, of_files)
+    del settings.left["time"]
+    return schema, TimeColumn(column.name, bound or 0)
+
+
+def _read_bound(text: str) -> int | None:
+    micros = parse_duration(text)
+    return micros if micros is not None and micros < 1 << 62 else None
+
+
+def _instants(
+    schema: Schema, column: Column, node: exp.Expr, settings: _Settings, of_files: bool
+) -> tuple[Schema, Column]:
+    """The columns with the time among them as one: of what files have, also days, and numbers that count a unit."""
+    counted = "time_unit" in settings.left and pa.types.is_integer(column.type)
+    if of_files and (column.type == DATE or counted):
+        instants = Column(column.name, TIMESTAMP)
+        schema = Schema(tuple(instants if one is column else one for one in schema))
+        column = instants
+    if column.type != TIMESTAMP:
+        what = f"the time column '{column.name}' is a {sql_name(column.type)}"
+        unit = ", or say what it counts since 1970: time_unit = 's'" if pa.types.is_integer(column.type) else ""
+        raise settings.source.error(what, node, f"declare {column.name} TIMESTAMP{unit if of_files else ''}")
+    return schema, column
+
+
+def _watermark(
+    schema: Schema, node: syntax.Watermark, settings: _Settings, of_files: bool
+) -> tuple[Schema, TimeColumn]:
+    source = settings.source
     column = _named(schema, node.this.name, node.this, source)
     if node.args["source"].name.lower() != column.name.lower():
         remedy = f"write WATERMARK FOR {column.name} AS {column.name} - INTERVAL '2' SECOND"
         raise source.error("a watermark is taken from its own column", node.args["source"], remedy)
-    if column.type != TIMESTAMP:
-        what = f"the time column '{column.name}' is a {sql_name(column.type)}"
-        raise source.error(what, node.this, f"declare {column.name} TIMESTAMP")
+    schema, column = _instants(schema, column, node.this, settings, of_files)
     bound = node.args.get("bound")
     micros = bind_duration(bound, source) if bound is not None else 0
     if bound is not None and micros >= 1 << 62:
         raise source.error("the watermark stays too far behind", bound, "write a shorter interval")
-    return TimeColumn(column.name, micros)
+    return schema, TimeColumn(column.name, micros)
 
 
 def _named(schema: Schema, name: str, node: exp.Expr, source: QueryText) -> Column:

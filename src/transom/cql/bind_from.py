@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
+from transom.cql.bind_file import bind_file, stem
 from transom.cql.bind_table_function import HIDDEN, bind_window_function
 from transom.cql.bind_window import bind_window
 from transom.cql.context import Context
@@ -29,7 +30,7 @@ from transom.plan.algebra import (
     TableScan,
     Window,
 )
-from transom.plan.catalogue import StreamDefinition, TableDefinition
+from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
 from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
 from transom.plan.no_from import ONE_ROW
 
@@ -173,6 +174,9 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
     if isinstance(this, exp.Identifier):
         bound, hidden = look_up(this, context)
         own_name = [this.name]
+    elif isinstance(this, syntax.FileName):
+        bound = _scan(bind_file(this, context.source, context.catalogue, windowed=window is not None), context)
+        own_name = [stem(this.name)]
     elif isinstance(this, syntax.WindowFunction):
         bound, hidden = _bind_function(this, context, outer)
         own_name = [this.this.name] if isinstance(this.this, exp.Identifier) else []
@@ -227,18 +231,23 @@ def _input(node: exp.Expr, alias: str | None, relation: Relation, hidden: frozen
     return Input(alias, columns_of_row(names, values, hidden))
 
 
+def _scan(key: str, context: Context) -> Node:
+    definition = context.catalogue.relations[key]
+    if isinstance(definition, StreamDefinition):
+        return StreamScan(definition.name, definition.columns)
+    if isinstance(definition, TableDefinition):
+        return TableScan(definition.name, definition.relation_columns)
+    return definition.query
+
+
 def look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str]]:
     """What a name in FROM stands for, and which of its columns `*` leaves out."""
     key = node.name.lower()
     if key in context.named:
         return context.named[key], frozenset()
     definition = context.catalogue.relations.get(key)
-    if isinstance(definition, StreamDefinition):
-        return StreamScan(definition.name, definition.columns), definition.invisible
-    if isinstance(definition, TableDefinition):
-        return TableScan(definition.name, definition.relation_columns), definition.invisible
     if definition is not None:
-        return definition.query, frozenset()
+        return _scan(key, context), frozenset() if isinstance(definition, ViewDefinition) else definition.invisible
     if key in context.catalogue.sinks:
         raise context.source.error(f"'{node.name}' is a sink, it cannot be read", node, "read what is inserted into it")
     known = {**{d.name.lower(): d.name for d in context.catalogue.relations.values()}, **{n: n for n in context.named}}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from transom.core.errors import TransomError
 from transom.cql.limits import Measure, expression_measure
 from transom.cql.query_text import QueryText
 from transom.cql.scope import Scope
@@ -45,10 +44,6 @@ class Context:
         assert isinstance(bound, Relation)
         return bound
 
-    @contextmanager
-    def at(self, node: exp.Expr) -> Iterator[None]:
+    def at(self, node: exp.Expr) -> AbstractContextManager[None]:
         """Gives errors from below that have no place the place of the node."""
-        try:
-            yield
-        except TransomError as error:
-            raise self.source.located(error, node) from None
+        return self.source.at(node)

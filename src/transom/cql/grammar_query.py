@@ -249,8 +249,7 @@ def _read_source(reader: Reader) -> exp.Expr:
         remedy = CALLS.get(start.text.lower(), "write the name of a stream, table or view")
         reader.reject(f"{start} is a function, and FROM takes none", remedy)
     elif start.kind == "text":
-        remedy = f"write CREATE TABLE t (..) WITH (path = '{start.text}'), and FROM t"
-        reader.reject("a file in FROM is not supported", remedy)
+        this = read_file_name(reader)
     else:
         this = reader.name("a stream, table, view or query")
     if reader.at("."):
@@ -264,6 +263,12 @@ def _read_source(reader: Reader) -> exp.Expr:
         if window is None and reader.at("["):
             reader.reject("the window stands behind the alias", f"write S [..] AS {alias.name}")
     return reader.spanned(syntax.FromItem(this=this, window=window, alias=alias, columns=columns), start)
+
+
+def read_file_name(reader: Reader) -> exp.Expr:
+    start = reader.word()
+    reader.skip()
+    return reader.spanned(syntax.FileName(this=start.text), start)
 
 
 def _read_function_input(reader: Reader) -> exp.Expr:

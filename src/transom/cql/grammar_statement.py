@@ -9,7 +9,7 @@ from sqlglot import exp
 from transom.cql import syntax
 from transom.cql.foreign import STATEMENTS, reject_clause
 from transom.cql.grammar_expression import read_type
-from transom.cql.grammar_query import at_query, read_query
+from transom.cql.grammar_query import at_query, read_file_name, read_query
 from transom.cql.grammar_window import read_interval
 from transom.cql.reader import Reader
 
@@ -37,9 +37,7 @@ def read_statement(reader: Reader) -> exp.Expr:
         if reader.take("DROP"):
             return reader.spanned(_read_drop(reader), start)
         if reader.take_one_of("DESCRIBE", "DESC"):
-            return reader.spanned(
-                syntax.Show(this="COLUMNS", name=reader.name("the name of a stream, table or view")), start
-            )
+            return reader.spanned(syntax.Show(this="COLUMNS", name=_read_described(reader)), start)
         if reader.take("SHOW"):
             return reader.spanned(_read_show(reader), start)
     match reader.take_one_of("CREATE", "INSERT", "EXPLAIN", "SET"):
@@ -57,6 +55,12 @@ def read_statement(reader: Reader) -> exp.Expr:
                 reader.reject(f"a statement cannot begin with {start}", remedy)
             return read_query(reader)
     return reader.spanned(node, start)
+
+
+def _read_described(reader: Reader) -> exp.Expr:
+    if reader.word().kind == "text":
+        return read_file_name(reader)
+    return reader.name("the name of a stream, table or view")
 
 
 def _read_create(reader: Reader) -> exp.Expr:
@@ -86,7 +90,7 @@ def _read_create(reader: Reader) -> exp.Expr:
         columns = reader.column_names_if_any()
         reader.need("AS")
         return syntax.CreateView(this=name, columns=columns, query=read_query(reader), if_exists=if_exists)
-    parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader)))
+    parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader))) if reader.at("(") else []
     settings = _read_settings(reader)
     return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -40,6 +42,14 @@ class QueryText:
 
     def option_error(self, what: str, node: exp.Expr, remedy: str) -> OptionError:
         return OptionError(what, remedy=remedy, span=self.span_at(node), text=self.text)
+
+    @contextmanager
+    def at(self, node: exp.Expr) -> Iterator[None]:
+        """Gives errors from below that have no place the place of the node."""
+        try:
+            yield
+        except TransomError as error:
+            raise self.located(error, node) from None
 
     def located(self, error: TransomError, node: exp.Expr) -> TransomError:
         """The same error with the place of the node, unless it has one."""

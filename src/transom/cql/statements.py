@@ -14,6 +14,7 @@ from transom.core.errors import QueryError, TransomError
 from transom.core.values import Value
 from transom.cql import syntax
 from transom.cql.bind_definition import bind_input, bind_sink
+from transom.cql.bind_file import bind_file
 from transom.cql.bind_order import order_shown, orders_without_effect, rows_looked_at
 from transom.cql.bind_query import bind_query_node, renamed
 from transom.cql.dialect import parse
@@ -62,7 +63,9 @@ def statements_in_place(
     source = QueryText(text)
     found: list[tuple[Statement, Catalogue]] = []
     with _bounded(source):
-        work = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options))
+        work = Catalogue(
+            dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options), columns_of=catalogue.columns_of
+        )
         for node in parse(text, parameters):
             if isinstance(node, syntax.Drop) or node.args.get("if_exists") == "replace":
                 work.relations, work.sinks = dict(work.relations), dict(work.sinks)  # those before it keep theirs
@@ -122,6 +125,8 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             return DropStatement(text, span, _bind_drop(node, source, catalogue))
         case syntax.Show():
             name = node.args.get("name")
+            if isinstance(name, syntax.FileName):
+                return ShowStatement(text, span, node.this, bind_file(name, source, catalogue, windowed=False))
             if name is not None and _known(name.name, catalogue) is None:
                 raise source.error(
                     f"there is no '{name.name}'", name, "SHOW STREAMS, TABLES and VIEWS name what there is"
@@ -229,7 +234,7 @@ def _bind_create(
         query = bind_query_node(node.args["query"], source, catalogue)
         definition = ViewDefinition(name, renamed(query, node.args.get("columns"), source))
     else:
-        definition = bind_input(node, source)
+        definition = bind_input(node, source, catalogue.columns_of)
         if known is not None:
             _check_views(known, definition, node, source, catalogue)
     catalogue.relations[name.lower()] = definition

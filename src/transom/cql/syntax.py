@@ -82,6 +82,10 @@ class FromItem(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}
 
 
+class FileName(exp.Expression):
+    """'data/x.parquet' in the place of a name: `this` is the path."""
+
+
 class WindowFunction(exp.Expression):
     """TUMBLE, HOP or SESSION (`kind`) of a stream or query, by its time column; the durations as they were written."""
 
@@ -194,7 +198,7 @@ class Drop(exp.Expression):
 
 
 class Show(exp.Expression):
-    """SHOW `this`, a word; or DESCRIBE `name`."""
+    """SHOW `this`, a word; or DESCRIBE `name`, which may be a file."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "name": False}
 

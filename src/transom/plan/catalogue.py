@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from typing import Literal as OneOf
@@ -27,7 +28,8 @@ class StreamDefinition:
 
     `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case. On
     `rate`, rows a second, nothing depends but the choice of a plan. With a `heartbeat` the clock moves its watermark
-    while there is nothing to read; rows that are further `ahead` of the clock are rejected.
+    while there is nothing to read; rows that are further `ahead` of the clock are rejected. Columns that nobody
+    declared are those `of_files`.
     """
 
     name: str
@@ -41,6 +43,7 @@ class StreamDefinition:
     rate: float | None = None
     heartbeat: int | None = None
     ahead: int | None = None
+    of_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class TableDefinition:
     properties: dict[str, str] = field(default_factory=dict, hash=False)
     heartbeat: int | None = None
     ahead: int | None = None
+    of_files: bool = False
 
     @property
     def relation_columns(self) -> Schema:
@@ -82,17 +86,22 @@ class SinkDefinition:
     properties: dict[str, str] = field(default_factory=dict, hash=False)
 
 
+ColumnsOf = Callable[[str, dict[str, str]], Schema]
+"""Looks at the files of a stream or table, by its name and its properties, for columns that nobody declares."""
+
+
 @dataclass
 class Catalogue:
     """Names are case-insensitive; the dictionaries are keyed by the name in lower case.
 
-    No path leads outside of `within`; no statement changes it.
+    No path leads outside of `within`; no statement changes it. Without `columns_of` all columns must be declared.
     """
 
     relations: dict[str, StreamDefinition | TableDefinition | ViewDefinition] = field(default_factory=dict)
     sinks: dict[str, SinkDefinition] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     within: Within | None = None
+    columns_of: ColumnsOf | None = None
 
 
 # --- statements ------------------------------------------------------------------------------------------------------

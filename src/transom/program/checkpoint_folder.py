@@ -8,11 +8,13 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
+from collections.abc import Mapping
 from typing import Final
 
 from transom.connectors.file_target import sync_folder
 from transom.core.errors import CheckpointError
 from transom.program.checkpoint_manifest import Manifest
+from transom.program.taken_columns import NONE, TakenColumns
 
 _MANIFEST: Final = "manifest.json"
 
@@ -96,6 +98,17 @@ class CheckpointFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def taken_columns(folder: str | None) -> Mapping[str, TakenColumns]:
+    """The columns that the queries of a checkpoint took from files; if it cannot be read, `claim` says why."""
+    if folder is None:
+        return NONE
+    try:
+        with open(os.path.join(folder, _MANIFEST), encoding="utf-8") as file:
+            return Manifest.read(file.read(), folder).taken()
+    except (OSError, CheckpointError, LookupError, TypeError, ValueError, AttributeError):
+        return NONE
 
 
 def run_of(folder: str) -> str | None:

@@ -13,18 +13,20 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.location import local_path
-from transom.core.schema import sql_name
+from transom.core.schema import Column, Schema, sql_name, sql_type
+from transom.core.secrets import taken
 from transom.core.time import format_duration, format_instant
 from transom.kernels.operator import scanned
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
 from transom.program.run import QuerySpec
+from transom.program.taken_columns import TakenColumns, real_path
 
 FORMAT: Final = 4
 """The version of everything that is written into a checkpoint folder; another one is rejected."""
@@ -41,10 +43,14 @@ _ANEW: Final = "start with an empty checkpoint folder"
 
 @dataclass(frozen=True)
 class Manifest:
-    """By the name of every query: what it is, and by their names what its inputs, its options and its sink are."""
+    """By the name of every query: what it is, and by their names what its inputs, its options and its sink are.
+
+    `columns` are those that were taken from files, by the name of the input: the path, and names with their types.
+    """
 
     runtime: str
     queries: dict[str, dict[str, Facts]]
+    columns: dict[str, Facts] = field(default_factory=dict)
 
     def text(self) -> str:
         return json.dumps({"format": FORMAT, **vars(self)}, indent=2, ensure_ascii=False) + "\n"
@@ -52,7 +58,10 @@ class Manifest:
     @staticmethod
     def of(runtime: str, specs: Sequence[QuerySpec], shared: Collection[str] = ()) -> Manifest:
         """`shared` are the queries that share a join with others, of which any but one may come and go."""
-        return Manifest(runtime, {spec.name: _facts_of(spec, spec.name in shared) for spec in specs})
+        columns = {
+            name: _taken(definition) for spec in specs for name, definition in _inputs(spec) if definition.of_files
+        }
+        return Manifest(runtime, {spec.name: _facts_of(spec, spec.name in shared) for spec in specs}, columns)
 
     @staticmethod
     def read(text: str, folder: str) -> Manifest:
@@ -66,7 +75,7 @@ class Manifest:
                     remedy=f"go on with the version of Transom that wrote it, or {_ANEW}",
                 )
             queries = {name: {about: dict(facts) for about, facts in one.items()} for name, one in _items(known)}
-            return Manifest(str(known["runtime"]), queries)
+            return Manifest(str(known["runtime"]), queries, known.get("columns", {}))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise CheckpointError(
                 f"what the checkpoint in '{folder}' is for cannot be read: its manifest is damaged",
@@ -92,7 +101,16 @@ class Manifest:
     def after(self, known: Manifest) -> Manifest:
         """With those that have left and whose sinks have their rows: whoever comes by their names goes on there."""
         sunk = {name: about for name, about in known.queries.items() if any(one.startswith("sink ") for one in about)}
-        return Manifest(self.runtime, sunk | self.queries)
+        return Manifest(self.runtime, sunk | self.queries, self.columns)
+
+    def taken(self) -> dict[str, TakenColumns]:
+        """The columns that were taken from files."""
+        return {
+            name: TakenColumns(
+                facts["path"], Schema(tuple(Column(each, sql_type(kind)) for each, kind in facts["columns"]))
+            )
+            for name, facts in self.columns.items()
+        }
 
     def _comes_and_goes(self, name: str) -> bool:
         """In this process, queries that share a join come to it and leave it from run to run."""
@@ -139,18 +157,31 @@ def _query(name: str) -> str:
 # --- what is so ------------------------------------------------------------------------------------------------------
 
 
+def _inputs(spec: QuerySpec) -> Iterator[tuple[str, StreamDefinition | TableDefinition]]:
+    """What a query reads, by names in lower case."""
+    assert spec.planned.root is not None
+    for operator in spec.planned.root.walk():
+        if isinstance(operator.node, StreamScan | TableScan):
+            definition = spec.planned.catalogue.relations[scanned(operator)]
+            assert isinstance(definition, StreamDefinition | TableDefinition)
+            yield definition.name.lower(), definition
+
+
+def _taken(definition: StreamDefinition | TableDefinition) -> Facts:
+    stamped = definition.time.column if isinstance(definition, StreamDefinition) and definition.arrival_time else None
+    columns = [[column.name, sql_name(column.type)] for column in definition.columns if column.name != stamped]
+    return {"path": real_path(taken(definition.properties["path"]) or ""), "columns": columns}
+
+
 def _facts_of(spec: QuerySpec, shared: bool) -> dict[str, Facts]:
     planned = spec.planned
     assert planned.root is not None
     statement = planned.statement
     assert isinstance(statement, InsertStatement | QueryStatement)
     found: dict[str, Facts] = {}
-    for operator in planned.root.walk():
-        if isinstance(operator.node, StreamScan | TableScan):
-            definition = planned.catalogue.relations[scanned(operator)]
-            assert isinstance(definition, StreamDefinition | TableDefinition)
-            kind = "stream" if isinstance(definition, StreamDefinition) else "table"
-            found[f"{kind} '{definition.name.lower()}'"] = _input(definition)
+    for name, definition in _inputs(spec):
+        kind = "stream" if isinstance(definition, StreamDefinition) else "table"
+        found[f"{kind} '{name}'"] = _input(definition)
     if planned.sink is not None:
         found[f"sink '{planned.sink.name}'"] = _properties(planned.sink.properties)
     found[_query(spec.name)] = {

@@ -37,6 +37,7 @@ from transom.planner.multiway_choice import MultiwayDecision
 from transom.planner.plan import plan_and_decisions
 from transom.planner.statistics import DeclaredStatistics, Statistics
 from transom.program.arguments import require_text
+from transom.program.taken_columns import NONE, TakenColumns, looking
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,22 @@ def read_program(
     statistics_of: StatisticsOf = DeclaredStatistics,
     parameters: Mapping[str, Value] = MappingProxyType({}),
     one_query: bool = False,
+    kept: Mapping[str, TakenColumns] = NONE,
 ) -> list[Planned]:
     """The statements of a text. The catalogue learns their names and options if nothing is wrong with any of them.
 
     Options in `fixed` have the last word over those that the text sets. With `one_query`, exactly one of the statements
-    must be a query to be run.
+    must be a query to be run. `kept` are columns that a checkpoint knows, which are not taken from files again.
     """
     require_text(text, "a query", QueryError)
     options = dict(catalogue.options)
-    known = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(options), catalogue.within)
+    known = Catalogue(
+        dict(catalogue.relations),
+        dict(catalogue.sinks),
+        dict(options),
+        catalogue.within,
+        looking(catalogue.within, kept),
+    )
     planned: list[Planned] = []
     for statement, place in statements_in_place(text, known, parameters):
         if isinstance(statement, SetStatement):
