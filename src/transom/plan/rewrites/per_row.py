@@ -3,10 +3,14 @@
 What it reads of them, each different row of it once, is carried along in front of its own columns: a selection sees it
 as columns, an aggregate groups by it, a set operation compares it as well. One row of the answer belongs to the rows
 around that agree with it on those columns, NULL with NULL.
+
+All of those take -0.0 and 0.0 for one value, and the sub-query may tell them apart. So behind the columns comes, for
+each that is a floating number, whether it is -0.0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -29,26 +33,31 @@ from transom.plan.algebra import (
 )
 from transom.plan.expression import (
     Call,
+    Case,
     ColumnRef,
     Expression,
     Literal,
-    OuterColumn,
     conjunction,
     conjuncts,
 )
 from transom.plan.rewrites.outer_columns import outer_columns, over_row
 
 
-def per_row(around: Relation, query: Relation) -> tuple[Relation, tuple[OuterColumn, ...]]:
-    """The rows of the sub-query for each row around, behind what it reads of them, and which columns those are."""
+def per_row(around: Relation, query: Relation) -> tuple[Relation, tuple[Expression, ...]]:
+    """The rows of the sub-query for each row around, behind what is carried of it, and what that is in its terms."""
     read = tuple(sorted((each for each in outer_columns(query) if each.depth == 1), key=lambda each: each.index))
-    rows = Distinct(Project(around, tuple(columns(around)[each.index] for each in read), tuple(e.name for e in read)))
-    return _PerRow(rows, {each.index: i for i, each in enumerate(read)}).of(query), read
+    signed = tuple(each for each in read if pa.types.is_floating(each.type))
+    carried = (*read, *map(_is_minus_zero, signed))
+    values = tuple(over_row(each, _nothing, lambda i: columns(around)[i]) for each in carried)
+    names = tuple(each.name for each in (*read, *signed))
+    at = {each.index: i for i, each in enumerate(read)}
+    sign_at = {each.index: len(read) + i for i, each in enumerate(signed)}
+    return _PerRow(Distinct(Project(around, values, names)), at, sign_at).of(query), carried
 
 
-def same_row(found: Relation, read: tuple[OuterColumn, ...]) -> tuple[Expression, ...]:
+def same_row(found: Relation, carried: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """That a row of `per_row` belongs to the row around."""
-    return tuple(part for each, column in zip(read, columns(found), strict=False) for part in _same(each, column))
+    return tuple(part for each, column in zip(carried, columns(found), strict=False) for part in _same(each, column))
 
 
 def columns(relation: Relation) -> tuple[Expression, ...]:
@@ -57,9 +66,10 @@ def columns(relation: Relation) -> tuple[Expression, ...]:
 
 
 class _PerRow:
-    def __init__(self, rows: Relation, at: dict[int, int]) -> None:
+    def __init__(self, rows: Relation, at: dict[int, int], sign_at: dict[int, int]) -> None:
         self.rows = rows
         self.at = at
+        self.sign_at = sign_at
         self.width = len(rows.schema)
 
     def of(self, node: Relation) -> Relation:
@@ -93,6 +103,14 @@ class _PerRow:
     def _named(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return (*self.rows.schema.names, *names)
 
+    def _around(self, index: int, carried: Callable[[int], Expression]) -> Expression:
+        """A column of the row around, by the columns that are carried of it."""
+        value = carried(self.at[index])
+        if index not in self.sign_at:
+            return value
+        zero = Call("negate", (Literal(0.0, value.type),), value.type)
+        return Case((carried(self.sign_at[index]),), (zero,), value)
+
     def _over(self, expression: Expression, below: Relation) -> Expression:
         """Over the row itself behind what is read of the row around."""
         schema = below.schema
@@ -100,7 +118,7 @@ class _PerRow:
         def column(i: int) -> Expression:
             return ColumnRef(i, schema[i].type, schema[i].name)
 
-        return over_row(expression, lambda i: column(self.width + i), lambda i: column(self.at[i]))
+        return over_row(expression, lambda i: column(self.width + i), lambda i: self._around(i, column))
 
     def _aggregate(self, node: Aggregate) -> Relation:
         below = self.of(node.input)
@@ -158,7 +176,7 @@ class _PerRow:
             return ColumnRef(at[i], types[at[i]], names[at[i]])
 
         for part in conjuncts(node.predicate):
-            parts.append(over_row(part, column, lambda i: rows[self.at[i]]))
+            parts.append(over_row(part, column, lambda i: self._around(i, rows.__getitem__)))
         joined = Join(tuple(relations), conjunction(tuple(parts)))
         values = (*rows, *(column(i) for i in range(len(at))))
         return Project(joined, values, self._named(tuple(node.schema.names)))
@@ -181,7 +199,7 @@ class _PerRow:
         def row(i: int) -> Expression:
             return ColumnRef(i, schema[i].type, schema[i].name)
 
-        parts = [over_row(part, column, lambda i: row(self.at[i])) for part in conjuncts(node.predicate)]
+        parts = [over_row(part, column, lambda i: self._around(i, row)) for part in conjuncts(node.predicate)]
         for i in range(carried):
             parts += _same(row(i), row(len(left.schema) + i))
         predicate = conjunction(tuple(parts))
@@ -189,6 +207,16 @@ class _PerRow:
         joined = OuterJoin(left, right, "left", predicate)
         values = (*(row(i) for i in range(self.width)), *(column(i) for i in range(len(node.schema))))
         return Project(joined, values, self._named(tuple(node.schema.names)))
+
+
+def _nothing(index: int) -> Expression:
+    raise AssertionError("what is carried reads the row around alone")
+
+
+def _is_minus_zero(value: Expression) -> Expression:
+    zero, one = Literal(0.0, value.type), Literal(1.0, value.type)
+    below = Call("<", (Call("/", (one, value), value.type), zero), BOOLEAN)
+    return Case((Call("=", (value, zero), BOOLEAN),), (below,), Literal(False, BOOLEAN))
 
 
 def _same(one: Expression, other: Expression) -> tuple[Expression, ...]:
