@@ -4,7 +4,7 @@
 | --- | --- |
 | `cql` | statements, bound and planned in order; a query among them must be answered by what follows |
 | `stream NAME`, `table NAME` | the rows of an input, as in tests/conformance; they hold until others are given |
-| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on every runtime, by day on some of them |
+| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on all runtimes, by day on some of them |
 | `error` | the message of the `cql` block before, word for word |
 | `text timeline [cut ..]` | a figure of the inputs and the answer, made by `python -m tests.docs.remake` |
 | `text arrivals [NAME ..]` | what happens as the rows arrive, in that order of inputs; made by the same command |
