@@ -92,6 +92,8 @@ def test_set(text: str, value: object) -> None:
         ("SET tick", "= is missing", "write ="),
         ("SET tick =", "a value is expected", "a number"),
         ("INSERT INTO nosuch SELECT A FROM S", "no sink 'nosuch'", "out"),
+        ("INSERT INTO s SELECT A FROM S", "'S' is read, and a sink is what is written to", "CREATE SINK S WITH (..)"),
+        ("CREATE SINK o (a INTEGER) WITH (connector = 'terminal')", "a sink declares no columns", "CREATE SINK o"),
         ("INSERT INTO out (a) SELECT A FROM S", "takes a query", "INSERT INTO out SELECT"),
         ("INSERT out SELECT A FROM S", "INTO is missing", "write INTO"),
         ("EXPLAIN INSERT INTO out SELECT A FROM S", "EXPLAIN takes a query", "EXPLAIN"),

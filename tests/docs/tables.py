@@ -102,6 +102,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "rpad": "rpad('hall', 3, '.')",
     "repeat": "repeat('ab', 3)",
     "split_part": "split_part('a/b/c', '/', 2)",
+    "split_index": "split_index('a/b/c', '/', 2)",
     "regexp_matches": "regexp_matches('room 7', '[0-9]+')",
     "regexp_full_match": "regexp_full_match('room 7', '[0-9]+')",
     "regexp_replace": "regexp_replace('room 7', '[0-9]', 'no. \\0')",

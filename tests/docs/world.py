@@ -4,12 +4,13 @@
 | --- | --- |
 | `cql` | statements, bound and planned in order; a query among them must be answered by what follows |
 | `stream NAME`, `table NAME` | the rows of an input, as in tests/conformance; they hold until others are given |
-| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on every runtime |
+| `result changes`, `snapshots`, `stream`, `ledger` | what the query must give on all runtimes, by day on some of them |
 | `error` | the message of the `cql` block before, word for word |
 | `text timeline [cut ..]` | a figure of the inputs and the answer, made by `python -m tests.docs.remake` |
 | `text arrivals [NAME ..]` | what happens as the rows arrive, in that order of inputs; made by the same command |
 | `text plan` | what EXPLAIN prints; made by the same command |
 | `file NAME`, `console`, `python` | run by `programs.py` |
+| `sql flink`, `sql spark` | the same for others, to compare; nobody runs it |
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.conformance import conformance
 from tests.docs.arrivals import arrivals
 from tests.docs.pages import Block, Page, PageError, Section
 from tests.docs.timeline import POINT, SPAN, Group, Mark, draw, label
+from tests.profile import in_turn
 from tests.run_locally import Answer, run_locally
 from tests.runtimes_under_test import RUNTIMES
 from transom.core.errors import TransomError
@@ -99,6 +101,8 @@ class World:
                 self.made(block, self._arrivals(block, names))
             case ("text", "plan"):
                 self.made(block, self._plan(block))
+            case ("sql", "flink" | "spark"):
+                pass
             case (kind, *_) if kind in PROGRAMS:
                 pass
             case _:
@@ -166,8 +170,8 @@ class World:
         rows = self._inputs(requested, block)
         expected = conformance.Block("expect", what, block.text)
         case = conformance.Case(self.page, "", None, "", (expected,))
-        for name, runtime in RUNTIMES.items():
-            answer = runtime(requested.query, requested.planned.catalogue, rows)
+        for name in _runtimes(block.line):
+            answer = RUNTIMES[name](requested.query, requested.planned.catalogue, rows)
             reported = conformance.disagreement(case, requested.query.schema, answer)
             if reported is not None:
                 raise self._wrong(block, f"(first: the page, second: {name})\n{reported}")
@@ -218,6 +222,12 @@ class World:
     def _arrivals(self, block: Block, order: list[str]) -> str:
         requested = self._answer(block)
         return arrivals(requested.query, requested.planned.catalogue, self._inputs(requested, block), order)
+
+
+def _runtimes(number: int) -> list[str]:
+    """The definition and one process in one batch; the others, which cost more, take turns by day."""
+    reference, local, *others = RUNTIMES
+    return [reference, local, *in_turn(others, number)]
 
 
 def _answer_marks(requested: AwaitedQuery, rows: dict[str, list[Any]]) -> list[Mark]:

@@ -80,6 +80,10 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         by_months = call.arguments[1].value != 0  # type: ignore[attr-defined]
         width = f"to_months(CAST({months} AS INTEGER))" if by_months else f"to_microseconds({micros})"
         return f"time_bucket({', '.join([width, moment, *origin])})"
+    if name == "split_index":
+        text, separator, at = arguments
+        some = f"{at} >= 0 AND {at} < len(string_split({text}, {separator})) AND {separator} IS NOT NULL"
+        return f"(CASE WHEN {some} THEN split_part({text}, {separator}, {at} + 1) END)"
     if name in ("date_trunc", "date_diff"):
         arguments = [sql_literal(call.arguments[0].value), *arguments[1:]]  # type: ignore[attr-defined]
     return f"{'strpos' if name == 'position' else name}({', '.join(arguments)})"

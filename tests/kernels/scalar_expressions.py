@@ -151,7 +151,7 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
        ("starts_with", "ends_with", "contains", "position")},
     **{name: [("text", "index", "characters"), ("text", "index", "text")] for name in ("lpad", "rpad")},
     "repeat": [("text", "index")],
-    "split_part": [("text", "characters", "index"), ("text", "text", "index")],
+    **{name: [("text", "characters", "index"), ("text", "text", "index")] for name in ("split_part", "split_index")},
     **{name: [("moment",)] for name in ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour",
                                          "minute", "second", "epoch")},
     **{name: [("moment",)] for name in ("millisecond", "microsecond", "isodow", "isoyear", "decade", "century",

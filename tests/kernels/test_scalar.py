@@ -221,6 +221,12 @@ def test_slices() -> None:
     assert evaluate(case((call("=", A, 3),), (call("//", 9, A),), lit(0)), part).to_pylist() == [0, 3, 0]
 
 
+def test_a_part_that_is_not_there_is_null() -> None:
+    texts = pa.array(["a,b,c", "a", "", None])
+    assert values(call("split_index", col(0, VARCHAR), ",", 0), texts) == ["a", "a", "", None]
+    assert values(call("split_index", col(0, VARCHAR), ",", 1), texts) == ["b", None, None, None]
+
+
 def test_no_rows_and_no_values() -> None:
     empty = batch(a=pa.array([], INTEGER))
     assert evaluate(call("/", A, 2), empty).type == DOUBLE
@@ -299,6 +305,9 @@ def test_project() -> None:
         (call("position", "日本語", "語"), 3),
         (call("trim", "\t a\u3000"), "\t a"),
         (call("split_part", "a,b,c", ",", -1), "c"),
+        (call("split_index", "a,b,c", ",", 0), "a"),
+        (call("split_index", "a,b,c", ",", 3), None),
+        (call("split_index", "a,b,c", ",", -1), None),
         (call("lpad", "abc", 5, "xy"), "xyabc"),
         (call("upper", "straße"), "STRAẞE"),
         (call("lower", "ƛ\ua7dc"), "ƛ\ua7dc"),

@@ -223,6 +223,13 @@ SCALAR: Final = (
         "a moment before the year 2000 is in the bucket behind it",
     ),
     Bug(
+        "part_that_is_not_there_is_empty",
+        "kernels/scalar/text.py",
+        "pc.greater(pc.list_value_length(pieces), at)",
+        "pc.is_valid(pieces)",
+        "SPLIT_INDEX beyond the last part is '', not NULL",
+    ),
+    Bug(
         "numbers_of_a_format_give_way",
         "kernels/scalar/formats.py",
         "{width if glued else 1},{width}",

@@ -104,6 +104,7 @@ STATEMENTS: Final[dict[str, str]] = {
 
 _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is behind the stream, not in the list"
 _CLOCK: Final = "use the time column of a stream: its rows carry their time"
+_ARRIVAL: Final = "declare the stream WITH (time = 'arrival'), and use arrival_time"
 _JSON: Final = "JSON is read as a text here: declare its fields as columns of a jsonl file"
 _ONE_EACH: Final = "write a row for each element: SELECT DISTINCT k, element"
 _ENDS: Final = ("start", "end", "rowtime", "proctime")
@@ -128,9 +129,10 @@ CALLS: Final[dict[str, str]] = {
     ),
     **_same(
         _CLOCK,
-        """proctime unix_timestamp current_watermark mz_now localtimestamp getdate sysdate current_row_timestamp
+        """unix_timestamp current_watermark mz_now localtimestamp getdate sysdate current_row_timestamp
         current_processing_time""",
     ),
+    "proctime": _ARRIVAL,
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
     **_same(_ONE_EACH, "collect collect_list collect_set listagg group_concat"),
@@ -144,7 +146,6 @@ CALLS: Final[dict[str, str]] = {
     **_same("write epoch_ms(milliseconds)", "to_timestamp_ltz from_unixtime timestamp_millis"),
     "to_date": "write CAST(text AS DATE), or CAST(strptime(text, '%d.%m.%Y') AS DATE)",
     "convert_tz": "times are UTC here: write ts + INTERVAL '2' HOUR",
-    "split_index": "write split_part(text, separator, 1), which counts from 1",
     **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
     "nvl": "write coalesce(a, b)",
@@ -211,7 +212,7 @@ def _goes_on(reader: Reader, behind: int) -> bool:
 
 COLUMNS: Final[dict[str, str]] = {
     "rowtime": "the time of a row is a column that CREATE STREAM declares: WATERMARK FOR ts AS ts",
-    "proctime": "declare the stream WITH (time = 'arrival'), and use arrival_time",
+    "proctime": _ARRIVAL,
     **dict.fromkeys(("windowstart", "windowend", "window_start", "window_end"), _TIMES),
 }
 """Columns that others have without declaring them."""

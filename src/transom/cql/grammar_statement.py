@@ -85,6 +85,10 @@ def _read_create(reader: Reader) -> exp.Expr:
         }.get(reader.word().capitals, f"write CREATE VIEW {name.name} AS SELECT .., or INSERT INTO a sink")
         reader.reject(f"CREATE {kind} .. {reader.word().capitals} is not supported", remedy)
     if kind == "SINK":
+        if reader.word().text == "(":
+            reader.reject(
+                "a sink declares no columns: it has those of its query", f"write CREATE SINK {name.name} WITH (..)"
+            )
         return syntax.CreateSink(this=name, settings=_read_settings(reader), if_exists=if_exists)
     if kind == "VIEW":
         columns = reader.column_names_if_any()

@@ -244,6 +244,9 @@ def _bind_create(
 def _bind_insert(node: syntax.InsertInto, source: QueryText, catalogue: Catalogue) -> Statement:
     name = node.this.name
     if name.lower() not in catalogue.sinks:
+        if known := catalogue.relations.get(name.lower()):
+            remedy = f"write CREATE SINK {known.name} WITH (..), without columns, in its place"
+            raise source.error(f"'{known.name}' is read, and a sink is what is written to", node.this, remedy)
         names = {sink.name.lower(): sink.name for sink in catalogue.sinks.values()}
         close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5) or sorted(names)[:8]
         remedy = f"did you mean {' or '.join(names[low] for low in close)}?" if close else "declare it with CREATE SINK"

@@ -234,6 +234,8 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("repeat", "repeat(text, count)", "again and again", 2, 2, _takes((VARCHAR, BIGINT), VARCHAR)),
     Function("split_part", "split_part(text, separator, index)", "the part at an index; the last is -1", 3, 3,
              _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
+    Function("split_index", "split_index(text, separator, index)", "the part at an index from 0, as in Flink; NULL"
+             " where there is none", 3, 3, _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
     Function("regexp_matches", "regexp_matches(text, 'pattern'[, 'i'])", "whether a part of it matches", 2, 3, _regexp),
     Function("regexp_full_match", "regexp_full_match(text, 'pattern'[, 'i'])", "whether all of it matches", 2, 3,
              _regexp),

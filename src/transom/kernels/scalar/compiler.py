@@ -39,8 +39,8 @@ _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=[
 
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
                 "lower": text.lower, "length": text.length, "right": text.right,
-                "split_part": text.split_part, "replace": text.replace, "position": text.position,
-                "concat_ws": text.concat_ws, "array_length": nested_values.length,
+                "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
+                "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
                 "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 

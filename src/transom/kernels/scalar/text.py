@@ -172,6 +172,22 @@ def _split_part(text: str, separator: str, index: int) -> str:
     return pieces[at] if index and 0 <= at < len(pieces) else ""
 
 
+def split_index(text: Value, separator: Value, index: Value) -> Value:
+    """As in Flink: counted from 0, and NULL where there is no such part."""
+    if isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar) and separator.as_py():
+        at = index.as_py()
+        if at is not None and 0 <= at < 2**31 - 1:
+            pieces = pc.split_pattern(text, separator.as_py())
+            part = pc.binary_join(pc.list_slice(pieces, at, at + 1), "")
+            return pc.if_else(pc.greater(pc.list_value_length(pieces), at), part, pa.scalar(None, VARCHAR))
+    return by_row(_split_index, (text, separator, index), VARCHAR)
+
+
+def _split_index(text: str, separator: str, index: int) -> str | None:
+    pieces = text.split(separator) if separator else list(text) or [text]
+    return pieces[index] if 0 <= index < len(pieces) else None
+
+
 # --- changed texts ---------------------------------------------------------------------------------------------------
 
 

@@ -258,6 +258,7 @@ UNSUPPORTED: Final[dict[str, str]] = {
     "lpad": _SPACE,
     "rpad": _SPACE,
     "split_part": "Spark fails at index 0, and has its own idea of an empty separator",
+    "split_index": _RARE,
     "epoch": "Spark has no such function of a timestamp without a zone",
     "date_trunc": "Spark truncates in the time zone of the session",
 }
