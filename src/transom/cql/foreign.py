@@ -10,7 +10,7 @@ from typing import Final
 from transom.cql.reader import Reader
 
 _WINDOW: Final = "write a window behind the stream: FROM s [RANGE 1 HOUR], or [RANGE 1 HOUR SLIDE 10 MINUTES]"
-_LISTS: Final = "lists are no values here: write a row for each element before they come in"
+_LISTS: Final = "write FROM s [..], UNNEST(s.a) AS u(x) for the elements of an array, a[1] and len(a) for parts of it"
 _CHANGES: Final = "leave it out: an answer is kept up to date anyway; WITH (emit = ..) of a sink says how it is written"
 _BOTH: Final = "join the inputs, and write the condition in WHERE"
 _PIECES: Final = "write SUM(CASE WHEN k = 'a' THEN value END) for each column"
