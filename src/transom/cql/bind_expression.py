@@ -31,7 +31,7 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """array_agg list mode product rollup cube grouping_sets row_number rank dense_rank
+    """mode product rollup cube grouping_sets row_number rank dense_rank
     lag lead ntile nth_value""".split()
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond

@@ -105,7 +105,7 @@ STATEMENTS: Final[dict[str, str]] = {
 _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is behind the stream, not in the list"
 _CLOCK: Final = "use the time column of a stream: its rows carry their time"
 _JSON: Final = "JSON is read as a text here: declare its fields as columns of a jsonl file"
-_ONE_EACH: Final = "write a row for each element: SELECT DISTINCT k, element"
+_ONE_EACH: Final = "write ARRAY_AGG(a ORDER BY b), or ARRAY_AGG(DISTINCT a)"
 _ENDS: Final = ("start", "end", "rowtime", "proctime")
 
 

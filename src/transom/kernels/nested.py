@@ -134,6 +134,16 @@ def arrays_of(elements: EncodedValues, begins: Int64s, there: Bytes) -> EncodedV
     return _filled(np.where(there, np.diff(ends) + 2, 1), lambda *to: write_arrays(elements.data, ends, there, *to))
 
 
+def arrays_from(data: Bytes, ends: Int64s, there: Bytes) -> pa.Array:
+    """Arrays of elements that lie one after the other, those of a row in data[ends[i]:ends[i + 1]]."""
+    return _column(arrays_of(EncodedValues(data, ends), np.arange(len(ends)), there), there)
+
+
+def elements(array: pa.Array) -> pa.Array:
+    """Values as the elements of arrays, of which none is NULL."""
+    return _column(parts_of(array), None)
+
+
 def array_values(values: Sequence[pa.Array], rows: int) -> pa.Array:
     """In every row the array of these values."""
     return _column(struct_of([parts_of(value) for value in values], np.ones(rows, dtype=np.uint8), ARRAY), None)

@@ -392,6 +392,7 @@ AggregateName = OneOf[
     "quantile_cont",
     "quantile_disc",
     "string_agg",
+    "array_agg",
 ]
 """The aggregates that are computed; plan/aggregate_functions.py makes all others of them."""
 
@@ -442,7 +443,8 @@ class AggregateCall(Structural):
 
     `first` is the argument, NULL or not, of the first row in the `order` that meets the `condition`; the order leaves
     no choice but among equal values. The others leave NULL out, and quantiles are at the `fraction` of the values.
-    `string_agg` is all texts in the `order`, with the `separator` between them.
+    `string_agg` is all texts in the `order`, with the `separator` between them; `array_agg` the array of all values,
+    NULL or not.
     """
 
     function: AggregateName

@@ -231,6 +231,11 @@ def _in_order(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
     )
     met = "" if call.condition is None else f" FILTER (WHERE {sql(call.condition)})"
     argument = sql(call.argument)
+    if call.function == "array_agg":
+        value = _one_zero(argument, call.argument.type)
+        if call.distinct:
+            order = order.replace(argument, value, 1)
+        return f"list({'DISTINCT ' * call.distinct}{value} ORDER BY {order}){met}"
     if call.function == "string_agg":
         once, separator = "DISTINCT " * call.distinct, literal_sql(call.separator, VARCHAR)
         return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}"
