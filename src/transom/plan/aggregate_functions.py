@@ -245,8 +245,8 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("string_agg", "STRING_AGG(a, ', ' ORDER BY b)", "all texts as one, in that order, and where it "
                       "leaves a choice in that of the texts; between them a comma if nothing is said", _string_agg,
                       ("listagg", "group_concat"), 1, 1),
-    AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, and "
-                      "where it leaves a choice in that of the values", _array_agg, ("list",)),
+    AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, "
+                      "and where it leaves a choice in that of the values", _array_agg, ("list",)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
