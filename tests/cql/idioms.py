@@ -42,7 +42,7 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT tags[1] FROM orders", "'tags' is no array"),
     ("SELECT ARRAY[1, 2] FROM orders", None),
     ("SELECT MAP['a', 1] FROM orders", "a MAP is not supported"),
-    ("SELECT ROW(1, 2) FROM orders", "'struct_pack' does not take (INTEGER, INTEGER)"),
+    ("SELECT ROW(1, 2) FROM orders", "there is no function 'row'"),
     ("SELECT CARDINALITY(tags) FROM orders", "'array_length' does not take (VARCHAR)"),
     ("SELECT * FROM orders CROSS JOIN UNNEST(tags) AS t (tag)", "'UNNEST' is a function, and FROM takes none"),
     ("SELECT * FROM orders, LATERAL TABLE(explode(tags)) AS t (tag)", "LATERAL is not supported"),

@@ -118,7 +118,7 @@ CALLS: Final[dict[str, str]] = {
     **{f"{window}_{end}": _TIMES for window in ("tumble", "hop", "session") for end in _ENDS},
     **_same(
         _LISTS,
-        """explode posexplode unnest flatten generate_series array map struct named_struct element_at
+        """explode posexplode unnest flatten generate_series array map struct element_at
         string_split split list_transform transform""",
     ),
     **_same(
@@ -147,6 +147,7 @@ CALLS: Final[dict[str, str]] = {
     "split_index": "write split_part(text, separator, 1), which counts from 1",
     **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
+    "row": "write {'a': 1, 'b': 2}: fields have names",
     "nvl": "write coalesce(a, b)",
     "nvl2": "write CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "isnull": "write a IS NULL, or coalesce(a, b)",
