@@ -14,8 +14,10 @@ import pyarrow as pa
 from tests.net_table import NetTable
 from transom.core.schema import Schema
 from transom.core.time import BEGINNING, FOREVER, from_datetime
+from transom.kernels.nested import shown_rows
 from transom.kernels.operator import Operator
 from transom.pipeline import partitions as partitions_of_a_process
+from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
@@ -60,8 +62,11 @@ class Answer:
         self.emit = emit
         self.values: list[tuple[Any, ...]] = []
         self.table = NetTable(answer_key(root)) if root is not None and emit == "net" and not stream else None
+        self.schema = None if root is None else output_schema(output_form(root, emit), root.schema)
 
     def add(self, batch: pa.RecordBatch) -> None:
+        if self.schema is not None:
+            batch = shown_rows(batch, self.schema)
         if self.table is not None:
             self.table.apply(batch)
             return

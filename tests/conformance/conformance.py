@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Schema
+from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Schema, is_nested
 from transom.core.time import from_datetime
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.no_from import ONE_ROW
@@ -107,6 +108,8 @@ def moment(token: str) -> datetime:
 def value(token: str, type_: pa.DataType) -> Any:
     if token == "NULL":
         return None
+    if is_nested(type_):
+        return json.loads(token)
     if type_ == VARCHAR:
         return token[1:-1].replace("''", "'") if token.startswith("'") else token
     if type_ == BOOLEAN:

@@ -10,7 +10,8 @@ import duckdb
 import pyarrow as pa
 
 from transom.core.errors import EvaluationError
-from transom.core.schema import HUGEINT, VARCHAR, sql_name
+from transom.core.schema import HUGEINT, VARCHAR, held_type, is_array, is_nested, sql_name
+from transom.kernels.nested import decoded, held_rows
 from transom.kernels.scalar import evaluate
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
@@ -39,6 +40,10 @@ def sql(expression: Expression) -> str:
 
 
 def type_sql(type_: pa.DataType) -> str:
+    if is_array(type_):
+        return f"{type_sql(type_.value_type)}[]"
+    if is_nested(type_):
+        return f"STRUCT({', '.join(f'{field.name} {type_sql(field.type)}' for field in type_)})"
     return "HUGEINT" if type_ == HUGEINT else sql_name(type_)
 
 
@@ -68,6 +73,14 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         return f"({arguments[0]} IS NOT DISTINCT FROM {arguments[1]})"
     if name == "in":
         return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    if name in ("list_value", "struct_pack"):
+        floats = [pa.types.is_floating(argument.type) for argument in call.arguments]
+        arguments = [f"({a} + 0.0)" if floating else a for a, floating in zip(arguments, floats, strict=True)]
+        if name == "struct_pack":
+            arguments = [f"{field} := {a}" for field, a in zip(call.type.names, arguments, strict=True)]
+        return f"{name}({', '.join(arguments)})"
+    if name == "array_length":
+        return f"len({arguments[0]})"
     if name in ("like", "ilike"):
         escape = f" ESCAPE {sql_literal(call.arguments[2].value)}" if len(arguments) == 3 else ""  # type: ignore[attr-defined]
         return f"({arguments[0]} {name.upper()} {arguments[1]}{escape})"
@@ -110,6 +123,10 @@ def evaluate_in_duckdb(
 
 
 def same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, list) and isinstance(theirs, list):
+        return len(mine) == len(theirs) and all(map(same, mine, theirs))
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return list(mine) == list(theirs) and all(map(same, mine.values(), theirs.values()))
     if isinstance(mine, float) and isinstance(theirs, float) and math.isnan(mine) and math.isnan(theirs):
         return True
     return type(mine) is type(theirs) and bool(mine == theirs)
@@ -122,7 +139,10 @@ LIMITS = ("outside the years", "more than 38 digits", "it is no DECIMAL(38, 0)")
 def check(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: pa.RecordBatch) -> None:
     theirs = evaluate_in_duckdb(connection, expression, batch)
     try:
-        mine = evaluate(expression, batch)
+        held = pa.schema([pa.field(field.name, held_type(field.type)) for field in batch.schema])
+        mine = evaluate(expression, held_rows(batch, held))
+        if is_nested(expression.type):
+            mine = decoded(mine, expression.type)
     except EvaluationError as error:
         assert theirs is None or any(limit in str(error) for limit in LIMITS), (sql(expression), str(error), theirs)
         return

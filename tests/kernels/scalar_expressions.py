@@ -23,6 +23,8 @@ from transom.core.schema import (
     TIMESTAMP,
     TINYINT,
     VARCHAR,
+    is_array,
+    is_nested,
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, Literal, columns_of, walk
 from transom.plan.functions import NULL, case, cast, resolve
@@ -30,9 +32,10 @@ from transom.plan.intervals import interval
 from transom.plan.signatures import TRUNCATED_PARTS
 
 SMALL_DECIMAL, WIDE_DECIMAL = pa.decimal128(4, 1), pa.decimal128(18, 3)
+ARRAYS, STRUCTS = pa.list_(INTEGER), pa.struct([("p", INTEGER), ("q", pa.list_(VARCHAR))])
 TYPES = [
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, SMALL_DECIMAL, WIDE_DECIMAL, HUGEINT, VARCHAR, DATE,
-    TIMESTAMP,
+    TIMESTAMP, ARRAYS, STRUCTS,
 ]  # fmt: skip
 WORDS = [
     "", "a", "A", "abc", "aBc", " a ", "é", "É", "ß", "İ", "👍", "e\u0301", "a%b", "a_b", "a!b", "%", "_", "日本語",
@@ -64,6 +67,10 @@ def decimals(type_: pa.DataType) -> st.SearchStrategy[Decimal]:
 
 
 def values_of(type_: pa.DataType) -> st.SearchStrategy[Any]:
+    if is_array(type_):
+        return st.lists(st.one_of(st.none(), values_of(type_.value_type)), max_size=3)
+    if is_nested(type_):
+        return st.fixed_dictionaries({field.name: st.one_of(st.none(), values_of(field.type)) for field in type_})
     if type_ == BOOLEAN:
         return st.booleans()
     if pa.types.is_integer(type_):
@@ -107,6 +114,8 @@ KINDS: dict[str, list[pa.DataType]] = {
     "bool": [BOOLEAN],
     "date": [DATE],
     "moment": [DATE, TIMESTAMP],
+    "array": [ARRAYS],
+    "struct": [STRUCTS],
     "any": TYPES,
 }
 TAKES: dict[str, list[tuple[str, ...]]] = {
@@ -140,7 +149,8 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "power": [("number", "number")],
     "greatest": [("same", "same"), ("number", "number", "number"), ("moment", "moment")],
     "least": [("same", "same"), ("number", "number", "number")],
-    **{name: [("text",)] for name in ("upper", "lower", "length")},
+    **{name: [("text",)] for name in ("upper", "lower")},
+    "length": [("text",), ("array",)],
     "substring": [("text", "index"), ("text", "index", "index"), ("text", "int", "int")],
     "left": [("text", "index"), ("text", "int")],
     "right": [("text", "index"), ("text", "int")],
@@ -177,6 +187,13 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "pi": [(), (), ()],
     "date_trunc": [("part", "moment")],
     "date_diff": [("part", "moment", "moment")],
+    "list_value": [("same", "same"), ("number", "number", "number"), ("array", "array")],
+    "struct_pack": [("field", "any"), ("field", "any", "other_field", "any")],
+    "list_extract": [("array", "index"), ("array", "int")],
+    "struct_extract": [("struct", "field"), ("struct", "other_field")],
+    "array_length": [("array",)],
+    "list_contains": [("array", "int"), ("array", "number")],
+    "list_position": [("array", "int"), ("array", "number")],
 }  # fmt: skip
 
 
@@ -184,6 +201,8 @@ WIDTHS = [
     (0, 1), (0, 1_000_000), (0, 25_200_000_000), (0, 86_400_000_000), (0, 604_800_000_000), (1, 0), (5, 0), (12, 0),
 ]  # fmt: skip
 SAMPLES: dict[str, list[str]] = {
+    "field": ["p"],
+    "other_field": ["q"],
     "written": ["%Y-%m-%d %H:%M:%S.%f", "%d.%-m.%y", "%a %A %b %B", "%j|%-j|%u|%w", "%G-W%V %U %W", "%I:%M %p %-I", "x",
                 "100%% %g", "%-d %-H %-M %-S"],
     "read": ["%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d", "%d.%m.%y", "%Y%m%d", "%b %d %Y", "%d %B %Y", "%I:%M %p", "%H%M%S",
@@ -235,7 +254,7 @@ DEPTH = 3
 
 
 def leaf(draw: st.DrawFn, type_: pa.DataType, constant: bool) -> Expression:
-    if not constant:
+    if not constant or is_nested(type_):
         index = TYPES.index(type_)
         return ColumnRef(index, type_, f"c{index}")
     if draw(st.integers(0, 9)) == 0:

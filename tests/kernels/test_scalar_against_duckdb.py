@@ -15,7 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.kernels.duckdb_scalar import check, evaluate_in_duckdb, open_duckdb, type_sql
-from tests.kernels.scalar_expressions import KINDS, SAMPLES, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL, WIDTHS, cases
+from tests.kernels.scalar_expressions import (
+    ARRAYS,
+    KINDS,
+    SAMPLES,
+    SMALL_DECIMAL,
+    STRUCTS,
+    TAKES,
+    TYPES,
+    WIDE_DECIMAL,
+    WIDTHS,
+    cases,
+)
 from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
 from transom.core.schema import (
@@ -75,6 +86,8 @@ def test_keep_is_evaluate_where_true(found: tuple[Expression, pa.RecordBatch]) -
 # --- every function on every type, at the edges -----------------------------------------------------------------------
 
 EDGES: dict[pa.DataType, list[Any]] = {
+    ARRAYS: [None, [], [None], [0], [1, None], [1, 2], [-1, 3, 3]],
+    STRUCTS: [None, *({"p": p, "q": q} for p, q in ((None, None), (1, ["", None, "a"]), (1, ["a\0b"]), (-2, [])))],
     BOOLEAN: [None, True, False],
     **{t: [None, -(1 << t.bit_width - 1), -7, -1, 0, 1, 2, 15, (1 << t.bit_width - 1) - 1] for t in
        (TINYINT, SMALLINT, INTEGER, BIGINT)},
@@ -178,7 +191,29 @@ UNSUPPORTED = {
 """What DuckDB would read and the engine rejects on purpose."""
 
 
-@pytest.mark.parametrize("target", [type_ for type_ in TYPES if type_ != VARCHAR], ids=str)
+def test_casts_of_arrays_and_structs(connection: duckdb.DuckDBPyConnection) -> None:
+    elements = (TINYINT, BIGINT, DOUBLE, SMALL_DECIMAL, VARCHAR, DATE, pa.list_(VARCHAR), pa.list_(INTEGER))
+    values = {
+        VARCHAR: [[], None, ["7", None], ["x", "1"], ["300"], ["2020-02-29"]],
+        BIGINT: [[1, None], [], None, [300], [-1, 10**12]],
+        DATE: [[date(2020, 2, 29)], [None]],
+        pa.list_(VARCHAR): [[["1"], None, []], [["x"]], [[None, "2"]]],
+    }
+    tried = 0
+    for source, target, safe in itertools.product(values, elements, (False, True)):
+        for wrap in (pa.list_, lambda element: pa.struct([("p", pa.list_(element))])):
+            try:
+                expression = cast(ColumnRef(0, wrap(source), "c0"), wrap(target), safe)
+            except QueryError:
+                continue
+            for value in values[source]:
+                rows = [value if wrap is pa.list_ else {"p": value}]
+                check(connection, expression, pa.record_batch([pa.array(rows, wrap(source))], names=["c0"]))
+                tried += 1
+    assert tried > 100
+
+
+@pytest.mark.parametrize("target", [type_ for type_ in TYPES if type_ not in (VARCHAR, ARRAYS, STRUCTS)], ids=str)
 def test_texts_are_read_as_duckdb_reads_them(connection: duckdb.DuckDBPyConnection, target: pa.DataType) -> None:
     for text in READ:
         if (text, type_sql(target).partition("(")[0]) not in UNSUPPORTED:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.properties import occurrences
-from tests.properties.queries import DECLARATIONS, Generator, Noted, statement_of
+from tests.properties.queries import DECLARATIONS, NESTED_DECLARATIONS, Generator, Noted, statement_of
 from tests.properties.streams import inputs
 from tests.run_locally import Rows
 from transom.core.errors import UnsupportedError
@@ -62,23 +62,27 @@ class Example:
 
 
 def example_of(random: Random, family: str, repeats: int = 0) -> Example:
+    nested = family == "nested"
+
     def statement() -> tuple[str, Noted]:
-        generator = Generator(random, repeats)
+        generator = Generator(random, repeats, nested)
         return statement_of(generator, family), generator.noted
 
     tactic = random.choice(["auto", "auto", "lazy_hash", "nested_loop"])
-    return lively_example(random, statement, tactic)
+    return lively_example(random, statement, tactic, nested)
 
 
-def lively_example(random: Random, statement: Callable[[], tuple[str, Noted]], tactic: str = "auto") -> Example:
+def lively_example(
+    random: Random, statement: Callable[[], tuple[str, Noted]], tactic: str = "auto", nested: bool = False
+) -> Example:
     """A query that `statement` makes; a second one where the answer to the first is dull."""
     emit = random.choice(["changes", "changes", "lifetimes"])
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
     for _ in range(2):
         text, noted = statement()
-        query, catalogue = _bound(text, tick, tactic, bounds)
-        rows, expected = _lively_rows(query, catalogue, random, bounds)
+        query, catalogue = _bound(text, tick, tactic, bounds, nested)
+        rows, expected = _lively_rows(query, catalogue, random, bounds, nested)
         if len(expected.instants) >= 3:
             break
         occurrences.see(occurrences.DULL)
@@ -86,9 +90,9 @@ def lively_example(random: Random, statement: Callable[[], tuple[str, Noted]], t
     return Example(text, query, catalogue, tactic, emit, rows, expected, noted)
 
 
-def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int]) -> tuple[Node, Catalogue]:
+def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int], nested: bool) -> tuple[Node, Catalogue]:
     catalogue = Catalogue()
-    declarations = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
+    declarations = (NESTED_DECLARATIONS if nested else DECLARATIONS).format(bound_s=bounds["s"], bound_t=bounds["t"])
     script = f"{declarations} SET tick = '{tick}'; SET join = '{tactic}'; {text}"
     statement = parse_statements(script, catalogue)[-1]
     assert isinstance(statement, QueryStatement)
@@ -96,12 +100,12 @@ def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int]) -> tuple[N
 
 
 def _lively_rows(
-    query: Node, catalogue: Catalogue, random: Random, bounds: dict[str, int]
+    query: Node, catalogue: Catalogue, random: Random, bounds: dict[str, int], nested: bool
 ) -> tuple[dict[str, Rows], History]:
     """Rows and the answer to them: of three tries the first with output at three instants or more."""
     names = _inputs_read(query, catalogue)
     for _ in range(3):
-        rows = {name: given for name, given in inputs(random, bounds).items() if name in names}
+        rows = {name: given for name, given in inputs(random, bounds, nested).items() if name in names}
         expected = evaluate(query, catalogue, rows)
         if len(expected.instants) >= 3:
             break

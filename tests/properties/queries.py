@@ -27,6 +27,11 @@ CREATE TABLE p (ts TIMESTAMP INVISIBLE, k INTEGER PRIMARY KEY, g VARCHAR, WATERM
 CREATE TABLE names (k INTEGER, g VARCHAR);
 """
 
+NESTED_COLUMNS = (("a", "array"), ("b", "struct"))
+NESTED_DECLARATIONS = DECLARATIONS.replace(
+    "m DECIMAL(6, 2)", "m DECIMAL(6, 2), a INTEGER[], b STRUCT(p INTEGER, q INTEGER[])"
+)
+
 
 @dataclass(frozen=True)
 class Column:
@@ -60,11 +65,13 @@ class Generator:
     """Makes one query.
 
     `joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet.
-    `repeats` is how often, in percent, a second input is the first one once more, and so runs once.
+    `repeats` is how often, in percent, a second input is the first one once more, and so runs once. `nested`: streams
+    have arrays and structs, too, and they are picked more often than others.
     """
 
-    def __init__(self, random: Random, repeats: int = 0) -> None:
+    def __init__(self, random: Random, repeats: int = 0, nested: bool = False) -> None:
         self.random = random
+        self.stream_columns = STREAM_COLUMNS + NESTED_COLUMNS * (2 if nested else 0)
         self.repeats = repeats
         self.noted = Noted()
         self.joined = 0
@@ -125,7 +132,7 @@ class Generator:
         if name in ("r", "p", "names"):
             self.noted.operators.add({"r": "changes table", "p": "upsert table", "names": "static table"}[name])
             return Source(name, (Column("k", "int"), Column("g", "text")))
-        columns = tuple(Column(*column) for column in STREAM_COLUMNS)
+        columns = tuple(Column(*column) for column in self.stream_columns)
         return Source(f"{name} {self.window(columns)}", columns)
 
     def keys(self, columns: tuple[Column, ...]) -> list[Column]:
@@ -437,6 +444,25 @@ class Generator:
         name, type_ = column.name, column.type
         if self.chance(60):
             return name, type_
+        if type_ == "array":
+            return self.pick(
+                (
+                    (f"{name}[{self.pick((1, 2, -1))}]", "int"),
+                    (f"len({name})", "int"),
+                    (f"list_position({name}, 1)", "int"),
+                    (f"[{name}[2], len({name})::INTEGER]", "array"),
+                    (f"COALESCE({name}, [7])", "array"),
+                )
+            )
+        if type_ == "struct":
+            return self.pick(
+                (
+                    (f"{name}.p", "int"),
+                    (f"{name}['q']", "array"),
+                    (f"{{'p': len({name}.q)::INTEGER, 'q': {name}.q}}", "struct"),
+                    (f"CASE WHEN {name}.p = 1 THEN {name} END", "struct"),
+                )
+            )
         if type_ == "int":
             return self.pick((f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"ABS({name})")), "int"
         if type_ == "text":
@@ -472,6 +498,11 @@ class Generator:
             return self.pick((f"{name} = 'a'", f"{name} LIKE '%b%'", f"{name} IN ('a', '')", f"{name} <> 'a'"))
         if column.type == "bool":
             return name
+        if column.type == "array":
+            compared = self.pick(("<", "=", "<>", ">="))
+            return self.pick((f"list_contains({name}, 1)", f"{name} {compared} [1, NULL]", f"len({name}) > 1"))
+        if column.type == "struct":
+            return self.pick((f"{name}.p > 0", f"{name} <> {{'p': 1, 'q': [1]}}", f"{name} < {{'p': 2, 'q': NULL}}"))
         if column.type == "float" and self.chance(25):
             return f"1 / {name} > 0"  # of both zeros it is true of one
         other = [c.name for c in columns if c.type == column.type and c.name != name]
@@ -510,6 +541,7 @@ FAMILIES: tuple[str, ...] = (
     "set_operation",
     "top_n",
     "any",
+    "nested",
 )
 
 
@@ -519,6 +551,8 @@ def query_of(generator: Generator, family: str) -> Source:
         return generator.join(min(depth, 1), inputs=3)
     if family == "any":
         return generator.query(2)
+    if family == "nested":
+        return generator.query(depth)
     made: Source = getattr(generator, family)(depth)
     return made
 

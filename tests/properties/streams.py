@@ -20,6 +20,8 @@ TEXTS = ("a", "a", "b", "", "ab", "a text longer than sixteen bytes", None)
 NUMBERS = (0, 1, 2, 3, 5, -4, 2_147_483_000, None)
 FLOATS = (0.1, 0.0, -0.0, 0.0, -0.0, 0.5, 1e16, -1e16, 1.0, float("nan"), None, float("inf"), 3e-310)
 DECIMALS = (Decimal("0.10"), Decimal("1.00"), Decimal("-2.50"), Decimal("9999.99"), None)
+ARRAYS = ([], [1], [1, None], [1, 2], [2], [None], None)
+STRUCTS = (None, None, *({"p": p, "q": q} for p in (0, 1, None) for q in ARRAYS[1:4]))
 ROW = (KEYS, TEXTS, NUMBERS, FLOATS, DECIMALS)
 
 
@@ -37,9 +39,10 @@ def rows_of(random: Random, base: int, bound: int, values: tuple[tuple[Any, ...]
     return [(start + timedelta(seconds=second), *(random.choice(v) for v in values)) for second in times]
 
 
-def inputs(random: Random, bounds: dict[str, int]) -> dict[str, Rows]:
+def inputs(random: Random, bounds: dict[str, int], nested: bool = False) -> dict[str, Rows]:
+    row = (*ROW, ARRAYS, STRUCTS) if nested else ROW
     base = random.choice([0, 1_700_000_000_000_000, -7_000_000])
-    given = {name: rows_of(random, base, bounds[name], ROW, 5) for name in ("s", "t", "u")}
+    given = {name: rows_of(random, base, bounds[name], row, 5) for name in ("s", "t", "u")}
     given["r"] = rows_of(random, base, 1, (("+", "+", "+", "+", "-", "-", "?"), KEYS, TEXTS[:3]), 8)
     given["p"] = rows_of(random, base, 0, (KEYS, TEXTS), 5)
     given["names"] = [(0, "a"), (1, "b"), (1, "c"), (None, "d"), (2, None)]

@@ -105,8 +105,8 @@ def _json_nested(values: pa.Array) -> pa.Array:
         offsets = values.offsets
         first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(values) else (0, 0)
         elements = _json_value(values.values.slice(first, last - first))
-        lists = pa.LargeListArray.from_arrays(pc.subtract(offsets.cast(pa.int64()), first), elements)
-        inner = pc.binary_join_element_wise(_large("["), pc.binary_join(lists, ", "), _large("]"), _large(""))
+        lists = pa.ListArray.from_arrays(pc.subtract(offsets, pa.scalar(first, pa.int32())), elements)
+        inner = pc.binary_join_element_wise(_large("["), pc.binary_join(lists, _large(", ")), _large("]"), _large(""))
     else:
         parts: list[pa.Array | pa.Scalar] = [_large("{")]
         for at, (field, child) in enumerate(zip(values.type, values.flatten(), strict=True)):

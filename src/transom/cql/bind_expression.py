@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BOOLEAN, is_struct
+from transom.core.schema import BOOLEAN, is_nested
 from transom.cql import syntax
 from transom.cql.bind_order import RankCall, RankRef, SortValue
 from transom.cql.context import Context
@@ -31,7 +31,7 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """array_agg list mode product rollup cube grouping_sets row_number rank dense_rank
+    """mode product rollup cube grouping_sets row_number rank dense_rank
     lag lead ntile nth_value""".split()
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
@@ -147,7 +147,7 @@ class ExpressionBinder:
         if not inputs and not columns:
             inputs, columns = self.scope.find_around(names[1], names[0]), self.scope.find_around(names[0], None)
         found, fields = (inputs, names[2:]) if inputs else (columns, names[1:])
-        if len(found) != 1 or not fields or not is_struct(found[0].type):
+        if len(found) != 1 or not fields or not (is_nested(found[0].type) or len(names) > 2):
             return None
         self.written.append((found[0], node))
         value = found[0]
@@ -163,8 +163,12 @@ class ExpressionBinder:
         with self.context.at(node):
             return functions.field_of(value, name.name)
 
-    def _part(self, node: syntax.Part) -> Expression:
-        return self._resolve(node, "list_extract", self.bind(node.this), self.bind(node.args["index"]))
+    def _subscript(self, node: syntax.Subscript) -> Expression:
+        value = self.bind(node.this)
+        if not is_nested(value.type) and value.type != functions.NULL:
+            remedy = "an index stands behind an array, as in a[1]; a window behind a stream, as in FROM S [ROWS 10]"
+            raise self._error(f"'{value}' is no array and has no elements", node, remedy)
+        return self._resolve(node, "list_extract", value, self.bind(node.args["index"]))
 
     def _struct(self, node: syntax.StructValue) -> Expression:
         values = tuple(self.bind(value) for value in node.expressions)
@@ -419,7 +423,7 @@ class ExpressionBinder:
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {
     exp.Column: ExpressionBinder._column,
     exp.Dot: ExpressionBinder._dot,
-    syntax.Part: ExpressionBinder._part,
+    syntax.Subscript: ExpressionBinder._subscript,
     syntax.StructValue: ExpressionBinder._struct,
     exp.Literal: ExpressionBinder._literal,
     syntax.TypedLiteral: ExpressionBinder._typed_literal,

@@ -9,6 +9,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from transom.core.schema import is_array
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_file import bind_file, stem
@@ -20,6 +21,7 @@ from transom.cql.scope import Input, Scope, ScopeColumn, columns_of_row, move
 from transom.plan import functions
 from transom.plan.algebra import (
     AntiJoin,
+    Filter,
     Join,
     Node,
     OuterJoin,
@@ -28,10 +30,11 @@ from transom.plan.algebra import (
     Stream,
     StreamScan,
     TableScan,
+    Unnest,
     Window,
 )
 from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
-from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
+from transom.plan.expression import ColumnRef, Expression, OuterColumn, conjunction, conjuncts, walk
 from transom.plan.no_from import ONE_ROW
 
 
@@ -69,6 +72,9 @@ def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Re
         raise context.source.error(f"FROM has more than {MAX_CHAIN} inputs", node, "join some of them in a sub-query")
     joined = _bind_joined(first, context, outer)
     for part in rest:
+        if isinstance(part, syntax.UnnestItem):
+            joined = _bind_unnest(part, joined, context, outer)
+            continue
         right = _bind_joined(part, context, outer)
         _reject_same_alias(joined, right, part, context)
         joined = joined.beside(right)
@@ -80,6 +86,9 @@ def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
         return _bind_source(node, context, outer)
     joined = _bind_source(node.this, context, outer)
     for join in node.args["joins"]:
+        if isinstance(join.this, syntax.UnnestItem):
+            joined = _bind_unnest(join.this, joined, context, outer, join)
+            continue
         right = _bind_source(join.this, context, outer)
         _reject_same_alias(joined, right, join.this, context)
         joined = _bind_join(join, joined, right, context, outer)
@@ -106,6 +115,50 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
         return Joined((found,), (), left.inputs)
     side = cast(OneOf["left", "right", "full"], kind)
     return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
+
+
+def _bind_unnest(
+    node: syntax.UnnestItem, left: Joined, context: Context, outer: Scope | None, join: exp.Join | None = None
+) -> Joined:
+    """The rows so far, each once for every element; what is read of the array are their columns."""
+    kind = "cross" if join is None else join.args["kind"]
+    on = None if join is None else join.args.get("on")
+    always = isinstance(on, exp.Boolean) and bool(on.this)
+    if kind not in ("cross", "inner", "left") or (kind == "left" and not always) or (join and join.args.get("using")):
+        remedy = "write CROSS JOIN UNNEST(..), or LEFT JOIN UNNEST(..) ON TRUE, and conditions in WHERE"
+        raise context.source.error("UNNEST cannot be joined like this", node, remedy)
+    array = unnested_array(node.this, ExpressionBinder(context, Scope(left.inputs, outer), "UNNEST", sub_queries=False))
+    alias, columns = node.args.get("alias"), node.args.get("columns")
+    called = alias.name if alias is not None else "unnest"
+    names = ["unnest" if alias is None else alias.name, *(["ordinality"] * bool(node.args["numbered"]))]
+    if columns is not None:
+        if len(columns) > len(names):
+            what = f"there are {len(columns)} names for {len(names)} columns"
+            raise context.source.error(what, columns[0], "name each column once; WITH ORDINALITY adds one")
+        names[: len(columns)] = [column.name for column in columns]
+    relation: Relation = Unnest(left.relation, array, tuple(names), outer=kind == "left")
+    added = list(relation.schema)[left.width :]
+    values: list[Expression] = [ColumnRef(left.width + i, c.type, c.name) for i, c in enumerate(added)]
+    made = Joined((relation,), (), (Input(called, columns_of_row(names, values, frozenset())),))
+    _reject_same_alias(left, made, node, context)
+    made = replace(made, inputs=left.inputs + made.inputs)
+    if on is None or always:
+        return made
+    condition = ExpressionBinder(context, Scope(made.inputs, outer), "ON", sub_queries=False).condition(on)
+    return replace(made, relations=(Filter(relation, condition),))
+
+
+def unnested_array(node: exp.Expr, binder: ExpressionBinder) -> Expression:
+    """What stands in UNNEST(..): an array of the rows at hand."""
+    context = binder.context
+    with context.at(node):
+        array = functions.settle(binder.bind(node))
+    if not is_array(array.type):
+        raise context.source.error(f"UNNEST takes an array, not '{array}'", node, "write UNNEST(array)")
+    if any(isinstance(part, OuterColumn) for part in walk(array)):
+        remedy = "unnest it in the query that has the column, and put that into FROM"
+        raise context.source.error("UNNEST takes no column of the query around", node, remedy)
+    return array
 
 
 def _common(join: exp.Join, left: Joined, right: Joined, context: Context) -> list[exp.Identifier]:
@@ -166,6 +219,9 @@ def _reject_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Con
 
 
 def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
+    if isinstance(node, syntax.UnnestItem):
+        remedy = "write FROM s [..], UNNEST(s.array) AS u(x)"
+        raise context.source.error("UNNEST stands behind the input whose arrays it takes", node, remedy)
     this, window, alias = node.this, node.args.get("window"), node.args.get("alias")
     if isinstance(this, (syntax.JoinedSources, syntax.FromItem)):
         return _bind_bracketed(node, context, outer)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
 from transom.core.errors import QueryError
 from transom.cql import syntax
 from transom.cql.bind_expression import AggregateRef, ExpressionBinder
-from transom.cql.bind_from import bind_from
+from transom.cql.bind_from import bind_from, unnested_array
 from transom.cql.bind_order import BlockOrder, OrderedRows, RankCall, RankRef, SortValue, bounds_of
 from transom.cql.context import Context
 from transom.cql.limits import MAX_COLUMNS
-from transom.cql.scope import Input, Scope
+from transom.cql.scope import Input, Scope, ScopeColumn
 from transom.plan import functions
-from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation
+from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation, Unnest
 from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import outer_columns
@@ -38,9 +39,39 @@ def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Rela
         relation, scope = scan_one_row(context.catalogue), Scope((), outer)
     else:
         relation, scope = bind_from(from_, context, outer)
+    relation, scope = _unnested_in_list(node, relation, scope, context)
     if (where := node.args.get("where")) is not None:
         relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
     return _QueryBlock(node, context, scope).bind(relation)
+
+
+_ELEMENT: Final = " element"
+"""No name that anybody can write."""
+
+
+def _unnested_in_list(node: exp.Select, relation: Relation, scope: Scope, context: Context) -> tuple[Relation, Scope]:
+    """SELECT unnest(a): the elements are a column of the rows that the list is computed of."""
+    items = [item for item in node.expressions if _is_unnest(item.this)]
+    if not items:
+        return relation, scope
+    if len(items) > 1 or node.args.get("group") is not None:
+        remedy = "write FROM s [..], UNNEST(s.a) AS u(x), and use the columns of u"
+        raise context.source.error("the SELECT list holds one unnest, and none beside GROUP BY", items[-1].this, remedy)
+    (item,) = items
+    binder = ExpressionBinder(context, scope, "UNNEST", sub_queries=False)
+    array = unnested_array(item.this.expressions[0], binder)
+    made = Unnest(relation, array, ("unnest",))
+    value = ColumnRef(len(relation.schema), array.type.value_type, "unnest")
+    called = exp.Column(this=exp.Identifier(this=_ELEMENT, quoted=True))
+    called.meta.update(item.this.meta)
+    if item.args.get("alias") is None:
+        item.set("alias", exp.Identifier(this=item.args["text"], quoted=True))
+    item.set("this", called)
+    return made, replace(scope, inputs=(*scope.inputs, Input(None, (ScopeColumn(_ELEMENT, value, value, False),))))
+
+
+def _is_unnest(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "unnest" and len(node.expressions) == 1
 
 
 def project(relation: Relation, values: tuple[Expression, ...], names: tuple[str, ...]) -> Relation:

@@ -10,7 +10,7 @@ from typing import Final
 from transom.cql.reader import Reader
 
 _WINDOW: Final = "write a window behind the stream: FROM s [RANGE 1 HOUR], or [RANGE 1 HOUR SLIDE 10 MINUTES]"
-_LISTS: Final = "lists are no values here: write a row for each element before they come in"
+_LISTS: Final = "write FROM s [..], UNNEST(s.a) AS u(x) for the elements of an array, a[1] and len(a) for parts of it"
 _CHANGES: Final = "leave it out: an answer is kept up to date anyway; WITH (emit = ..) of a sink says how it is written"
 _BOTH: Final = "join the inputs, and write the condition in WHERE"
 _PIECES: Final = "write SUM(CASE WHEN k = 'a' THEN value END) for each column"
@@ -106,7 +106,7 @@ _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is 
 _CLOCK: Final = "use the time column of a stream: its rows carry their time"
 _ARRIVAL: Final = "declare the stream WITH (time = 'arrival'), and use arrival_time"
 _JSON: Final = "JSON is read as a text here: declare its fields as columns of a jsonl file"
-_ONE_EACH: Final = "write a row for each element: SELECT DISTINCT k, element"
+_ONE_EACH: Final = "write ARRAY_AGG(a ORDER BY b), or ARRAY_AGG(DISTINCT a)"
 _ENDS: Final = ("start", "end", "rowtime", "proctime")
 
 
@@ -119,7 +119,7 @@ CALLS: Final[dict[str, str]] = {
     **{f"{window}_{end}": _TIMES for window in ("tumble", "hop", "session") for end in _ENDS},
     **_same(
         _LISTS,
-        """explode posexplode unnest flatten generate_series array map struct named_struct element_at
+        """explode posexplode unnest flatten generate_series array map struct element_at
         string_split split list_transform transform""",
     ),
     **_same(
@@ -148,6 +148,7 @@ CALLS: Final[dict[str, str]] = {
     "convert_tz": "times are UTC here: write ts + INTERVAL '2' HOUR",
     **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
+    "row": "write {'a': 1, 'b': 2}: fields have names",
     "nvl": "write coalesce(a, b)",
     "nvl2": "write CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "isnull": "write a IS NULL, or coalesce(a, b)",

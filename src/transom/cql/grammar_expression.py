@@ -153,6 +153,8 @@ _WINDOWS: Final = ("RANGE", "ROWS", "NOW", "PARTITION", "SESSION")
 def read_nested(reader: Reader) -> exp.Expr | None:
     """[a, b], ARRAY[a, b] or {'a': x, 'b': y}."""
     start = reader.word()
+    if reader.at("MAP", "[") or reader.at("MAP", "{"):
+        reader.reject("a MAP is not supported", TYPES["MAP"], start)
     if start.kind == "symbol" and start.text == "{":
         return _read_struct(reader)
     if not (reader.at("[") or reader.at("ARRAY", "[")) or start.kind == "quoted":
@@ -194,7 +196,7 @@ def read_part(reader: Reader, this: exp.Expr) -> exp.Expr:
     if reader.at(":"):
         reader.reject("a slice of an array is not supported", "write the elements: [a[1], a[2]]")
     reader.need("]")
-    found = reader.spanned(syntax.Part(this=this, index=index), start)
+    found = reader.spanned(syntax.Subscript(this=this, index=index), start)
     found.meta["start"] = this.meta.get("start", start.start)
     return found
 

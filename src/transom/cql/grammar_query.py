@@ -243,6 +243,8 @@ def _read_source(reader: Reader) -> exp.Expr:
         this = _read_plain_query(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
         reader.reject("LATERAL is not supported", "join the inputs and write the condition in WHERE")
+    elif reader.at("UNNEST", "("):
+        return _read_unnest(reader)
     elif at_table_function(reader):
         this = read_table_function(reader, _read_function_input)
     elif start.is_name and reader.word(1).text == "(":
@@ -269,6 +271,24 @@ def read_file_name(reader: Reader) -> exp.Expr:
     start = reader.word()
     reader.skip()
     return reader.spanned(syntax.FileName(this=start.text), start)
+
+
+def _read_unnest(reader: Reader) -> exp.Expr:
+    """UNNEST(array) [WITH ORDINALITY] [AS u (x, n)]"""
+    start = reader.word()
+    reader.skip()
+    array = reader.wrapped(reader.value)
+    numbered = reader.take("WITH", "ORDINALITY")
+    if reader.at("["):
+        reader.reject("a window belongs to a stream", "write it behind the stream that has the arrays")
+    alias = columns = None
+    reject_clause(reader)
+    if reader.take("AS") or reader.word().is_name:
+        alias = reader.name("a name")
+        columns = reader.column_names_if_any()
+    numbered = reader.take("WITH", "ORDINALITY") or numbered
+    made = syntax.UnnestItem(this=array, alias=alias, columns=columns, numbered=numbered)
+    return reader.spanned(made, start)
 
 
 def _read_function_input(reader: Reader) -> exp.Expr:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from transom.cql.query_text import QueryText
-from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, SemiJoin
+from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, SemiJoin, Unnest
 from transom.plan.expression import Expression, SubQuery, walk
 
 MAX_DEPTH: Final = 150
@@ -78,6 +78,8 @@ def _expressions(at: Node) -> list[Expression]:
             return [at.predicate]
         case Project():
             return list(at.expressions)
+        case Unnest():
+            return [at.array]
         case Join() | OuterJoin() | SemiJoin():
             return [] if at.predicate is None else [at.predicate]
         case Aggregate():

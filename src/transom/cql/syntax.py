@@ -52,10 +52,16 @@ class StructValue(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"names": True, "expressions": True}
 
 
-class Part(exp.Expression):
+class Subscript(exp.Expression):
     """value[index]: an element of an array, or the field of a struct."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "index": True}
+
+
+class UnnestItem(exp.Expression):
+    """UNNEST(array) in FROM."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False, "columns": False, "numbered": False}
 
 
 class TypedLiteral(exp.Expression):

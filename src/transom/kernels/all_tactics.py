@@ -46,6 +46,7 @@ from transom.kernels.to_stream.tactic import (
     RStreamTactic,
 )
 from transom.kernels.top_n.tactic import BestTactic, OrderedTactic
+from transom.kernels.unnest.tactic import UnnestTactic
 from transom.kernels.window.tactic import (
     PartitionRowsTactic,
     RangeTactic,
@@ -65,6 +66,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     FilterTactic,
     ProjectTactic,
     ConcatenationTactic,
+    UnnestTactic,
     KeptForeverTactic,
     RangeTactic,
     SlideRangeTactic,

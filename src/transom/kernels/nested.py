@@ -51,7 +51,7 @@ _SIGN: Final = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
-class Parts:
+class EncodedValues:
     """The bytes of a value in every row: `data[offsets[i]:offsets[i + 1]]`, with its mark, NULL or not."""
 
     data: Bytes
@@ -69,16 +69,17 @@ def encoded(array: pa.Array) -> pa.Array:
     return _column(parts_of(array), validity(array))
 
 
-def _column(parts: Parts, valid: Bytes | None) -> pa.Array:
+def _column(parts: EncodedValues, valid: Bytes | None) -> pa.Array:
     return text_array(pa.binary(), parts.offsets, parts.data, valid)
 
 
-def parts_of(array: pa.Array) -> Parts:
+def parts_of(array: pa.Array) -> EncodedValues:
     """The values of a column as parts of others. One of byte strings holds nested values already."""
-    type_, valid = array.type, validity(array)
-    there = np.ones(len(array), dtype=np.uint8) if valid is None else valid
+    type_ = array.type
     if pa.types.is_null(type_):
-        return Parts(np.full(len(array), NULL, dtype=np.uint8), np.arange(len(array) + 1))
+        return EncodedValues(np.full(len(array), NULL, dtype=np.uint8), np.arange(len(array) + 1))
+    valid = validity(array)
+    there = np.ones(len(array), dtype=np.uint8) if valid is None else valid
     if pa.types.is_binary(type_):
         starts, data = text_parts(array)
         return _filled(np.where(there, np.diff(starts), 1), lambda *to: write_whole(data, starts, there, *to))
@@ -104,15 +105,15 @@ def parts_of(array: pa.Array) -> Parts:
     return _filled(np.where(there, 9, 1), lambda *to: write_fixed(words, there, *to))
 
 
-def _filled(lengths: Int64s, write) -> Parts:  # type: ignore[no-untyped-def]
+def _filled(lengths: Int64s, write) -> EncodedValues:  # type: ignore[no-untyped-def]
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), dtype=np.uint8)
     write(offsets, data)
-    return Parts(data, offsets)
+    return EncodedValues(data, offsets)
 
 
-def struct_of(fields: Sequence[Parts], there: Bytes, mark: int = STRUCT) -> Parts:
+def struct_of(fields: Sequence[EncodedValues], there: Bytes, mark: int = STRUCT) -> EncodedValues:
     """Structs of these fields, or arrays that have one element of each."""
     lengths = np.sum([np.diff(field.offsets) for field in fields], axis=0, dtype=np.int64) if fields else 0
     lengths = np.where(there, lengths + 2, 1)
@@ -127,10 +128,20 @@ def struct_of(fields: Sequence[Parts], there: Bytes, mark: int = STRUCT) -> Part
     return _filled(lengths, write)
 
 
-def arrays_of(elements: Parts, begins: Int64s, there: Bytes) -> Parts:
+def arrays_of(elements: EncodedValues, begins: Int64s, there: Bytes) -> EncodedValues:
     """Arrays of the elements [begins[i], begins[i + 1])."""
     ends = elements.offsets[begins]
     return _filled(np.where(there, np.diff(ends) + 2, 1), lambda *to: write_arrays(elements.data, ends, there, *to))
+
+
+def arrays_from(data: Bytes, ends: Int64s, there: Bytes) -> pa.Array:
+    """Arrays of elements that lie one after the other, those of a row in data[ends[i]:ends[i + 1]]."""
+    return _column(arrays_of(EncodedValues(data, ends), np.arange(len(ends)), there), there)
+
+
+def elements(array: pa.Array) -> pa.Array:
+    """Values as the elements of arrays, of which none is NULL."""
+    return _column(parts_of(array), None)
 
 
 def array_values(values: Sequence[pa.Array], rows: int) -> pa.Array:

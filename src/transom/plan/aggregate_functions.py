@@ -186,6 +186,17 @@ def _string_agg(function: AggregateFunction, written: WrittenAggregate, refer: R
     return refer(call)
 
 
+def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    value = settle(written.arguments[0])
+    by = written.order
+    if written.distinct and any(each.expression != value for each in by):
+        remedy = "order by the value itself, or leave DISTINCT out"
+        raise QueryError("DISTINCT values can be ordered by nothing but themselves", remedy=remedy)
+    order = by[:1] if written.distinct and by else (*by, OrderedBy(value))
+    type_ = pa.list_(value.type)
+    return refer(AggregateCall("array_agg", value, type_, written.distinct, order, written.condition))
+
+
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
     if isinstance(value, Literal) and isinstance(value.value, int | float | Decimal):
@@ -234,6 +245,8 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("string_agg", "STRING_AGG(a, ', ' ORDER BY b)", "all texts as one, in that order, and where it "
                       "leaves a choice in that of the texts; between them a comma if nothing is said", _string_agg,
                       ("listagg", "group_concat"), 1, 1),
+    AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, "
+                      "and where it leaves a choice in that of the values", _array_agg, ("list",)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
@@ -251,7 +264,7 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
 )  # fmt: skip
 
-_ORDERED: Final = ("first", "last", "string_agg", "percentile_cont", "percentile_disc")
+_ORDERED: Final = ("first", "last", "string_agg", "array_agg", "percentile_cont", "percentile_disc")
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
 

@@ -17,7 +17,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR, Column, Schema
+from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR, Column, Schema, is_array
 from transom.core.structural import Structural
 from transom.core.time import format_duration
 from transom.plan.expression import Expression, Literal
@@ -307,6 +307,36 @@ class Project(Relation):
 
 
 @dataclass(frozen=True)
+class Unnest(Relation):
+    """Each row once for every element of its `array`, which stands behind the columns of the row.
+
+    `names` are that of the element and, if there are two, that of its number, from 1 on. `outer`: a row whose array has
+    no element, or is NULL, is there once, with NULL.
+    """
+
+    input: Relation
+    array: Expression
+    names: tuple[str, ...]
+    outer: bool = False
+
+    def __post_init__(self) -> None:
+        assert is_array(self.array.type) and 1 <= len(self.names) <= 2
+
+    @cached_property
+    def schema(self) -> Schema:
+        types = (self.array.type.value_type, BIGINT)
+        added = tuple(Column(name, type_) for name, type_ in zip(self.names, types, strict=False))
+        return Schema(self.input.schema.columns + added)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_relation(inputs[0]))
+
+
+@dataclass(frozen=True)
 class Join(Relation):
     """Inner join of two or more relations; the columns of all of them side by side; no predicate is a cross join."""
 
@@ -362,6 +392,7 @@ AggregateName = OneOf[
     "quantile_cont",
     "quantile_disc",
     "string_agg",
+    "array_agg",
 ]
 """The aggregates that are computed; plan/aggregate_functions.py makes all others of them."""
 
@@ -412,7 +443,8 @@ class AggregateCall(Structural):
 
     `first` is the argument, NULL or not, of the first row in the `order` that meets the `condition`; the order leaves
     no choice but among equal values. The others leave NULL out, and quantiles are at the `fraction` of the values.
-    `string_agg` is all texts in the `order`, with the `separator` between them.
+    `string_agg` is all texts in the `order`, with the `separator` between them; `array_agg` the array of all values,
+    NULL or not.
     """
 
     function: AggregateName

@@ -42,7 +42,11 @@ def struct_of(names: tuple[str, ...], values: Arguments) -> Expression:
 
 
 def _struct(function: Function, arguments: Arguments) -> Expression:
-    raise misfit(function, arguments, "write {'a': 1, 'b': 2}, or struct_pack(a := 1, b := 2): fields have names")
+    """As Spark has it: named_struct('a', 1, 'b', 2)."""
+    names = [name.value for name in arguments[::2] if isinstance(name, Literal) and isinstance(name.value, str)]
+    if len(names) * 2 != len(arguments):
+        raise misfit(function, arguments, "write {'a': 1, 'b': 2}: fields have names")
+    return struct_of(tuple(names), arguments[1::2])
 
 
 def field_of(value: Expression, name: str) -> Expression:
@@ -108,7 +112,8 @@ def _searched(function: Function, arguments: Arguments) -> Expression:
 
 NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("list_value", "[a, ..]", "the array of these values", 0, None, _array, ("list_pack",)),
-    Function("struct_pack", "{'a': x, ..}", "the struct with these fields", 1, MOST_FIELDS, _struct, ("row",)),
+    Function("struct_pack", "{'a': x, ..}", "the struct with these fields", 2, MOST_FIELDS, _struct,
+             ("named_struct",)),
     Function("list_extract", "array[index]", "the element at an index, the first is 1, the last -1; else NULL", 2, 2,
              _element, ("array_extract",)),
     Function("struct_extract", "struct.field", "the field of a struct; also written struct['field']", 2, 2, _field),

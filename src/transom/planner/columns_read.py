@@ -17,6 +17,7 @@ from transom.plan.algebra import (
     StreamProject,
     StreamScan,
     TableScan,
+    Unnest,
 )
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.expression import Expression, columns_of
@@ -86,6 +87,9 @@ def _read(root: Operator, operator: Operator) -> frozenset[int]:
             found |= columns_of(node.predicate) | _read(root, reader)
         elif isinstance(node, Project | StreamProject):
             found |= _used(node.expressions)
+        elif isinstance(node, Unnest):
+            width = len(operator.schema)
+            found |= columns_of(node.array) | frozenset(i for i in _read(root, reader) if i < width)
         elif isinstance(node, Aggregate):
             found |= _used(node.keys) | _used(each for call in node.calls for each in call.expressions)
         else:

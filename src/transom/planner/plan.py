@@ -16,6 +16,7 @@ from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, Pro
 from transom.kernels.set_operation.tactic import COSTS, KEEPS, DistinctTactic, SetOperationTactic
 from transom.kernels.to_stream import tactic as to_streams
 from transom.kernels.top_n.tactic import BestTactic, OrderedTactic
+from transom.kernels.unnest.tactic import UnnestTactic
 from transom.kernels.window import tactic as windows
 from transom.kernels.window_table import tactic as window_tables
 from transom.kernels.window_table.tactic import WindowAggregateTactic
@@ -35,6 +36,7 @@ from transom.plan.algebra import (
     TableScan,
     TopN,
     ToStream,
+    Unnest,
     Window,
     WindowTable,
     a_relation,
@@ -155,6 +157,8 @@ class Planner:
         if isinstance(node, Filter | Project | StreamFilter | StreamProject):
             passing = FilterTactic if isinstance(node, Filter | StreamFilter) else ProjectTactic
             return Operator(node, passing("nothing"), inputs, None, (ANY,), first.ends_grow, open_ends=first.open_ends)
+        if isinstance(node, Unnest):
+            return Operator(node, UnnestTactic("nothing"), inputs, None, (ANY,), open_ends=first.open_ends)
         if isinstance(node, KeptForever):
             return Operator(node, KeptForeverTactic("nothing", "nothing a row"), inputs, None, (ANY,), ends_grow=True)
         if isinstance(node, ToStream):

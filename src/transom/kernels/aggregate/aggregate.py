@@ -44,6 +44,7 @@ from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys, normalised
 from transom.kernels.lifetimes import LifetimeSet
+from transom.kernels.nested import arrays_from
 from transom.kernels.row_store import RowStore, TextColumn
 from transom.kernels.sound import numbered
 from transom.kernels.trim import trimmed_bytes
@@ -51,8 +52,13 @@ from transom.state.checks import need, rooms, within
 from transom.state.slots import SlotPool, grown
 
 _LONGEST = 2**31 - 1
-_TREES = {"quantile_cont": loop.BETWEEN, "quantile_disc": loop.RANKED, "string_agg": loop.LISTED}
-ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc", "string_agg")
+_TREES = {
+    "quantile_cont": loop.BETWEEN,
+    "quantile_disc": loop.RANKED,
+    "string_agg": loop.LISTED,
+    "array_agg": loop.LISTED,
+}
+ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc", "string_agg", "array_agg")
 """Functions that keep rows in the order of their values; of those, DISTINCT is no matter of pairs."""
 
 
@@ -361,12 +367,12 @@ class AggregateKernel:
         listed = no_int64s() if listed is None else listed
         arrays = state.key_values.gather(group, [self.input_types[i] for i in self.keys])
         for c, spec in enumerate(self.calls):
-            listing = spec.function == "string_agg"
+            listing = _TREES.get(spec.function) == loop.LISTED
             arrays.append(self._text(state, c, spec, words, listed) if listing else self._result(state, c, spec, words))
         return arrays
 
     def _text(self, state: AggregateState, c: int, spec: AggregateSpec, words: Int64s, listed: Int64s) -> pa.Array:
-        """STRING_AGG: the texts of the slots that are listed."""
+        """STRING_AGG: the texts of the slots that are listed; ARRAY_AGG: the bytes of their values, as an array."""
         assert spec.argument is not None
         column = state.texts.columns[0]
         assert isinstance(column, TextColumn)
@@ -376,7 +382,11 @@ class AggregateKernel:
         separator = np.frombuffer(spec.separator.encode(), dtype=np.uint8)
         data, ends = loop.join_texts(offsets, np.where(there > 0, counts, 0), listed, texts, separator)
         if ends[-1] > _LONGEST:
-            raise EvaluationError("the texts of STRING_AGG are too long", remedy="use a smaller window, or more groups")
+            raise EvaluationError(
+                "the values of STRING_AGG or ARRAY_AGG are too long", remedy="use a smaller window, or more groups"
+            )
+        if spec.function == "array_agg":
+            return arrays_from(data, ends, (there > 0).astype(np.uint8))
         flags = pa.py_buffer(np.packbits(there > 0, bitorder="little"))
         return pa.Array.from_buffers(
             pa.string(), len(there), [flags, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]

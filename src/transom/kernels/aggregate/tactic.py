@@ -18,7 +18,7 @@ from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
 from transom.kernels.scalar.sort_key import sort_key_of
 from transom.kernels.select.select import ProjectKernel
 from transom.plan.algebra import Aggregate, AggregateCall
-from transom.plan.expression import Case, ColumnRef, Expression, Literal
+from transom.plan.expression import Call, Case, ColumnRef, Expression, Literal
 from transom.plan.same_key import plain
 
 
@@ -113,7 +113,10 @@ def _after_projection(
 
 
 def _spec(call: AggregateCall, index: Callable[[Expression], int]) -> AggregateSpec:
-    argument = None if call.argument is None else index(call.argument)
+    value = call.argument
+    if value is not None and call.function == "array_agg":
+        value = Call("array_element", (value,), pa.binary())
+    argument = None if value is None else index(value)
     if not call.order:
         fraction = (0, 1) if call.fraction is None else call.fraction.as_integer_ratio()
         return AggregateSpec(call.function, argument, call.distinct, fraction=fraction)

@@ -41,6 +41,7 @@ _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_n
                 "lower": text.lower, "length": text.length, "right": text.right,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
+                "array_element": nested_values.as_element,
                 "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
@@ -90,7 +91,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
-    "list_value", "struct_pack", "list_position",
+    "list_value", "struct_pack", "list_position", "array_element",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 

@@ -37,6 +37,11 @@ def length(value: Value) -> Value:
     return nested.lengths(as_arrays((value,))[0])
 
 
+def as_element(value: Value) -> Value:
+    """For ARRAY_AGG."""
+    return nested.elements(as_arrays((value,))[0])
+
+
 def contains(call: Call) -> Kernel:
     def run(*values: Value) -> Value:
         arrays, wanted = as_arrays(values)

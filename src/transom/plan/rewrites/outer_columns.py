@@ -15,6 +15,7 @@ from transom.plan.algebra import (
     SemiJoin,
     StreamFilter,
     StreamProject,
+    Unnest,
     a_relation,
 )
 from transom.plan.expression import ColumnRef, Expression, OuterColumn, SubQuery, transform, walk
@@ -25,6 +26,8 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
     match node:
         case Filter() | StreamFilter():
             return (node.predicate,)
+        case Unnest():
+            return (node.array,)
         case Join() | OuterJoin() | SemiJoin():
             return () if node.predicate is None else (node.predicate,)
         case Project() | StreamProject():
@@ -39,6 +42,8 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
     match node:
         case Filter() | StreamFilter():
             return replace(node, predicate=change(node.predicate))
+        case Unnest():
+            return replace(node, array=change(node.array))
         case Join() | OuterJoin() | SemiJoin():
             return node if node.predicate is None else replace(node, predicate=change(node.predicate))
         case Project() | StreamProject():

@@ -27,6 +27,7 @@ from transom.plan.algebra import (
     TableScan,
     TopN,
     ToStream,
+    Unnest,
     Window,
     WindowTable,
     a_relation,
@@ -77,6 +78,14 @@ class _Pruner:
                 return node.with_inputs((self.prune_columns(node.input),)), everything
             child, at = self._prune(node.input, needed | columns_of(node.predicate))
             return replace(node.with_inputs((child,)), predicate=remap(node.predicate, at)), at  # type: ignore[call-arg]
+        if isinstance(node, Unnest):
+            width = len(node.input.schema)
+            used = columns_of(node.array)
+            wanted = _at_least_one(frozenset(i for i in needed if i < width) | used)
+            child, at = self._prune(node.input, frozenset(wanted))
+            to = {old: new for new, old in enumerate(wanted)}
+            pruned = replace(node, input=a_relation(_narrow(child, at, wanted)), array=remap(node.array, to))
+            return pruned, to | {i: i - width + len(wanted) for i in range(width, len(node.schema))}
         if isinstance(node, Window):
             wanted = _at_least_one(needed | frozenset(node.spec.partition or ()))
             child, at = self._prune(node.input, frozenset(wanted))

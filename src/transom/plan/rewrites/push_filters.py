@@ -32,6 +32,7 @@ from transom.plan.algebra import (
     SetOperation,
     StreamFilter,
     TopN,
+    Unnest,
     Window,
     WindowSpec,
     WindowTable,
@@ -99,6 +100,10 @@ class _Pusher:
                 return self._stay(node, parts)
             inner = tuple(substitute(part, node.expressions) for part in parts)
             return replace(node, input=self._push(node.input, inner))
+        if isinstance(node, Unnest):
+            width = len(node.input.schema)
+            below, above = _parted(parts, lambda part: _only_below(part, width))
+            return _filtered(replace(node, input=self._push(node.input, below)), above)
         if isinstance(node, Join):
             return self._push_into_join(node, parts)
         if isinstance(node, SemiJoin):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Project, SemiJoin, StreamScan, TableScan
+from transom.plan.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    OuterJoin,
+    Project,
+    SemiJoin,
+    StreamScan,
+    TableScan,
+    Unnest,
+)
 from transom.plan.expression import Expression, SubQuery, walk
 
 
@@ -26,6 +37,8 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
             return (node.predicate,)
         case Join() | SemiJoin():
             return () if node.predicate is None else (node.predicate,)
+        case Unnest():
+            return (node.array,)
         case Project():
             return node.expressions
         case Aggregate():

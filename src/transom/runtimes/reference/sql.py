@@ -25,6 +25,7 @@ from transom.plan.algebra import (
     SetOperation,
     TableScan,
     TopN,
+    Unnest,
     Window,
     WindowTable,
 )
@@ -89,6 +90,8 @@ class _Writer:
                 columns = _columns(row, node.input)
                 values = [self.expression(value, columns, outer) for value in node.expressions]
                 return f"SELECT {_named(values)} FROM {self.source(node.input, outer)} AS {row}"
+            case Unnest():
+                return self._unnest(node, outer)
             case Join():
                 return self._join(node, outer)
             case OuterJoin():
@@ -129,6 +132,19 @@ class _Writer:
         row = self.alias()
         values = [_one_zero(name, column.type) for name, column in zip(_columns(row, node), node.schema, strict=True)]
         return f"{_named(values)} FROM {self.source(node, outer)} AS {row}"
+
+    def _unnest(self, node: Unnest, outer: Outer) -> str:
+        """By the numbers of the elements, so that each has its own."""
+        row, numbers = self.alias(), self.alias()
+        columns = _columns(row, node.input)
+        array = self.expression(node.array, columns, outer)
+        number = f"{numbers}.n"
+        values = [*columns, f"list_extract({array}, {number})", number][: len(node.schema)]
+        join = "LEFT JOIN" if node.outer else "JOIN"
+        return (
+            f"SELECT {_named(values)} FROM {self.source(node.input, outer)} AS {row} {join} LATERAL "
+            f"(SELECT unnest(range(1, len({array}) + 1)) AS n) AS {numbers} ON TRUE"
+        )
 
     def _join(self, node: Join, outer: Outer) -> str:
         rows = [self.alias() for _ in node.relations]
@@ -215,6 +231,11 @@ def _in_order(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
     )
     met = "" if call.condition is None else f" FILTER (WHERE {sql(call.condition)})"
     argument = sql(call.argument)
+    if call.function == "array_agg":
+        value = _one_zero(argument, call.argument.type)
+        if call.distinct:
+            order = order.replace(argument, value, 1)
+        return f"list({'DISTINCT ' * call.distinct}{value} ORDER BY {order}){met}"
     if call.function == "string_agg":
         once, separator = "DISTINCT " * call.distinct, literal_sql(call.separator, VARCHAR)
         return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}"

@@ -6,6 +6,7 @@
 | float, double, decimal(p, s) | REAL, DOUBLE, DECIMAL(p, s) |
 | string (of any collation), char, varchar, binary, void | VARCHAR |
 | date, timestamp, timestamp_ntz | DATE, TIMESTAMP |
+| array<T>, struct<a: T, ..> | T[], STRUCT(a T, ..) |
 
 Instants. Our TIMESTAMP counts microseconds since 1970 in UTC and has no zone, which is Spark's `timestamp_ntz` read as
 UTC. Spark's `timestamp` is an instant too: it is taken as the same count of microseconds, and never by way of the
@@ -37,6 +38,8 @@ from transom.core.schema import (
     TINYINT,
     VARCHAR,
     Schema,
+    is_array,
+    is_struct,
 )
 
 _SAME: Final[dict[pa.DataType, T.DataType]] = {
@@ -77,6 +80,10 @@ def to_spark(type_: pa.DataType) -> T.DataType:
     """
     if pa.types.is_decimal(type_):
         return T.DecimalType(type_.precision, type_.scale)
+    if is_array(type_):
+        return T.ArrayType(to_spark(type_.value_type))
+    if is_struct(type_):
+        return T.StructType([T.StructField(field.name, to_spark(field.type)) for field in type_])
     return _SAME[type_]
 
 
@@ -109,6 +116,13 @@ def readable(frame: DataFrame) -> DataFrame:
 def _held_by(given: T.DataType) -> pa.DataType | None:
     if isinstance(given, T.DecimalType) and given.scale >= 0:
         return pa.decimal128(given.precision, given.scale)
+    if isinstance(given, T.ArrayType):
+        element = _held_by(given.elementType)
+        return None if element is None else pa.list_(element)
+    if isinstance(given, T.StructType):
+        fields = [(field.name, _held_by(field.dataType)) for field in given.fields]
+        once = len({fold(name) for name, _ in fields}) == len(fields) > 0
+        return pa.struct(fields) if once and all(type_ is not None for _, type_ in fields) else None
     return _OURS.get(type(given))
 
 

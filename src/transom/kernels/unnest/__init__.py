@@ -1,0 +1,1 @@
+"""UNNEST: a row for every element of an array."""
