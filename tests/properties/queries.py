@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT
+from transom.plan.python_function import PythonFunction
+
 Item = TypeVar("Item")
 
 STREAM_COLUMNS = (("k", "int"), ("g", "text"), ("x", "int"), ("f", "float"), ("m", "decimal"))
@@ -26,6 +31,8 @@ CREATE TABLE r (ts TIMESTAMP INVISIBLE, op VARCHAR, k INTEGER, g VARCHAR,
 CREATE TABLE p (ts TIMESTAMP INVISIBLE, k INTEGER PRIMARY KEY, g VARCHAR, WATERMARK FOR ts AS ts);
 CREATE TABLE names (k INTEGER, g VARCHAR);
 """
+
+FUNCTIONS = {"in_python": PythonFunction("in_python", (BIGINT,), BIGINT, "propagate", "1", pc.abs_checked)}
 
 
 @dataclass(frozen=True)
@@ -438,7 +445,9 @@ class Generator:
         if self.chance(60):
             return name, type_
         if type_ == "int":
-            return self.pick((f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"ABS({name})")), "int"
+            return self.pick(
+                (f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"in_python({name})")
+            ), "int"
         if type_ == "text":
             return self.pick((f"UPPER({name})", f"{name} || 'x'", f"COALESCE({name}, 'none')")), "text"
         if type_ == "float":
