@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json as json_text
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ from transom.program.checkpoint_folder import taken_columns
 from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
+from transom.program.declare_function import SqlType, add_function, declared_function
 from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
@@ -59,6 +60,8 @@ from transom.runtimes.local.runtime import LocalRuntime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Body = TypeVar("Body")
 
 
 class Session:
@@ -186,6 +189,39 @@ class Session:
         [{'b': 2}]
         """
         self._inputs.append(name, data)
+
+    def function(
+        self,
+        *types: SqlType,
+        returns: SqlType | None = None,
+        name: str | None = None,
+        nulls: OneOf["propagate", "called"] = "propagate",
+        version: str = "1",
+        replace: bool = False,
+    ) -> Callable[[Body], Body]:
+        """A decorator: queries may call the function, which takes Arrow arrays and gives one of their length.
+
+        The types of its arguments and of what it `returns` are SQL names or types of Arrow; without them they are in
+        its annotations, as `Annotated[pa.Array, "DOUBLE"]`. Rows with a NULL among the arguments are NULL and not seen
+        by it, unless `nulls` is "called". It is deterministic: a row has the same value however often it is computed,
+        and beside whichever others. A checkpoint knows its name and `version`: write another one when it computes
+        something else. An error in it ends the query.
+
+        >>> import pyarrow.compute as pc
+        >>> session = Session()
+        >>> session.table("t", [{"c": 20.0}, {"c": None}])
+        >>> @session.function("DOUBLE", returns="DOUBLE")
+        ... def fahrenheit(celsius: pa.Array) -> pa.Array:
+        ...     return pc.add(pc.multiply(celsius, 1.8), 32.0)
+        >>> session.run("SELECT fahrenheit(c) AS f FROM t", emit="latest").to_pylist()
+        [{'f': None}, {'f': 68.0}]
+        """
+
+        def declare(body: Body) -> Body:
+            add_function(self.catalogue, declared_function(body, types, returns, name, nulls, version), replace)
+            return body
+
+        return declare
 
     @property
     def dead_letters(self) -> pa.Table:

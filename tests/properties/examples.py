@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.properties import occurrences
-from tests.properties.queries import DECLARATIONS, NESTED_DECLARATIONS, Generator, Noted, statement_of
+from tests.properties.queries import DECLARATIONS, FUNCTIONS, NESTED_DECLARATIONS, Generator, Noted, statement_of
 from tests.properties.streams import inputs
 from tests.run_locally import Rows
 from transom.core.errors import UnsupportedError
@@ -91,7 +91,7 @@ def lively_example(
 
 
 def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int], nested: bool) -> tuple[Node, Catalogue]:
-    catalogue = Catalogue()
+    catalogue = Catalogue(functions=FUNCTIONS)
     declarations = (NESTED_DECLARATIONS if nested else DECLARATIONS).format(bound_s=bounds["s"], bound_t=bounds["t"])
     script = f"{declarations} SET tick = '{tick}'; SET join = '{tactic}'; {text}"
     statement = parse_statements(script, catalogue)[-1]

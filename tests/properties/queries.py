@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
+import pyarrow.compute as pc
+
+from transom.core.schema import BIGINT
+from transom.plan.python_function import PythonFunction
+
 Item = TypeVar("Item")
 
 STREAM_COLUMNS = (("k", "int"), ("g", "text"), ("x", "int"), ("f", "float"), ("m", "decimal"))
@@ -31,6 +36,8 @@ NESTED_COLUMNS = (("a", "array"), ("b", "struct"))
 NESTED_DECLARATIONS = DECLARATIONS.replace(
     "m DECIMAL(6, 2)", "m DECIMAL(6, 2), a INTEGER[], b STRUCT(p INTEGER, q INTEGER[])"
 )
+
+FUNCTIONS = {"in_python": PythonFunction("in_python", (BIGINT,), BIGINT, "propagate", "1", pc.abs_checked)}
 
 
 @dataclass(frozen=True)
@@ -464,7 +471,9 @@ class Generator:
                 )
             )
         if type_ == "int":
-            return self.pick((f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"ABS({name})")), "int"
+            return self.pick(
+                (f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"in_python({name})")
+            ), "int"
         if type_ == "text":
             return self.pick((f"UPPER({name})", f"{name} || 'x'", f"COALESCE({name}, 'none')")), "text"
         if type_ == "float":

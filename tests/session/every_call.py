@@ -23,6 +23,12 @@ def declare(session: Session) -> None:
     session.execute("CREATE TABLE more (room VARCHAR) WITH (connector = 'memory')")
     session.append("more", [{"room": "attic"}])
 
+    @session.function("VARCHAR", returns="VARCHAR", name="as_it_is", nulls="called", version="2", replace=True)
+    def same(rooms: object) -> object:
+        return rooms
+
+    assert same(1) == 1
+
 
 def look(result: Result) -> list[str]:
     status = result.status
@@ -39,7 +45,7 @@ def ask(session: Session) -> Query:
     print(query.statement, query.explain(), query.explain(analyze=True), query)
     print(look(query.collect()), query.to_pylist())
     print(look(session.run(text, emit="latest", limit=20.5)))
-    for each in session.execute("SELECT room FROM more; EXPLAIN SELECT room FROM more", emit="latest"):
+    for each in session.execute("SELECT as_it_is(room) AS r FROM more; EXPLAIN SELECT room FROM more", emit="latest"):
         print(each.statement, each.text)
     print(session.explain(text.replace("$limit", "20"), json=True), session.missing_settings)
     return query

@@ -24,6 +24,7 @@ from transom.cql.scope import Scope
 from transom.plan import functions
 from transom.plan.algebra import AggregateCall, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
+from transom.plan.python_function import PythonFunction, python_call
 
 WALL_CLOCK: Final = frozenset(
     """now today current_timestamp current_date current_time localtime localtimestamp transaction_timestamp
@@ -365,6 +366,8 @@ class ExpressionBinder:
         if (instead := GROUP_WINDOWS.get(node.this.lower())) is not None:
             raise self._error(f"{node.this.upper()} over a column is not supported", node, f"write {instead}")
         name, arguments = node.name.lower(), node.expressions
+        if name in self.context.catalogue.functions:
+            return self._python(node, self.context.catalogue.functions[name])
         if name in functions.AGGREGATES:
             return self._aggregate(node, name)
         if name in WALL_CLOCK | CHANCE:
@@ -384,6 +387,15 @@ class ExpressionBinder:
         if name in _TO_UNITS and len(arguments) == 1:
             return self._resolve(node, "*", unit_interval(_TO_UNITS[name]), self.bind(arguments[0]))
         return self._resolve(node, name, *(self.bind(argument) for argument in arguments))
+
+    def _python(self, node: exp.Anonymous, function: PythonFunction) -> Expression:
+        for argument in node.expressions:
+            if isinstance(argument, exp.Distinct):
+                what = f"'{function.name}' is no aggregate, DISTINCT is for those"
+                raise self._error(what, argument, "leave DISTINCT out")
+        arguments = tuple(self.bind(argument) for argument in node.expressions)
+        with self.context.at(node):
+            return python_call(function, arguments)
 
     def _date_part(self, node: exp.Anonymous) -> Expression:
         """EXTRACT(part FROM moment) and date_part('part', moment): a function for each part."""

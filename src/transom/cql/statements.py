@@ -64,7 +64,11 @@ def statements_in_place(
     found: list[tuple[Statement, Catalogue]] = []
     with _bounded(source):
         work = Catalogue(
-            dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options), columns_of=catalogue.columns_of
+            dict(catalogue.relations),
+            dict(catalogue.sinks),
+            dict(catalogue.options),
+            columns_of=catalogue.columns_of,
+            functions=catalogue.functions,
         )
         for node in parse(text, parameters):
             if isinstance(node, syntax.Drop) or node.args.get("if_exists") == "replace":

@@ -12,6 +12,7 @@ from transom.core.errors import Span
 from transom.core.location import Within
 from transom.core.schema import Schema
 from transom.plan.algebra import Node, Relation, SortKey
+from transom.plan.python_function import PythonFunction
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Catalogue:
     options: dict[str, Any] = field(default_factory=dict)
     within: Within | None = None
     columns_of: ColumnsOf | None = None
+    functions: dict[str, PythonFunction] = field(default_factory=dict)
 
 
 # --- statements ------------------------------------------------------------------------------------------------------

@@ -49,7 +49,9 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
     found = _BY_NAME.get(function.lower())
     if found is None:
         close = suggest(function)
-        remedy = f"did you mean {' or '.join(close)}?" if close else "see the list of functions in the documentation"
+        remedy = (
+            f"did you mean {' or '.join(close)}?" if close else "see SHOW FUNCTIONS, or bring it: @session.function(..)"
+        )
         raise QueryError(f"there is no function '{function}'", remedy=remedy)
     if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
         raise QueryError(

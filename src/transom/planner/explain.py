@@ -13,6 +13,7 @@ from typing import Any, Final
 from transom.core.schema import sql_name
 from transom.kernels.all_tactics import TACTICS
 from transom.kernels.operator import Operator
+from transom.plan.python_function import functions_in
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
 
@@ -64,6 +65,7 @@ class _Plan:
         self.fragments = fragments(root)
         self.fragment_of = {id(operator): part for part in self.fragments for operator in part.operators}
         uses = [id(child) for operator in self.operators for child in operator.inputs]
+        self.functions = functions_in(tuple(operator.node for operator in self.operators))
         self.shared = {operator for operator in uses if uses.count(operator) > 1}
 
     # --- text --------------------------------------------------------------------------------------------------------
@@ -75,6 +77,7 @@ class _Plan:
             lines.append(f"fragment {part.number}, {_spread(part)}: {'; '.join(map(self._exchange, part.exchanges))}")
         other, reason = self.method.not_taken
         lines += [f"lifetimes {self.method.name}: {self.method.costs}", f"   not {other}: {reason}"]
+        lines += [f"function {function}: Python, an array at a time" for function in self.functions]
         return "\n".join(lines)
 
     def _write(self, operator: Operator, lines: list[str], first: str, rest: str, seen: set[int]) -> None:
@@ -116,6 +119,7 @@ class _Plan:
     # --- JSON --------------------------------------------------------------------------------------------------------
 
     def json(self) -> dict[str, Any]:
+        functions = [{"name": one.name, "version": one.version} for one in self.functions]
         return {
             "root": self.number[id(self.root)],
             "columns": [{"name": c.name, "type": sql_name(c.type)} for c in self.root.schema],
@@ -126,6 +130,7 @@ class _Plan:
                 "costs": self.method.costs,
                 "not_taken": [{"method": self.method.not_taken[0], "reason": self.method.not_taken[1]}],
             },
+            **({"functions": functions} if functions else {}),
         }
 
     def _operator(self, operator: Operator) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from transom.kernels.operator import scanned
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
 from transom.plan.options import OPTIONS
+from transom.plan.python_function import functions_in
 from transom.program.run import QuerySpec
 from transom.program.taken_columns import TakenColumns, real_path
 
@@ -190,6 +191,7 @@ def _facts_of(spec: QuerySpec, shared: bool) -> dict[str, Facts]:
         "emit": repr(spec.emit),
         **{f"SET {name}": value for name, value in _options(planned.catalogue.options).items()},
         "a folder of rejected rows": _side(spec),
+        **{f"version of the function '{one.name}'": repr(one.version) for one in functions_in(statement.query)},
         "shared with others": shared,
     }
     return found

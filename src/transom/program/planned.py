@@ -24,6 +24,7 @@ from transom.plan.catalogue import (
     InsertStatement,
     QueryStatement,
     SetStatement,
+    ShowStatement,
     SinkDefinition,
     Statement,
     StreamDefinition,
@@ -104,12 +105,15 @@ def read_program(
         dict(options),
         catalogue.within,
         looking(catalogue.within, kept),
+        catalogue.functions,
     )
     planned: list[Planned] = []
     for statement, place in statements_in_place(text, known, parameters):
         if isinstance(statement, SetStatement):
             options[statement.option] = statement.value
         here = Catalogue(place.relations, place.sinks, {**options, **(fixed or {})}, catalogue.within)
+        if isinstance(statement, ShowStatement):  # the catalogue of a query travels, and its plan has what it calls
+            here = replace(here, functions=catalogue.functions)
         with _located(statement, text):
             _reject_taken(statement, planned)
             planned.append(_plan_statement(statement, here, statistics_of))

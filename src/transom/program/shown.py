@@ -50,7 +50,8 @@ def shown(statement: ShowStatement, catalogue: Catalogue) -> pa.Table:
             return _table(("option", "value", "purpose"), options)
         case _:
             named = [(name, f.usage, f.gives) for f in FUNCTIONS for name in (f.name, *f.aliases) if name[0].isalpha()]
-            return _table(("function", "written", "gives"), sorted(named))
+            own = [(f.name, f.usage, f"{sql_name(f.returns)}, in Python") for f in catalogue.functions.values()]
+            return _table(("function", "written", "gives"), sorted(named + own))
 
 
 def _described(name: str, catalogue: Catalogue) -> pa.Table:

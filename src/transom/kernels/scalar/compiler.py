@@ -31,8 +31,9 @@ from transom.kernels.scalar import (
     text,
 )
 from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
-from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, is_true
+from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, as_arrays, is_true
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, walk
+from transom.plan.python_function import PythonCall
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
@@ -120,6 +121,8 @@ def compile_expression(expression: Expression) -> Compiled:
         return _apply(casts.cast(expression), (expression.operand,))
     if isinstance(expression, Call):
         return _call(expression)
+    if isinstance(expression, PythonCall):
+        return _python(expression)
     raise UnsupportedError(f"{expression} cannot be evaluated row by row", remedy="write the sub-query as a join")
 
 
@@ -133,6 +136,13 @@ def _call(call: Call) -> Compiled:
         return Constant(pa.scalar(None, held_type(call.type)))
     same = _SAME.get(call.function)
     return _apply(same or _BUILT[call.function](call), call.arguments)
+
+
+def _python(call: PythonCall) -> Compiled:
+    function = call.function
+    if function.nulls == "propagate" and any(_is_null(argument) for argument in call.arguments):
+        return Constant(pa.scalar(None, call.type))
+    return _apply(lambda *values: function.apply(as_arrays(values)), call.arguments)
 
 
 def _is_null(expression: Expression) -> bool:
@@ -278,6 +288,8 @@ def can_fail(expression: Expression) -> bool:
 def _may_fail(node: Expression) -> bool:
     if isinstance(node, Cast):
         return not node.safe and _cast_may_fail(node.operand.type, node.target)
+    if isinstance(node, PythonCall):
+        return True
     if not isinstance(node, Call):
         return False
     name = node.function

@@ -5,17 +5,20 @@ from __future__ import annotations
 import atexit
 from collections.abc import Sequence
 from functools import cache
+from inspect import Parameter, Signature
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from duckdb.func import ARROW, SPECIAL
 
 from transom.core.errors import EvaluationError
-from transom.core.schema import Schema
+from transom.core.schema import Schema, sql_name
 from transom.core.time import FOREVER, format_instant
+from transom.plan.python_function import PythonFunction
 from transom.runtimes.reference import exact
 from transom.runtimes.reference.admission import Lifetime
-from transom.runtimes.reference.expression import type_sql
+from transom.runtimes.reference.expression import python_name, type_sql
 from transom.runtimes.reference.history import Row
 from transom.runtimes.reference.sql import SnapshotQuery, snapshot_name
 
@@ -58,6 +61,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
 def answers(query: SnapshotQuery, leaves: Sequence[Sequence[Lifetime]], instants: Sequence[int]) -> list[list[Row]]:
     """The rows of the query at each instant, given the lifetimes of its leaves."""
     connection = _connection()
+    for function in query.functions:
+        _bring(connection, function)
     for i, (leaf, lifetimes) in enumerate(zip(query.leaves, leaves, strict=True)):
         _load(connection, f"leaf{i}", leaf.schema, lifetimes)
     snapshots = ", ".join(
@@ -74,6 +79,23 @@ def answers(query: SnapshotQuery, leaves: Sequence[Sequence[Lifetime]], instants
             known[alive] = _execute(connection, instant)
         found.append(known[alive])
     return found
+
+
+def _bring(connection: duckdb.DuckDBPyConnection, function: PythonFunction) -> None:
+    """Let DuckDB know a function of the program, if it does not yet."""
+    name = python_name(function)
+    if connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = $1", [name]).fetchall():
+        return
+
+    def run(*columns: pa.ChunkedArray) -> pa.Array:
+        typed = zip(columns, function.arguments, strict=True)
+        return function.apply([column.combine_chunks().cast(type_) for column, type_ in typed])
+
+    # DuckDB counts the parameters.
+    names = [Parameter(f"a{i}", Parameter.POSITIONAL_ONLY) for i in range(len(function.arguments))]
+    run.__signature__ = Signature(names)  # type: ignore[attr-defined]
+    types: list[Any] = [sql_name(type_) for type_ in function.arguments]
+    connection.create_function(name, run, types, sql_name(function.returns), type=ARROW, null_handling=SPECIAL)
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, schema: Schema, lifetimes: Sequence[Lifetime]) -> None:

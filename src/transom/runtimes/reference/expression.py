@@ -24,6 +24,7 @@ from transom.plan.expression import (
     OuterColumn,
     ScalarQuery,
 )
+from transom.plan.python_function import PythonCall, PythonFunction
 
 Columns = Sequence[str]
 
@@ -69,6 +70,11 @@ def type_sql(type_: pa.DataType) -> str:
     return "HUGEINT" if type_ == HUGEINT else sql_name(type_)
 
 
+def python_name(function: PythonFunction) -> str:
+    """What a function of a program is called in DuckDB."""
+    return f"python_{function.registered}"
+
+
 def literal_sql(value: Any, type_: pa.DataType) -> str:
     """A typed constant.
 
@@ -101,6 +107,10 @@ def expression_sql(expression: Expression, scope: SqlScope, sub_query: SubQuery)
                 return literal_sql(node.value, node.type)
             case Call():
                 return _call(node, [sql(argument) for argument in node.arguments])
+            case PythonCall():
+                types = zip(node.arguments, node.function.arguments, strict=True)
+                given = ", ".join(f"CAST({sql(argument)} AS {sql_name(type_)})" for argument, type_ in types)
+                return f"CAST({python_name(node.function)}({given}) AS {type_sql(node.type)})"
             case Case():
                 arms = zip(node.conditions, node.results, strict=True)
                 written = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)

@@ -30,6 +30,7 @@ from transom.plan.algebra import (
     WindowTable,
 )
 from transom.plan.expression import Expression
+from transom.plan.python_function import PythonFunction, functions_in
 from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, literal_sql, type_sql
 
 Leaf = Window | WindowTable | TableScan
@@ -42,13 +43,14 @@ class SnapshotQuery:
 
     sql: str
     leaves: tuple[Leaf, ...]
+    functions: tuple[PythonFunction, ...] = ()
 
 
 def snapshot_query(relation: Relation) -> SnapshotQuery:
     """What plain SQL says of the relation, given the snapshots of its leaves."""
     writer = _Writer()
     sql = writer.select(relation, ())
-    return SnapshotQuery(sql, tuple(writer.leaves))
+    return SnapshotQuery(sql, tuple(writer.leaves), tuple(functions_in(relation)))
 
 
 def snapshot_name(leaf: int) -> str:
