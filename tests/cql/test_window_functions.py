@@ -1,4 +1,4 @@
-"""TUMBLE, HOP and SESSION: what is accepted in which spelling, and what errors say."""
+"""TUMBLE, HOP, SESSION and DEDUPLICATE: what is accepted in which spelling, and what errors say."""
 
 from __future__ import annotations
 
@@ -63,6 +63,12 @@ def test_one_window_is_written_in_many_ways(spellings: tuple[str, ...]) -> None:
         ("SELECT a FROM HOP(s, ts, 9 SECONDS)", "a slide and a size"),
         ("SELECT a FROM HOP(s, ts, 1 MICROSECOND, 9 SECONDS)", "9,000,000 windows"),
         ("SELECT a FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), 1 SECOND, 9 SECONDS))", "CUMULATE is not supported"),
+        ("SELECT a FROM DEDUPLICATE(s, 5 SECONDS)", "write DEDUPLICATE(s PARTITION BY k"),
+        ("SELECT a FROM DEDUPLICATE(s PARTITION BY k)", "DEDUPLICATE has no length"),
+        ("SELECT a FROM DEDUPLICATE(s PARTITION BY k, 0 SECONDS)", "DEDUPLICATE has no length"),
+        ("SELECT a FROM DEDUPLICATE(s PARTITION BY b, 5 SECONDS)", "no column 'b'"),
+        ("SELECT n FROM DEDUPLICATE(sums PARTITION BY n, 5 SECONDS)", "takes the rows of one stream"),
+        ("SELECT a FROM TUMBLE(TUMBLE(s, ts, 9 SECONDS), ts, 9 SECONDS)", "takes the rows of one stream"),
         ("SELECT a FROM s [PARTITION BY k SESSION 0 SECONDS]", "SESSION 0"),
         ("SELECT a FROM s [SESSION 3 SECONDS ROWS 3]", "SESSION stands alone"),
         ("SELECT COUNT(*) FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)", "write FROM TUMBLE(s, ts"),
@@ -75,3 +81,11 @@ def test_errors_say_what_to_write(query: str, words: str) -> None:
     with pytest.raises(QueryError) as raised:
         bound(query)
     assert words in str(raised.value)
+
+
+def test_repeats_are_left_out_in_many_ways() -> None:
+    """Over a view as over its stream, with a window and without, by one key and several."""
+    one = bound("SELECT d.a FROM DEDUPLICATE(s PARTITION BY k, a, 5 SECONDS) [ROWS 3] AS d")
+    other = bound("SELECT a FROM TABLE(DEDUPLICATE(TABLE s PARTITION BY (k, s.a), INTERVAL '5' SECOND)) [ROWS 3]")
+    assert one == other
+    assert bound("SELECT a FROM DEDUPLICATE(v PARTITION BY at, 5 SECONDS)").schema.names == ["a"]

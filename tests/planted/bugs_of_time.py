@@ -8,6 +8,27 @@ from tests.planted.bug import Bug
 
 WINDOWS: Final = (
     Bug(
+        "repeat_prolongs",
+        "kernels/deduplicate/deduplicate.py",
+        "            count += 1\n    return passed[:count]",
+        "            count += 1\n        until_of[keys[i]] = until[i]\n    return passed[:count]",
+        "a row that DEDUPLICATE leaves out keeps away the next one of its key",
+    ),
+    Bug(
+        "repeat_at_the_very_end",
+        "kernels/deduplicate/deduplicate.py",
+        "t[i] >= until_of[keys[i]]",
+        "t[i] > until_of[keys[i]]",
+        "a row that comes exactly T after the last one that passed does not pass",
+    ),
+    Bug(
+        "repeats_counted_in_the_order_of_values",
+        "planner/plan.py",
+        "deduplicate_operator(node, inputs[0], node in self.in_order)",
+        "deduplicate_operator(node, inputs[0], False)",
+        "in partitions a row-count window over DEDUPLICATE counts rows of one instant by their values",
+    ),
+    Bug(
         "rows_window_lost_close",
         "kernels/window/rows.py",
         "close(step.open_ids, te[:waiting])",

@@ -67,6 +67,7 @@ QUERIES = {
     "SELECT k, SUM(f) AS f FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end": "changes",
     "SELECT v FROM s [PARTITION BY k SESSION 5 SECONDS]": "changes",
     "SELECT v, window_end FROM SESSION(s PARTITION BY k, ts, 5 SECONDS)": "changes",
+    "SELECT v FROM DEDUPLICATE(s PARTITION BY k, v, 5 SECONDS) [ROWS 2]": "changes",
 }
 
 

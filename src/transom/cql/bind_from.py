@@ -13,7 +13,7 @@ from transom.core.schema import is_array
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_file import bind_file, stem
-from transom.cql.bind_table_function import HIDDEN, bind_window_function
+from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function
 from transom.cql.bind_window import bind_window
 from transom.cql.context import Context
 from transom.cql.nesting import MAX_CHAIN
@@ -36,6 +36,8 @@ from transom.plan.algebra import (
 from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
 from transom.plan.expression import ColumnRef, Expression, OuterColumn, conjunction, conjuncts, walk
 from transom.plan.no_from import ONE_ROW
+
+_FUNCTIONS = (syntax.WindowFunction, syntax.Deduplication)
 
 
 @dataclass(frozen=True)
@@ -233,9 +235,8 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
     elif isinstance(this, syntax.FileName):
         bound = _scan(bind_file(this, context.source, context.catalogue, windowed=window is not None), context)
         own_name = [stem(this.name)]
-    elif isinstance(this, syntax.WindowFunction):
-        bound, hidden = _bind_function(this, context, outer)
-        own_name = [this.this.name] if isinstance(this.this, exp.Identifier) else []
+    elif isinstance(this, _FUNCTIONS):
+        bound, hidden, own_name = _bind_function(this, context, outer)
     else:
         bound = context.bind_query(this, context, outer)
     called = alias.name if alias is not None else own_name[0] if own_name else None
@@ -254,12 +255,22 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
     return Joined((relation,), (), (_input(node, called, relation, hidden, context),))
 
 
-def _bind_function(node: syntax.WindowFunction, context: Context, outer: Scope | None) -> tuple[Node, frozenset[str]]:
-    """A table function over what stands in it; it goes by the name of its stream."""
+def _bind_function(
+    node: syntax.WindowFunction | syntax.Deduplication, context: Context, outer: Scope | None
+) -> tuple[Node, frozenset[str], list[str]]:
+    """A table function over what stands in it, what `*` leaves out of it, and the name of its stream: it goes by it."""
+    hidden: frozenset[str] = frozenset()
+    name: list[str] = []
     if isinstance(node.this, exp.Identifier):
         bound, hidden = look_up(node.this, context)
-        return bind_window_function(node, bound, [node.this.name], context), hidden | HIDDEN
-    return bind_window_function(node, context.bind_query(node.this, context, outer), [], context), HIDDEN
+        name = [node.this.name]
+    elif isinstance(node.this, _FUNCTIONS):
+        bound, hidden, name = _bind_function(node.this, context, outer)
+    else:
+        bound = context.bind_query(node.this, context, outer)
+    if isinstance(node, syntax.Deduplication):
+        return bind_deduplication(node, bound, name, context), hidden, name
+    return bind_window_function(node, bound, name, context), hidden | HIDDEN, name
 
 
 def _bind_bracketed(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:

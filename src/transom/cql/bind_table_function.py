@@ -1,4 +1,4 @@
-"""What TUMBLE, HOP and SESSION in FROM mean: a stream, the windows of its rows, and their time column."""
+"""What TUMBLE, HOP and SESSION in FROM mean: a stream, the windows of its rows, and their time column; DEDUPLICATE."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from transom.core.time import format_duration
 from transom.cql import syntax
 from transom.cql.bind_window import bind_partition_column, in_ticks
 from transom.cql.context import Context
-from transom.cql.grammar_table_function import WINDOW_FUNCTIONS
+from transom.cql.grammar_table_function import DEDUPLICATE, WINDOW_FUNCTIONS
 from transom.cql.literals import bind_duration
 from transom.plan.algebra import (
     WINDOW_COLUMNS,
     Change,
+    Deduplicate,
     Filter,
     Node,
     Project,
@@ -41,7 +42,7 @@ def bind_window_function(
 ) -> WindowTable:
     """The window table over a stream, or over a relation whose rows are those of a stream and never leave."""
     kind = node.args["kind"]
-    stream = stream_of(bound, node, context)
+    stream = stream_of(bound, kind, node, context)
     _check_time(node, bound, qualifiers, context)
     columns = node.args.get("partition")
     if columns and kind != "SESSION":
@@ -68,13 +69,23 @@ def bind_window_function(
     return WindowTable(stream, WindowTableSpec(size, slide, shifted))
 
 
-def stream_of(bound: Node, node: exp.Expr, context: Context) -> Stream:
+def bind_deduplication(node: syntax.Deduplication, bound: Node, qualifiers: list[str], context: Context) -> Deduplicate:
+    """Of the rows of a key the first, and the next that comes so much later."""
+    stream = stream_of(bound, "DEDUPLICATE", node, context)
+    keys = tuple(bind_partition_column(c, stream, qualifiers, context) for c in node.args["partition"])
+    length = node.args["length"]
+    micros = bind_duration(length, context.source)
+    if micros == 0:
+        raise context.source.error("DEDUPLICATE has no length", length, f"write {DEDUPLICATE}")
+    return Deduplicate(stream, keys, in_ticks(micros, length, "the length of DEDUPLICATE", context))
+
+
+def stream_of(bound: Node, kind: str, node: exp.Expr, context: Context) -> Stream:
     """A stream; of a relation to which rows only come, that of the rows that come."""
     if isinstance(bound, Stream):
         return bound
     assert isinstance(bound, Relation)
     if _scan_below(bound) is None:
-        kind = node.args["kind"]
         remedy = "give it a stream, or a view that selects rows of a stream without a window"
         raise context.source.error(f"{kind} takes the rows of one stream", node.this, remedy)
     return ToStream(bound, Change.ISTREAM)

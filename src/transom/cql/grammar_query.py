@@ -292,9 +292,11 @@ def _read_unnest(reader: Reader) -> exp.Expr:
 
 
 def _read_function_input(reader: Reader) -> exp.Expr:
-    """What a table function is over: a name, perhaps behind TABLE, or a query."""
+    """What a table function is over: a name, perhaps behind TABLE, a query, or another one."""
     if reader.at("(") or _at_change(reader):
         return _read_plain_query(reader)
+    if at_table_function(reader):
+        return read_table_function(reader, _read_function_input)
     reader.take("TABLE")
     return reader.name("a stream or a view")
 

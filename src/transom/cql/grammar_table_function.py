@@ -1,4 +1,4 @@
-"""The grammar of TUMBLE, HOP and SESSION in FROM, as Transom, Flink and RisingWave write them."""
+"""The grammar of TUMBLE, HOP and SESSION in FROM, as Transom, Flink and RisingWave write them, and of DEDUPLICATE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.grammar_window import read_column, read_duration
-from transom.cql.reader import Reader
+from transom.cql.reader import Reader, Word
 
 WINDOW_FUNCTIONS: Final = {
     "TUMBLE": "TUMBLE(s, ts, INTERVAL '10' SECOND)",
@@ -17,6 +17,8 @@ WINDOW_FUNCTIONS: Final = {
     "SESSION": "SESSION(s PARTITION BY k, ts, INTERVAL '10' SECOND)",
 }
 """Each with an example: the slide of HOP stands before its size."""
+
+DEDUPLICATE: Final = "DEDUPLICATE(s PARTITION BY k, INTERVAL '10' SECOND)"
 
 _BOUNDS: Final = "the columns window_start and window_end of"
 GROUP_WINDOWS: Final = {
@@ -40,7 +42,8 @@ ReadInput = Callable[[Reader], exp.Expr]
 def at_table_function(reader: Reader) -> bool:
     """Whether a function that gives rows is called here, perhaps within TABLE(..)."""
     ahead = 2 if reader.at("TABLE", "(") else 0
-    return reader.word(ahead).capitals in (*WINDOW_FUNCTIONS, "CUMULATE") and reader.word(ahead + 1).text == "("
+    names = (*WINDOW_FUNCTIONS, "CUMULATE", "DEDUPLICATE")
+    return reader.word(ahead).capitals in names and reader.word(ahead + 1).text == "("
 
 
 def read_table_function(reader: Reader, read_input: ReadInput) -> exp.Expr:
@@ -55,11 +58,13 @@ def _read_function(reader: Reader, read_input: ReadInput) -> exp.Expr:
     reader.skip()
     if start.capitals == "CUMULATE":
         reader.reject("CUMULATE is not supported", "write TUMBLE for each step and add them up, or HOP", start)
+    if start.capitals == "DEDUPLICATE":
+        return _read_deduplication(reader, read_input, start)
     example = f"write {WINDOW_FUNCTIONS[start.capitals]}"
     reader.need("(")
     _skip_name(reader, "DATA")
     this = read_input(reader)
-    partition = _read_partition(reader)
+    partition = _read_partition(reader, _time_follows)
     _need_comma(reader, "the time column is missing", example)
     _skip_name(reader, "TIMECOL")
     time = _read_time(reader)
@@ -81,6 +86,19 @@ def _read_function(reader: Reader, read_input: ReadInput) -> exp.Expr:
     return reader.spanned(node, start)
 
 
+def _read_deduplication(reader: Reader, read_input: ReadInput, start: Word) -> exp.Expr:
+    example = f"write {DEDUPLICATE}"
+    reader.need("(")
+    this = read_input(reader)
+    partition = _read_partition(reader, _length_follows)
+    if partition is None:
+        reader.reject("DEDUPLICATE has no key", example)
+    _need_comma(reader, "DEDUPLICATE has no length", example)
+    node = syntax.Deduplication(this=this, partition=partition, length=read_duration(reader))
+    reader.need(")")
+    return reader.spanned(node, start)
+
+
 def _need_comma(reader: Reader, what: str, example: str) -> None:
     if not reader.take(","):
         reader.reject(f"{what} before {reader.word()}", example)
@@ -91,28 +109,33 @@ def _skip_name(reader: Reader, name: str) -> bool:
     return reader.take(name, "=", ">")
 
 
-def _read_partition(reader: Reader) -> list[exp.Expr] | None:
+def _read_partition(reader: Reader, ended: Callable[[Reader], bool]) -> list[exp.Expr] | None:
+    """The keys; the comma behind them is that behind which the next parameter follows, rather than another key."""
     if not reader.take("PARTITION"):
         return None
     reader.need("BY")
     if reader.at("("):
         return reader.wrapped(lambda: reader.listed(lambda: read_column(reader)))
     columns = [read_column(reader)]
-    # The next comma may end the keys; the time column is followed by a duration, and a key by another column.
-    while reader.at(",") and not _time_follows(reader):
+    while reader.at(",") and not ended(reader):
         reader.skip()
         columns.append(read_column(reader))
     return columns
 
 
 def _time_follows(reader: Reader) -> bool:
-    """Whether the time column, or the length of a function that has none, is next, rather than another key."""
+    """Whether the time column is next: it is followed by a duration, and a key by another column."""
     first = reader.word(1)
-    if first.kind == "number" or first.capitals in ("DESCRIPTOR", "INTERVAL", "TIMECOL"):
+    if _length_follows(reader) or first.capitals in ("DESCRIPTOR", "TIMECOL"):
         return True
     ahead = 4 if reader.word(2).text == "." else 2
     behind = reader.word(ahead + 1)
     return reader.word(ahead).text == "," and (behind.kind == "number" or behind.capitals in ("INTERVAL", "GAP"))
+
+
+def _length_follows(reader: Reader) -> bool:
+    first = reader.word(1)
+    return first.kind == "number" or first.capitals == "INTERVAL"
 
 
 def _read_time(reader: Reader) -> exp.Expr:

@@ -104,6 +104,12 @@ class WindowFunction(exp.Expression):
     }
 
 
+class Deduplication(exp.Expression):
+    """DEDUPLICATE of a stream or query."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": True, "length": True}
+
+
 class JoinedSources(exp.Expression):
     """`this` and the joins behind it, from left to right."""
 

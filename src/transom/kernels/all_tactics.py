@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
+from transom.kernels.deduplicate.tactic import DeduplicateTactic
 from transom.kernels.join.tactic import LazyHashTactic, NestedLoopTactic, RingHashTactic
 from transom.kernels.joinagg.tactic import CreditTactic, FactorisedTactic, IncrementalTactic, MergeTactic
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
@@ -68,6 +69,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     ConcatenationTactic,
     UnnestTactic,
     KeptForeverTactic,
+    DeduplicateTactic,
     RangeTactic,
     SlideRangeTactic,
     RowsTactic,

@@ -137,12 +137,14 @@ def fed(channel: Channel, came: Received, feeds: dict[str, FeedState], step: Ste
 
 
 def stream_of(rows: Sequence[ExchangedRows], schema: pa.Schema, frontier: int) -> StreamDelta:
-    """The rows that all partitions sent, in time order; those of one instant in the order of their values."""
+    """The rows that all partitions sent, in time order; those of one instant in the order of their values, or in that
+    of the only partition that sent some: it knows no worse one."""
     if not rows:
         return StreamDelta(empty_batch(schema), no_int64s(), frontier)
     (t,), values = _together(rows), _values(rows, schema)
     if len(rows) > 1:
-        order = np.lexsort((value_ranks(values.columns, len(values)), t))
+        alone = len({one.sender for one in rows}) == 1
+        order = np.lexsort((t,) if alone else (value_ranks(values.columns, len(values)), t))
         t, values = t[order], values.take(pa.array(order))
     return StreamDelta(values, t, frontier)
 

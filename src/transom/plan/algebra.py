@@ -142,6 +142,29 @@ class ToStream(Stream):
         return replace(self, input=a_relation(inputs[0]))
 
 
+@dataclass(frozen=True)
+class Deduplicate(Stream):
+    """The rows of which none of their key has passed within `length` before them; repeats do not prolong it."""
+
+    input: Stream
+    partition: tuple[int, ...]
+    length: int
+
+    def __post_init__(self) -> None:
+        assert self.partition and self.length > 0
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_stream(inputs[0]))
+
+
 # --- windows ---------------------------------------------------------------------------------------------------------
 
 

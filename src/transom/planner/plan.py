@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from transom.core.errors import UnsupportedError
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
+from transom.kernels.deduplicate.tactic import deduplicate_operator
 from transom.kernels.joinagg.shape import Shape, shape_of
 from transom.kernels.kept_forever.node import KeptForever
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
@@ -22,6 +23,7 @@ from transom.kernels.window_table import tactic as window_tables
 from transom.kernels.window_table.tactic import WindowAggregateTactic
 from transom.plan.algebra import (
     Aggregate,
+    Deduplicate,
     Distinct,
     Filter,
     Join,
@@ -73,6 +75,7 @@ def plan_and_decisions(
     """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
     planner = Planner(catalogue, statistics, decided)
     rewritten, planner.bounded = bound_joins(rewrite(query), catalogue, planner.option("tick"))
+    planner.in_order = _read_in_order(rewritten)
     root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
     slide_join.check_memory(root, rewritten, planner.option("memory"))
@@ -87,6 +90,7 @@ class Planner:
         self.planned: dict[Node, Operator] = {}
         self.made: dict[Operator, Operator] = {}
         self.bounded: dict[Node, str] = {}
+        self.in_order: frozenset[Node] = frozenset()
         self.choices: dict[Join, MultiwayChoice] = {}
         self.decided = [one.tactic for one in decided if one.tactic in joinagg.TACTICS]
         self.joinaggs: list[MultiwayDecision] = []
@@ -151,6 +155,8 @@ class Planner:
             if node in self.bounded:
                 window = replace(window, not_taken=(*window.not_taken, ("unbounded", self.bounded[node])))
             return Operator(node, window, inputs, None, (chosen.needs,), chosen.ends_grow, open_ends=chosen.open_ends)
+        if isinstance(node, Deduplicate):
+            return deduplicate_operator(node, inputs[0], node in self.in_order)
         if isinstance(node, WindowTable):
             return window_tables.table_operator(node, inputs[0])
         first = inputs[0]
@@ -258,6 +264,26 @@ class Planner:
         names = {scanned(o) for one in inputs for o in one.walk() if isinstance(o.node, StreamScan)}
         definitions = [self.catalogue.relations[name] for name in names]
         return bool(names) and all(isinstance(d, StreamDefinition) and d.arrival_time for d in definitions)
+
+
+def _read_in_order(query: Node) -> frozenset[Node]:
+    """The streams without repeats whose rows of one instant somebody wants in the order in which they arrived."""
+    found: set[Node] = set()
+    seen: set[Node] = set()
+    pending = [query]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending.extend(node.inputs)
+        if isinstance(node, Deduplicate) or (isinstance(node, Window) and node.spec.rows is not None):
+            below: Node = node.input
+            while isinstance(below, StreamFilter | StreamProject):
+                below = below.input
+            if isinstance(below, Deduplicate):
+                found.add(below)
+    return frozenset(found)
 
 
 def _check_clocks(root: Operator, catalogue: Catalogue) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from transom.core.time import format_duration
 from transom.kernels.kept_forever.node import KeptForever
 from transom.plan.algebra import (
+    Deduplicate,
     Join,
     Node,
     Relation,
@@ -80,7 +81,7 @@ def _time_column(relation: Relation, catalogue: Catalogue) -> tuple[int, ...] | 
         return None
     columns: list[int | None] = list(range(len(relation.schema)))
     node: Node = relation.input
-    while isinstance(node, StreamFilter | StreamProject):
+    while isinstance(node, StreamFilter | StreamProject | Deduplicate):
         if isinstance(node, StreamProject):
             values = [None if i is None else node.expressions[i] for i in columns]
             columns = [value.index if isinstance(value, ColumnRef) else None for value in values]

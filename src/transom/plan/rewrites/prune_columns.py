@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from transom.plan.algebra import (
     Aggregate,
+    Deduplicate,
     Distinct,
     Filter,
     Join,
@@ -95,6 +96,12 @@ class _Pruner:
             if spec.partition is not None:
                 spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
             return Window(a_stream(child), spec), to
+        if isinstance(node, Deduplicate):
+            wanted = _at_least_one(needed | frozenset(node.partition))
+            child, at = self._prune(node.input, frozenset(wanted))
+            to = {old: new for new, old in enumerate(wanted)}
+            partition = tuple(to[i] for i in node.partition)
+            return Deduplicate(a_stream(_narrow(child, at, wanted)), partition, node.length), to
         if isinstance(node, WindowTable):
             return self._prune_window_table(node, needed)
         if isinstance(node, Join):

@@ -3,10 +3,11 @@
 A selection passes projections, unions, DISTINCT and inner joins; what speaks of several inputs of a join becomes its
 predicate. Of windows it passes RANGE, NOW and UNBOUNDED, whose rows live independently of each other, and PARTITION BY
 .. ROWS if it reads partition keys only; of TUMBLE and HOP it passes what does not read the bounds of a window, and of
-SESSION, a table or not, what reads partition keys only; never another row-count window, which must count the rows that
-the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides goes on until the
-last row of the window ends, also if a selection hides that row. And where rows are taken for one because they are
-equal, a selection that may tell -0.0 from 0.0 stays above: below it would see rows of which above there is one.
+SESSION, a table or not, what reads partition keys only, as of DEDUPLICATE; never another row-count window, which must
+count the rows that the selection would hide (semantics.md, "windows"). It stays above a SLIDE, too: RSTREAM over slides
+goes on until the last row of the window ends, also if a selection hides that row. And where rows are taken for one
+because they are equal, a selection that may tell -0.0 from 0.0 stays above: below it would see rows of which above
+there is one.
 
 Of rows with a number a selection of whole partitions goes below, and one that compares the number with a constant is
 what the operator itself does: it need not keep what is not asked for.
@@ -21,6 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from transom.plan.algebra import (
+    Deduplicate,
     Distinct,
     Filter,
     Join,
@@ -30,6 +32,7 @@ from transom.plan.algebra import (
     Relation,
     SemiJoin,
     SetOperation,
+    Stream,
     StreamFilter,
     TopN,
     Unnest,
@@ -120,11 +123,7 @@ class _Pusher:
             return self._push_into_top_n(node, parts)
         if isinstance(node, Window):
             below, above = _parted(parts, lambda part: passes(part, node.spec))
-            stream = self.push_filters(node.input)
-            predicate = conjunction(below)
-            if predicate is not None:
-                stream = StreamFilter(a_stream(stream), predicate)
-            return _filtered(replace(node, input=a_stream(stream)), above)
+            return _filtered(replace(node, input=self._selected(node.input, below)), above)
         if isinstance(node, WindowTable):
             return self._push_into_windows(node, parts)
         return self._stay(node, parts)
@@ -154,10 +153,18 @@ class _Pusher:
             return columns_of(part) <= own and (partition is None or not tells_zeros_apart(part))
 
         below, above = _parted(parts, passing)
-        stream, predicate = self.push_filters(node.input), conjunction(below)
-        if predicate is not None:
-            stream = StreamFilter(a_stream(stream), predicate)
-        return _filtered(replace(node, input=a_stream(stream)), above)
+        return _filtered(replace(node, input=self._selected(node.input, below)), above)
+
+    def _selected(self, stream: Stream, parts: tuple[Expression, ...]) -> Stream:
+        """The rows of a stream; which of a key pass DEDUPLICATE is not changed by taking away whole keys."""
+        if isinstance(stream, Deduplicate):
+            keys = set(stream.partition)
+            below, parts = _parted(parts, lambda part: columns_of(part) <= keys and not tells_zeros_apart(part))
+            selected: Stream = replace(stream, input=self._selected(stream.input, below))
+        else:
+            selected = a_stream(self.push_filters(stream))
+        predicate = conjunction(parts)
+        return selected if predicate is None else StreamFilter(selected, predicate)
 
     def _push_into_join(self, join: Join, parts: tuple[Expression, ...]) -> Relation:
         bounds = [0]

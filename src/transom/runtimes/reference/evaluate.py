@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transom.core.time import FOREVER, floor_to_tick
-from transom.plan.algebra import Change, Node, Relation, Stream, StreamScan, TableScan, ToStream, Window, WindowTable
+from transom.plan.algebra import (
+    Change,
+    Deduplicate,
+    Node,
+    Relation,
+    Stream,
+    StreamScan,
+    TableScan,
+    ToStream,
+    Window,
+    WindowTable,
+)
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.no_from import ONE_ROW
 from transom.runtimes.reference.admission import (
@@ -25,7 +36,7 @@ from transom.runtimes.reference.history import History, RelationHistory, StreamH
 from transom.runtimes.reference.scans import scans
 from transom.runtimes.reference.sql import Leaf, snapshot_query
 from transom.runtimes.reference.to_stream import slides_of, stream_of
-from transom.runtimes.reference.window import in_windows, lifetimes
+from transom.runtimes.reference.window import in_windows, lifetimes, without_repeats
 
 Inputs = Mapping[str, Sequence[tuple[Any, ...]]]
 
@@ -110,6 +121,8 @@ class _Evaluation:
                 return [TimedRow(tuple(row.values[i] for i in where), row.t) for row in rows]
             case ToStream():
                 return self._to_stream(node)
+            case Deduplicate():
+                return without_repeats(self.stream(node.input), node.partition, node.length)
         raise TypeError(f"a stream without a meaning: {node!r}")
 
     def relation(self, node: Relation) -> RelationHistory:

@@ -47,6 +47,16 @@ def _by_sessions(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
     ]
 
 
+def without_repeats(rows: Sequence[TimedRow], partition: Sequence[int], length: int) -> list[TimedRow]:
+    """A row passes if none of its key passed in (t - T, t]."""
+    passed: list[TimedRow] = []
+    for row in rows:
+        key = grouped(row.values[k] for k in partition)
+        if not any(row.t - length < p.t and grouped(p.values[k] for k in partition) == key for p in passed):
+            passed.append(row)
+    return passed
+
+
 def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
     """For each row the time of the N-th next row of its partition, None while that has not arrived."""
     if spec.rows is None:

@@ -1,0 +1,36 @@
+"""Streams made of streams, below any window and query: equal to the reference at every instant, for any cut into
+batches, any restart, any number of partitions and both ways to report lifetimes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.profile import examples
+from tests.properties import any_run
+from tests.properties.examples import lively_example
+from tests.properties.queries import Noted, statement_of
+from tests.properties.seeds import over_seeds
+from tests.properties.stream_queries import StreamGenerator
+
+FAMILIES = ("select", "join", "group", "any")
+EXAMPLES = examples(by_day=2, at_night=200)
+
+
+@pytest.mark.parametrize("runs", ["locally", "in_partitions"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_streams_equal_reference(family: str, runs: str) -> None:
+    @over_seeds(f"{family} {runs} streams", EXAMPLES)
+    def check(seed: int) -> None:
+        random = Random(f"{family} {runs} streams {seed}")
+
+        def statement() -> tuple[str, Noted]:
+            generator = StreamGenerator(random)
+            return statement_of(generator, family), generator.noted
+
+        example = lively_example(random, statement, random.choice(["auto", "auto", "lazy_hash", "nested_loop"]))
+        run = any_run.locally if runs == "locally" else any_run.in_partitions
+        example.check(lambda: run(example, random))
+
+    check()
