@@ -2,9 +2,9 @@
 
 A stream brings rows in batches of 10,000, one row a millisecond. TUMBLE and HOP, which slides by a fifth of its size,
 are grouped by a thousand keys, and TUMBLE is also taken row by row; beside them is the window in brackets that slides
-by its size. In the stream of the sessions a hundred keys are busy for as long as a window is and then never come again: a
-session has a hundredth of the rows, and is over two seconds after the last. The whole pipeline runs, from Arrow batches
-to changes, for whole windows, since all of a window is told at its end.
+by its size. In the stream of the sessions a hundred keys are busy for as long as a window is and then never come
+again: a session has a hundredth of the rows, and is over two seconds after the last. The whole pipeline runs, from
+Arrow batches to changes, for whole windows, since all of a window is told at its end.
 """
 
 from __future__ import annotations
