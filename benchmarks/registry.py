@@ -15,6 +15,10 @@ class Entry:
 
 
 BENCHMARKS: Final[dict[str, Entry]] = {
+    "aggregates": Entry(
+        "benchmarks.aggregates",
+        "aggregates over a window, from COUNT and SUM to quantiles and STRING_AGG: what a row costs, by window",
+    ),
     "control": Entry(
         "benchmarks.control",
         "what it takes to keep 16 to 400 partitions together: control bytes of a batch and driver time, simulated",
@@ -54,5 +58,9 @@ BENCHMARKS: Final[dict[str, Entry]] = {
     "top_n": Entry(
         "benchmarks.top_n",
         "the first rows of an order, of all rows and of each key, with numbers and ranks: what a row costs, by window",
+    ),
+    "windows": Entry(
+        "benchmarks.windows",
+        "TUMBLE, HOP and SESSION as tables, beside windows that slide, and sessions: what a row costs, by window",
     ),
 }

@@ -7,30 +7,13 @@ thousand keys without and with their number, and the rows with one of the first 
 
 from __future__ import annotations
 
-import statistics
-import time
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.chart import Panel
-from benchmarks.harness import (
-    Benchmark,
-    Experiment,
-    Experiments,
-    Figures,
-    Options,
-    Outcome,
-    Outcomes,
-    Table,
-    by_contestant,
-    lines_of,
-)
-from transom.cql.statements import parse_statements
-from transom.pipeline.driver import Pipeline
-from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
-from transom.planner.plan import plan
+from benchmarks.cost_of_a_row import measure, panels, summary, tables, times
+from benchmarks.harness import Benchmark, Experiment, Experiments, Options, Outcome
 
 BATCH = 10_000
 KEYS = 1_000
@@ -46,62 +29,24 @@ QUERIES: Final = {
 }
 
 
-def measure(window: int, batches: int, query: str) -> dict[str, float]:
-    """Microseconds a row, the median of five slices of the run, and how many changes a row makes."""
-    catalogue = Catalogue()
-    text = QUERIES[query].format(window=f"RANGE {window} MILLISECONDS")
-    statement = parse_statements(f"{DECLARATION} {text}", catalogue)[-1]
-    definition = catalogue.relations["bids"]
-    assert isinstance(statement, QueryStatement) and isinstance(definition, StreamDefinition)
-    pipeline = Pipeline(plan(statement.query, catalogue), catalogue, "changes")
+def measured(window: int, batches: int, query: str) -> dict[str, float]:
     random = np.random.default_rng(7)
-    warm = -(-window // BATCH) + 2
-    took, changes = [], 0
-    for number in range(warm + batches):
-        batch = _batch(number, random, definition.columns.arrow())
-        started = time.perf_counter()
-        pipeline.push("bids", batch)
-        output, _ = pipeline.advance()
-        if number >= warm:
-            took.append(time.perf_counter() - started)
-            changes += 0 if output is None else sum(map(len, output.batches))
-    median = statistics.median(statistics.mean(took[j::5]) for j in range(5))
-    return {"us_per_row": 1e6 * median / BATCH, "changes_per_row": changes / (BATCH * batches), "batches": batches}
 
+    def batch(number: int, schema: pa.Schema) -> pa.RecordBatch:
+        values = [random.integers(0, KEYS, BATCH), random.integers(0, 10**6, BATCH), random.random(BATCH)]
+        return pa.RecordBatch.from_arrays([times(number, BATCH), *map(pa.array, values)], schema=schema)
 
-def _batch(number: int, random: np.random.Generator, schema: pa.Schema) -> pa.RecordBatch:
-    ts = pa.array((np.arange(number * BATCH, (number + 1) * BATCH) * 1_000).astype(np.int64)).cast(pa.timestamp("us"))
-    values = [random.integers(0, KEYS, BATCH), random.integers(0, 10**6, BATCH), random.random(BATCH)]
-    return pa.RecordBatch.from_arrays([ts, *map(pa.array, values)], schema=schema)
+    text = QUERIES[query].format(window=f"RANGE {window} MILLISECONDS")
+    return measure(f"{DECLARATION} {text}", batch, -(-window // BATCH) + 2, batches)
 
 
 def experiments(options: Options) -> Experiments:
     batches = QUICK_BATCHES if options.quick else BATCHES
 
     def by_query(window: int) -> list[Outcome]:
-        return [Outcome({"window": window, "x": window}, {name: measure(window, batches, name) for name in QUERIES})]
+        return [Outcome({"window": window, "x": window}, {name: measured(window, batches, name) for name in QUERIES})]
 
     yield Experiment(WINDOWS, by_query)
-
-
-def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """What a row costs in each window, and how much more in the largest than in the smallest."""
-    costs = {name: {str(one.cell["window"]): round(one[name]["us_per_row"], 2) for one in outcomes} for name in QUERIES}
-    grows = {name: round(outcomes[-1][name]["us_per_row"] / outcomes[0][name]["us_per_row"], 2) for name in QUERIES}
-    return {"us_per_row": costs, "grows": grows}
-
-
-def tables(outcomes: Outcomes) -> list[Table]:
-    def show(figures: Figures) -> str:
-        return f"{figures['us_per_row']:.2f}, {figures['changes_per_row']:.3f}"
-
-    title = "Microseconds a row and changes a row, by the rows in a window:"
-    return [by_contestant(title, outcomes, show, lambda cell: f"{cell['window']:,}")]
-
-
-def panels(outcomes: Outcomes) -> list[Panel]:
-    lines = lines_of(outcomes, lambda figures: figures["us_per_row"])
-    return [Panel("", "rows in a window", "microseconds a row", lines, log_x=True)]
 
 
 def settings(options: Options) -> dict[str, int]:

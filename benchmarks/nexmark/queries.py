@@ -211,7 +211,7 @@ QUERIES: Final = {
                        FROM bid)) GROUP BY bidder, session""",
             windowed=True,
             instead="written with DSTREAM and DISTINCT: the end of a session, without the number of its bids; "
-            "with SESSION it is among the tests",
+            "with SESSION it is among the examples",
         ),
         Query(
             "q12",
