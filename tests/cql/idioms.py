@@ -220,10 +220,23 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT COLLECT_LIST(customer) FROM orders", "there is no function 'collect_list'"),
     ("SELECT PERCENTILE_APPROX(amount, 0.5) FROM orders", "there is no function 'percentile_approx'"),
     ("SELECT FIRST_VALUE(customer) IGNORE NULLS FROM orders", "IGNORE NULLS is not supported"),
-    ("SELECT SUM(amount) OVER (PARTITION BY customer ORDER BY ts) FROM orders", "SUM with OVER is not supported"),
-    ("SELECT LAG(amount) OVER (ORDER BY ts) FROM orders", "LAG with OVER is not supported"),
+    ("SELECT SUM(amount) OVER (PARTITION BY customer ORDER BY ts) FROM orders", None),
+    ("SELECT LAG(amount, 1, 0) OVER (PARTITION BY customer ORDER BY ts) FROM orders", None),
+    (
+        "SELECT AVG(amount) OVER (PARTITION BY customer ORDER BY ts ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM orders",  # noqa: E501
+        None,
+    ),
+    (
+        "SELECT SUM(amount) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) FROM orders",
+        "a frame of RANGE or GROUPS has no numbers here",
+    ),
+    ("SELECT customer, COUNT(*) FROM orders GROUP BY customer EMIT ON WINDOW CLOSE", None),
+    (
+        "CREATE MATERIALIZED VIEW v EMIT ON WINDOW CLOSE AS SELECT window_start, COUNT(*) FROM TUMBLE(orders, ts, INTERVAL '1 hour') GROUP BY window_start",  # noqa: E501
+        None,
+    ),
     ("SELECT NTILE(4) OVER (ORDER BY ts) FROM orders", "NTILE with OVER is not supported"),
-    ("SELECT SUM(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer)", "SUM with OVER is not supported"),
+    ("SELECT SUM(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer)", "a named window"),
     ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY amount) FROM orders", None),
     ("SELECT LISTAGG(customer) WITHIN GROUP (ORDER BY customer) FROM orders", None),
     ("SELECT * FROM 'orders.parquet'", "a file cannot be read here"),

@@ -435,6 +435,62 @@ class Generator:
         where = f" WHERE {asked}" if self.chance(90) else ""
         return Source(f"(SELECT {', '.join(shown)} FROM (SELECT {items}, {ranks} {body}){where})", named)
 
+    def over(self, depth: int) -> Source:
+        """Aggregates and values of the rows around each row, within partitions, orders and frames."""
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        items, out = self.items(columns, most=3)
+        made = []
+        for i in range(self.random.randint(1, 2)):
+            over = f"PARTITION BY {', '.join(column.name for column in self.keys(tuple(columns)))}" * self.chance(70)
+            ordered = self.chance(75)
+            if ordered:
+                over += f" ORDER BY {', '.join(self.sorted_by(column.name) for column in self.some(columns, 2))}"
+            if ordered and self.chance(60):
+                over += " " + self.frame()
+            value = self.pick(columns)
+            if self.chance(50):
+                call, type_ = self.pick(self.calls(columns))
+                call += f" FILTER (WHERE {self.predicate(columns, 0)})" * self.chance(20)
+            else:
+                type_ = value.type
+                call = self.pick(
+                    (
+                        f"LAG({value.name})",
+                        f"LEAD({value.name}, {self.random.randint(0, 2)})",
+                        f"LAG({value.name}, 1, NULL)",
+                        f"FIRST_VALUE({value.name})",
+                        f"LAST_VALUE({value.name})",
+                    )
+                )
+                if call.startswith("LAST") and " FOLLOWING" in over and "UNBOUNDED FOLLOWING" not in over:
+                    call = call.replace("LAST", "FIRST")
+            self.noted.operators.add(f"{call.split('(')[0].lower()} over")
+            made.append((f"{call} OVER ({over}) AS o{i}", Column(f"o{i}", type_)))
+        body = f"FROM {source.text} AS {alias}{self.where(columns, 30)}"
+        text = f"SELECT {items}, {', '.join(call for call, _ in made)} {body}"
+        return Source(f"(SELECT * FROM ({text}))", (*out, *(column for _, column in made)))
+
+    def frame(self) -> str:
+        if self.chance(30):
+            return self.pick(
+                (
+                    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                    "GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+                    "RANGE BETWEEN CURRENT ROW AND CURRENT ROW",
+                    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+                )
+            )
+        first, last = sorted(self.random.randint(-2, 2) for _ in range(2))
+        bounds = [
+            "CURRENT ROW" if at == 0 else f"{abs(at)} {'PRECEDING' if at < 0 else 'FOLLOWING'}" for at in (first, last)
+        ]
+        if self.chance(30):
+            bounds[0] = "UNBOUNDED PRECEDING"
+        if self.chance(30):
+            bounds[1] = "UNBOUNDED FOLLOWING"
+        return f"ROWS BETWEEN {' AND '.join(bounds)}"
+
     # --- pieces ------------------------------------------------------------------------------------------------------
 
     def qualified(self, source: Source, alias: str) -> list[Column]:
@@ -549,6 +605,7 @@ FAMILIES: tuple[str, ...] = (
     "distinct",
     "set_operation",
     "top_n",
+    "over",
     "any",
     "nested",
 )

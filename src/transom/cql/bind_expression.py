@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BOOLEAN, is_nested
+from transom.core.schema import BIGINT, BOOLEAN, is_nested
 from transom.cql import syntax
-from transom.cql.bind_order import RankCall, RankRef, SortValue
+from transom.cql.bind_order import OverCall, RankCall, RankRef, SortValue
 from transom.cql.context import Context
 from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
@@ -22,7 +22,7 @@ from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_t
 from transom.cql.one_row import has_one_row
 from transom.cql.scope import Scope
 from transom.plan import functions
-from transom.plan.algebra import AggregateCall, Project
+from transom.plan.algebra import AggregateCall, Frame, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
 from transom.plan.python_function import PythonFunction, python_call
 
@@ -46,6 +46,9 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "is_not_distinct",
 }  # fmt: skip
+
+_VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
+_MOST_PLACES: Final = 10**9
 
 _BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
 _FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
@@ -73,7 +76,7 @@ class ExpressionBinder:
     """Binds the expressions of one clause.
 
     `clause` names it in errors. `calls` numbers the aggregates as they come; None where there can be none; so does
-    `ranks` for ROW_NUMBER() OVER (..) and its sisters. `aliases`
+    `ranks` for all that has OVER (..). `aliases`
     are names of the SELECT list that may be used where FROM does not know a name. `sub_queries` says whether EXISTS and
     IN (query) can stand here. `written` remembers where each column was written, for errors found later.
     """
@@ -85,7 +88,7 @@ class ExpressionBinder:
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     sub_queries: bool = True
     written: list[tuple[Expression, exp.Expr]] = field(default_factory=list)
-    ranks: dict[RankCall, int] | None = None
+    ranks: dict[RankCall | OverCall, int] | None = None
 
     def bind(self, node: exp.Expr) -> Expression:
         kind = type(node)
@@ -343,6 +346,95 @@ class ExpressionBinder:
         call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]))
         return RankRef(self.ranks.setdefault(call, len(self.ranks)), call)
 
+    def _over(self, node: syntax.OverCall) -> Expression:
+        """An aggregate of the rows around each row, or a value of one of them."""
+        written = node.this
+        modified = written if isinstance(written, syntax.ModifiedCall) else None
+        call = written if modified is None else modified.this
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+        if name not in (*_VALUES_OVER, *functions.AGGREGATES):
+            remedy = (
+                "with OVER there are ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE and aggregates"
+            )
+            raise self._error(f"{name.upper() or 'this'} with OVER is not supported", node, remedy)
+        if self.ranks is None:
+            remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
+            raise self._error(f"{self.clause} cannot hold {name.upper()} with OVER", node, remedy)
+        ranks = self.ranks
+        inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
+        partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
+        order = inner.sort_values(node.args["keys"])
+
+        def seen(call: AggregateCall, frame: Frame | None, end: Any = None, own: bool = False) -> Expression:
+            """What a call says of a frame; of its `own` peers, of the rows that the order does not tell apart."""
+            parts = (*partition, *(key.value for key in order)) if own else partition
+            over = OverCall(call, parts, () if own or (frame is None and end is None) else order, frame, end)
+            return RankRef(ranks.setdefault(over, len(ranks)), over)
+
+        frame = _frame_of(node.args.get("frame"), bool(order))
+        if name in _VALUES_OVER:
+            if modified is not None:
+                remedy = "write CASE WHEN condition THEN value END, and the order in OVER (ORDER BY ..)"
+                raise self._error(f"{name.upper()} with OVER takes neither FILTER nor ORDER BY", node, remedy)
+            arguments = [inner.bind(argument) for argument in call.expressions]
+            return self._value_over(node, name, arguments, frame, seen)
+        read = inner._written(call, modified)
+
+        def refer(found: AggregateCall) -> Expression:
+            if found.order:
+                remedy = "with OVER there are COUNT, SUM, AVG, MIN, MAX and others that depend on no order"
+                raise self._error(f"{name.upper()} with OVER is not supported", node, remedy)
+            return seen(found, frame)
+
+        with self.context.at(node):
+            return functions.resolve_aggregate(name, read, refer)
+
+    def _value_over(
+        self,
+        node: syntax.OverCall,
+        name: str,
+        arguments: list[Expression],
+        frame: Frame | None,
+        seen: Callable[..., Expression],
+    ) -> Expression:
+        """LAG, LEAD, FIRST_VALUE and LAST_VALUE."""
+        moves = name in ("lag", "lead")
+        if not 1 <= len(arguments) <= (3 if moves else 1):
+            usage = "(value[, rows[, default]])" if moves else "(value)"
+            raise self._error(f"{name.upper()} does not take this", node, f"write {name.upper()}{usage} OVER (..)")
+        value = functions.settle(arguments[0])
+        call = AggregateCall("first", value, value.type)
+        if moves:
+            count = arguments[1] if len(arguments) > 1 else Literal(1, BIGINT)
+            if not isinstance(count, Literal) or type(count.value) is not int or abs(count.value) > _MOST_PLACES:
+                remedy = f"write {name.upper()}(value, 2) OVER (..)"
+                raise self._error(f"{name.upper()} goes a constant number of rows", node, remedy)
+            by = count.value if name == "lead" else -count.value
+            there = Frame(by, by)
+            if len(arguments) < 3:
+                return seen(call, there)
+            if functions.common_type([value.type, arguments[2].type]) is None:
+                raise self._error(f"the default of {name.upper()} is of another type", node, "cast it: CAST(0 AS type)")
+            with self.context.at(node):
+                default = functions.cast(arguments[2], value.type, False)
+                rows = seen(AggregateCall("count", None, BIGINT), there)
+                found = functions.resolve("=", (rows, Literal(1, BIGINT)))
+                return functions.case((found,), (seen(call, there),), default)
+        start, end = (None, None) if frame is None else (frame.start, frame.end)
+        last, peers = name == "last_value", frame is not None and frame.peers
+        near, far = (end, start) if last else (start, end)
+        if near is None and (far is None or (far >= 0 if last is False else far <= 0)):
+            return seen(call, None, "last" if last else "first")
+        if peers and near == 0:
+            return seen(call, None, "last" if last else "first", own=True)
+        assert frame is not None
+        if not last:
+            return seen(call, frame)
+        if near is None or near > 0:
+            remedy = "write FIRST_VALUE with the order the other way round"
+            raise self._error("LAST_VALUE of a frame that ends behind the row is not supported", node, remedy)
+        return seen(call, Frame(near, near))
+
     def sort_values(self, items: Iterable[exp.Expr]) -> tuple[SortValue, ...]:
         """The entries of an ORDER BY."""
         return tuple(
@@ -411,25 +503,38 @@ class ExpressionBinder:
         if calls is None:
             remedy = "write it in HAVING or in the SELECT list" if self.clause != "an aggregate" else "use a sub-query"
             raise self._error(f"{self.clause} cannot hold the aggregate {name.upper()}", node, remedy)
-        if not node.expressions:
-            raise self._error(f"{name.upper()} takes an argument", node, f"write {name.upper()}(column)")
         inner = ExpressionBinder(self.context, self.scope, "an aggregate", sub_queries=False)
-        distinct = isinstance(node.expressions[0], exp.Distinct)
-        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in node.expressions]
-        values = () if isinstance(arguments[0], exp.Star) else tuple(inner.bind(each) for each in arguments)
-        parts = {} if modified is None else modified.args
-        condition = inner.condition(parts["condition"]) if parts.get("condition") is not None else None
-        order = tuple(
-            functions.OrderedBy(functions.settle(inner.bind(each.this)), each.args["desc"], each.args["nulls_first"])
-            for each in parts.get("order") or ()
-        )
-        written = functions.WrittenAggregate(values, distinct, condition, order)
+        written = inner._written(node, modified)
 
         def refer(call: AggregateCall) -> Expression:
             return AggregateRef(calls.setdefault(call, len(calls)), call)
 
         with self.context.at(node):
             return functions.resolve_aggregate(name, written, refer)
+
+    def _written(self, node: exp.Anonymous, modified: syntax.ModifiedCall | None) -> functions.WrittenAggregate:
+        """What stands in an aggregate, bound."""
+        if not node.expressions:
+            raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
+        distinct = isinstance(node.expressions[0], exp.Distinct)
+        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in node.expressions]
+        values = () if isinstance(arguments[0], exp.Star) else tuple(self.bind(each) for each in arguments)
+        parts = {} if modified is None else modified.args
+        condition = self.condition(parts["condition"]) if parts.get("condition") is not None else None
+        order = tuple(
+            functions.OrderedBy(functions.settle(self.bind(each.this)), each.args["desc"], each.args["nulls_first"])
+            for each in parts.get("order") or ()
+        )
+        return functions.WrittenAggregate(values, distinct, condition, order)
+
+
+def _frame_of(node: exp.Expr | None, ordered: bool) -> Frame | None:
+    """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
+    if node is None:
+        return Frame(None, 0, peers=True) if ordered else None
+    start, end = (None if node.args[each] is None else int(node.args[each].name) for each in ("start", "end"))
+    peers = bool(node.args["peers"])
+    return None if (start is None and end is None) or (peers and not ordered) else Frame(start, end, peers)
 
 
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {
@@ -464,5 +569,6 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Tuple: ExpressionBinder._tuple,
     exp.Anonymous: ExpressionBinder._call,
     syntax.Ranked: ExpressionBinder._ranked,
+    syntax.OverCall: ExpressionBinder._over,
     syntax.ModifiedCall: ExpressionBinder._modified,
 }

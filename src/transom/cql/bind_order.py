@@ -1,14 +1,15 @@
-"""ORDER BY, LIMIT, QUALIFY, DISTINCT ON and ranks: what has to know which row is before which.
+"""ORDER BY, LIMIT, QUALIFY, DISTINCT ON, ranks and aggregates OVER: what has to know which row is before which.
 
-All of them become `TopN` over rows that hold what the block mentions: the columns of FROM in their order (of a grouped
-block its keys, in the order of their columns), and behind them what is computed for the purpose. So the columns from
-left to right break ties, as the definition has it.
+All of them become `TopN` or `Over`, over rows that hold what the block mentions: the columns of FROM in their order (of
+a grouped block its keys, in the order of their columns), and behind them what is computed for the purpose. So the
+columns from left to right break ties, as the definition has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -18,8 +19,10 @@ from transom.core.schema import BIGINT
 from transom.cql import syntax
 from transom.cql.context import Context
 from transom.cql.query_text import QueryText
-from transom.plan.algebra import Filter, Project, Relation, SortKey, TopN
+from transom.plan.algebra import AggregateCall, Filter, Frame, OrderedBy, Over, Project, Relation, SortKey, TopN
 from transom.plan.expression import ColumnRef, Expression, remap, transform
+
+_EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: what is told is final, and windows are told when they are over"
 
 RankFunction = OneOf["row_number", "rank", "dense_rank"]
 
@@ -43,18 +46,29 @@ class RankCall:
 
 
 @dataclass(frozen=True)
+class OverCall:
+    """An aggregate OVER (..), bound; `end` is that of the whole partition whose value FIRST_VALUE or LAST_VALUE is."""
+
+    call: AggregateCall
+    partition: tuple[Expression, ...]
+    order: tuple[SortValue, ...]
+    frame: Frame | None
+    end: OneOf["first", "last"] | None = None
+
+
+@dataclass(frozen=True)
 class RankRef(Expression):
-    """The number of a row, while the expression around it is bound; never leaves this room."""
+    """What OVER says of a row, while the expression around it is bound; never leaves this room."""
 
     index: int
-    call: RankCall
+    call: RankCall | OverCall
 
     @property
     def type(self) -> pa.DataType:
-        return BIGINT
+        return BIGINT if isinstance(self.call, RankCall) else self.call.call.result_type
 
     def __str__(self) -> str:
-        return f"{self.call.function}()"
+        return f"{self.call.function}()" if isinstance(self.call, RankCall) else f"{self.call.call} over"
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,31 @@ class OrderedRows:
         self.relation = self._top(call.function, call.partition, call.order, Bounds(1, None), f"{call.function}()")
         self.numbers[index] = len(self.relation.schema) - 1
 
+    def over(self, calls: Sequence[tuple[int, OverCall]]) -> None:
+        """Give the rows what calls ask for that see the same rows in the same order."""
+        _, first = calls[0]
+        parts, sorts = self._sorted(first.partition, first.order)
+        made = tuple(self._ordered(call, sorts) for _, call in calls)
+        width = len(self.relation.schema)
+        names = tuple(f"{call.call.function}_{width + i}" for i, (_, call) in enumerate(calls))
+        framed = () if first.frame is None else sorts
+        self.relation = Over(self.relation, parts, framed, first.frame, made, names)
+        self.numbers |= {index: width + i for i, (index, _) in enumerate(calls)}
+
+    def _ordered(self, over: OverCall, sorts: tuple[SortKey, ...]) -> AggregateCall:
+        """The call over these rows; that of an end of the partition with the order which says where that is."""
+        call = over.call.over(self.resolved)
+        if over.end is None:
+            return call
+        sorted_by = {sort.column for sort in sorts}
+        ties = (SortKey(column) for column in range(len(self.relation.schema)) if column not in sorted_by)
+        back = over.end == "last"
+        order = [
+            OrderedBy(self._column(k.column), k.descending != back, k.nulls_first != back) for k in (*sorts, *ties)
+        ]
+        assert call.argument is not None
+        return replace(call, order=(*order, OrderedBy(call.argument, back, back)))
+
     def limit(self, partition: Sequence[Expression], order: Sequence[SortValue], bounds: Bounds) -> None:
         self.relation = self._top("row_number", partition, order, bounds, None)
 
@@ -120,6 +159,13 @@ class OrderedRows:
         bounds: Bounds,
         number: str | None,
     ) -> TopN:
+        parts, keys = self._sorted(partition, order)
+        return TopN(self.relation, parts, keys, function, bounds.least, bounds.most, number)
+
+    def _sorted(
+        self, partition: Sequence[Expression], order: Sequence[SortValue]
+    ) -> tuple[tuple[int, ...], tuple[SortKey, ...]]:
+        """The columns of the partition and those of the order; what is no column yet is put behind the rows."""
         positions = self._positions([self.resolved(value) for value in (*partition, *(key.value for key in order))])
         parts = tuple(dict.fromkeys(positions[: len(partition)]))
         sorts = [
@@ -127,8 +173,9 @@ class OrderedRows:
             for column, key in zip(positions[len(partition) :], order, strict=True)
         ]
         first = {sort.column: sort for sort in reversed(sorts)}  # a column that comes again decides nothing
-        keys = tuple(first[column] for column in dict.fromkeys(sort.column for sort in sorts) if column not in parts)
-        return TopN(self.relation, parts, keys, function, bounds.least, bounds.most, number)
+        return parts, tuple(
+            first[column] for column in dict.fromkeys(sort.column for sort in sorts) if column not in parts
+        )
 
     def _positions(self, values: Sequence[Expression]) -> list[int]:
         """Where the values are; what is no column yet is put behind those that are there."""
@@ -152,7 +199,7 @@ class OrderedRows:
 class BlockOrder:
     """What one block asks of the order of its rows; `on` are the values of DISTINCT ON."""
 
-    ranks: tuple[RankCall, ...]
+    ranks: tuple[RankCall | OverCall, ...]
     qualify: Expression | None
     on: tuple[Expression, ...] | None
     order: tuple[SortValue, ...]
@@ -166,6 +213,7 @@ class BlockOrder:
     def values(self) -> list[Expression]:
         """All that is computed of a row."""
         calls = [value for call in self.ranks for value in (*call.partition, *(key.value for key in call.order))]
+        calls += [value for call in self.ranks if isinstance(call, OverCall) for value in call.call.expressions]
         conditions = () if self.qualify is None else (self.qualify,)
         return [*calls, *conditions, *(self.on or ()), *(key.value for key in self.order)]
 
@@ -175,8 +223,12 @@ class BlockOrder:
         def keys(order: tuple[SortValue, ...]) -> tuple[SortValue, ...]:
             return tuple(replace(key, value=change(key.value)) for key in order)
 
+        def over(call: RankCall | OverCall) -> RankCall | OverCall:
+            made = replace(call, partition=tuple(map(change, call.partition)), order=keys(call.order))
+            return replace(made, call=made.call.over(change)) if isinstance(made, OverCall) else made
+
         return BlockOrder(
-            tuple(RankCall(c.function, tuple(map(change, c.partition)), keys(c.order)) for c in self.ranks),
+            tuple(map(over, self.ranks)),
             None if self.qualify is None else change(self.qualify),
             None if self.on is None else tuple(map(change, self.on)),
             keys(self.order),
@@ -196,8 +248,14 @@ class BlockOrder:
         whole = list(columns) == list(range(len(relation.schema)))
         rows = OrderedRows(relation if whole else Project(relation, refs, names))
         mine = self.mapped(lambda value: remap(value, moved))
+        alike: dict[object, list[tuple[int, OverCall]]] = {}
         for index, call in enumerate(mine.ranks):
-            rows.number(index, call)
+            if isinstance(call, RankCall):
+                rows.number(index, call)
+            else:
+                alike.setdefault((call.partition, call.order, call.frame), []).append((index, call))
+        for calls in alike.values():
+            rows.over(calls)
         if mine.qualify is not None:
             rows.relation = Filter(rows.relation, rows.resolved(mine.qualify))
         if mine.on is not None:
@@ -239,8 +297,14 @@ def order_shown(node: exp.Expr, names: list[str]) -> tuple[SortKey, ...]:
     return tuple(found)
 
 
-def orders_without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
-    """A note for each ORDER BY that changes nothing; that of the whole query is none if it is `shown` in its order."""
+def without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
+    """Notes on what changes nothing: ORDER BY, but that of a whole query that is `shown` in its order; and EMIT."""
+    emit = node.args.get("emit") or getattr(node.args.get("query"), "args", {}).get("emit")
+    notes = _orders_without_effect(node, shown)
+    return (*notes, _EMIT) if emit else notes
+
+
+def _orders_without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
     seen = _top_ordering(node) if shown else None
     chosen = [select.args.get("ordering") for select in node.find_all(exp.Select) if _is_distinct_on(select)]
     alone = [

@@ -77,29 +77,75 @@ def _read_sort_key(reader: Reader) -> exp.Expr:
 
 
 def read_over(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
-    """OVER (PARTITION BY .. ORDER BY ..) behind a call; the word OVER stands here."""
+    """OVER (PARTITION BY .. ORDER BY .. ROWS ..) behind a call; the word OVER stands here."""
     over = reader.word()
     name = start.capitals
-    if name not in RANKS:
-        reader.reject(
-            f"{name} with OVER is not supported",
-            "with OVER there are ROW_NUMBER, RANK and DENSE_RANK; others: write a window such as "
-            "[PARTITION BY k ROWS 10] behind the stream, or join the groups of a sub-query",
-        )
-    if call.expressions:
+    rank = name in RANKS
+    if rank and call.expressions:
         reader.reject(f"{name} takes no argument", f"write {name}() OVER (..)", start)
     reader.skip()
     if not reader.at("("):
-        reader.reject("a named window is not supported", f"write {name}() OVER (PARTITION BY .. ORDER BY ..)")
+        reader.reject("a named window is not supported", f"write {name}(..) OVER (PARTITION BY .. ORDER BY ..)")
     reader.skip()
     partition: list[exp.Expr] = []
     if reader.take("PARTITION"):
         reader.need("BY")
         partition = reader.listed(reader.value)
     keys = read_sort_keys(reader)
+    frame = None
     if reader.word().capitals in _FRAMES:
-        reader.reject(f"{name} has no frame", f"leave {reader.word().text} .. out")
+        if rank:
+            reader.reject(f"{name} has no frame", f"leave {reader.word().text} .. out")
+        frame = _read_frame(reader)
     reader.need(")")
+    if not rank:
+        return reader.spanned(syntax.OverCall(this=call, partition=partition, keys=keys, frame=frame), start)
     if not keys and name != "ROW_NUMBER":
         reader.reject(f"{name} has no ORDER BY", f"write {name}() OVER (ORDER BY ..)", over)
     return reader.spanned(syntax.Ranked(this=name.lower(), partition=partition, keys=keys), start)
+
+
+def _read_frame(reader: Reader) -> exp.Expr:
+    """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or ROWS 2 PRECEDING; in RANGE and GROUPS without numbers."""
+    start = reader.word()
+    peers = reader.take_one_of(*_FRAMES) != "ROWS"
+    between = reader.take("BETWEEN")
+    bounds = [_read_bound(reader, peers, "PRECEDING")]
+    if between:
+        reader.need("AND")
+        bounds.append(_read_bound(reader, peers, "FOLLOWING"))
+    else:
+        bounds.append(_places(0))
+    if reader.at("EXCLUDE"):
+        reader.reject("EXCLUDE is not supported", "leave it out, or subtract what the row itself adds")
+    first, last = (None if bound is None else int(bound.name) for bound in bounds)
+    if first is not None and last is not None and first > last:
+        reader.reject("the frame ends before it begins", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", start)
+    return reader.spanned(syntax.FrameClause(peers=peers, start=bounds[0], end=bounds[1]), start)
+
+
+def _read_bound(reader: Reader, peers: bool, open_to: str) -> exp.Literal | None:
+    """How many places away from the row, before it below 0; None where there is no bound."""
+    start = reader.word()
+    if reader.take("UNBOUNDED"):
+        reader.need(open_to)
+        return None
+    if reader.take("CURRENT"):
+        reader.need("ROW")
+        return _places(0)
+    if peers:
+        remedy = (
+            "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or a window of a time behind the stream: [RANGE 1 HOUR]"
+        )
+        reader.reject("a frame of RANGE or GROUPS has no numbers here", remedy, start)
+    count = reader.literal("number", "a number of rows", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
+    if not count.name.isdigit() or len(count.name) > 9:
+        reader.reject(f"'{count.name}' is no number of rows", "write a whole number", start)
+    word = reader.take_one_of("PRECEDING", "FOLLOWING")
+    if word is None:
+        reader.need("PRECEDING")
+    return _places(int(count.name) * (-1 if word == "PRECEDING" else 1))
+
+
+def _places(number: int) -> exp.Literal:
+    return exp.Literal(this=str(number), is_string=False)

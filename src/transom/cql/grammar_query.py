@@ -14,6 +14,7 @@ from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
 
 CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
+EMIT: Final = ("EMIT", "ON", "WINDOW", "CLOSE")
 
 _UNSUPPORTED_JOINS: Final = {
     "ASOF": ("ASOF JOIN is not supported", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
@@ -258,8 +259,10 @@ def _read_source(reader: Reader) -> exp.Expr:
         reader.reject("names have one part", "write the name alone")
     window = read_window(reader) if reader.at("[") else None
     alias = columns = None
-    reject_clause(reader)
-    if reader.take("AS") or reader.word().is_name:
+    emit = reader.at(*EMIT)
+    if not emit:
+        reject_clause(reader)
+    if not emit and (reader.take("AS") or reader.word().is_name):
         alias = reader.name("a name")
         columns = reader.column_names_if_any()
         if window is None and reader.at("["):

@@ -9,7 +9,7 @@ from sqlglot import exp
 from transom.cql import syntax
 from transom.cql.foreign import STATEMENTS, reject_clause
 from transom.cql.grammar_expression import read_type
-from transom.cql.grammar_query import at_query, read_file_name, read_query
+from transom.cql.grammar_query import EMIT, at_query, read_file_name, read_query
 from transom.cql.grammar_window import read_interval
 from transom.cql.reader import Reader
 
@@ -53,7 +53,7 @@ def read_statement(reader: Reader) -> exp.Expr:
             if not at_query(reader):
                 remedy = STATEMENTS.get(start.capitals, _STATEMENTS)
                 reader.reject(f"a statement cannot begin with {start}", remedy)
-            return read_query(reader)
+            return _read_whole_query(reader)
     return reader.spanned(node, start)
 
 
@@ -92,11 +92,23 @@ def _read_create(reader: Reader) -> exp.Expr:
         return syntax.CreateSink(this=name, settings=_read_settings(reader), if_exists=if_exists)
     if kind == "VIEW":
         columns = reader.column_names_if_any()
+        emit = reader.take(*EMIT)
         reader.need("AS")
-        return syntax.CreateView(this=name, columns=columns, query=read_query(reader), if_exists=if_exists)
+        view = syntax.CreateView(this=name, columns=columns, query=_read_whole_query(reader), if_exists=if_exists)
+        view.args["query"].set("emit", emit or view.args["query"].args.get("emit"))
+        return view
     parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader))) if reader.at("(") else []
     settings = _read_settings(reader)
     return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
+
+
+def _read_whole_query(reader: Reader) -> exp.Expr:
+    """A query that is nowhere within another: RisingWave's EMIT ON WINDOW CLOSE may stand behind it."""
+    start = reader.word()
+    query = read_query(reader)
+    if reader.take(*EMIT):
+        query.set("emit", True)
+    return reader.spanned(query, start)
 
 
 def _names_a_column(reader: Reader) -> bool:
@@ -195,11 +207,11 @@ def _read_insert(reader: Reader) -> exp.Expr:
     sink = reader.name("the name of a sink")
     if not at_query(reader):
         reader.reject("INSERT INTO takes a query", f"write INSERT INTO {sink.name} SELECT ..")
-    return syntax.InsertInto(this=sink, query=read_query(reader))
+    return syntax.InsertInto(this=sink, query=_read_whole_query(reader))
 
 
 def _read_explain(reader: Reader) -> exp.Expr:
     analyze, json = reader.take("ANALYZE"), reader.take("JSON")
     if not at_query(reader):
         reader.reject("EXPLAIN takes a query", "write EXPLAIN [ANALYZE] [JSON] SELECT ..")
-    return syntax.Explain(query=read_query(reader), analyze=analyze, json=json)
+    return syntax.Explain(query=_read_whole_query(reader), analyze=analyze, json=json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transom.plan.algebra import Aggregate, Distinct, Filter, Join, Project, Relation, TableScan, TopN
+from transom.plan.algebra import Aggregate, Distinct, Filter, Join, Over, Project, Relation, TableScan, TopN
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjuncts
 from transom.plan.same_key import without_widening
@@ -18,7 +18,7 @@ def has_one_row(relation: Relation, catalogue: Catalogue) -> bool:
         case TopN() if not relation.partition and relation.function == "row_number":
             few = relation.most is not None and relation.most <= relation.least
             return few or has_one_row(relation.input, catalogue)
-        case Project() | Filter() | Distinct() | TopN():
+        case Project() | Filter() | Distinct() | TopN() | Over():
             return has_one_row(relation.input, catalogue)
         case Join():
             return all(has_one_row(each, catalogue) for each in relation.relations)

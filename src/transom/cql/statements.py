@@ -15,7 +15,7 @@ from transom.core.values import Value
 from transom.cql import syntax
 from transom.cql.bind_definition import bind_input, bind_sink
 from transom.cql.bind_file import bind_file
-from transom.cql.bind_order import order_shown, orders_without_effect, rows_looked_at
+from transom.cql.bind_order import order_shown, rows_looked_at, without_effect
 from transom.cql.bind_query import bind_query_node, renamed
 from transom.cql.dialect import parse
 from transom.cql.nesting import too_deep
@@ -123,7 +123,7 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             if known is not None and node.args.get("if_exists") == "keep":
                 _need_kind(known, node, source)
                 return KeptStatement(text, span, known)
-            notes = orders_without_effect(node, shown=False)
+            notes = without_effect(node, shown=False)
             return CreateStatement(text, span, _bind_create(node, source, catalogue, known), notes=notes)
         case syntax.Drop():
             return DropStatement(text, span, _bind_drop(node, source, catalogue))
@@ -148,7 +148,7 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             limit = rows_looked_at(node, source)
             query = bind_query_node(node, source, catalogue)
             order = order_shown(node, query.schema.names)
-            return QueryStatement(text, span, query, order, limit, notes=orders_without_effect(node, shown=True))
+            return QueryStatement(text, span, query, order, limit, notes=without_effect(node, shown=True))
 
 
 def _known(name: str, catalogue: Catalogue) -> Definition | None:
@@ -257,7 +257,7 @@ def _bind_insert(node: syntax.InsertInto, source: QueryText, catalogue: Catalogu
         raise source.error(f"there is no sink '{name}'", node.this, remedy)
     start, stop = span_of(node)
     query = bind_query_node(node.args["query"], source, catalogue)
-    notes = orders_without_effect(node.args["query"], shown=False)
+    notes = without_effect(node.args["query"], shown=False)
     return InsertStatement(source.text[start:stop], source.span(start, stop), name.lower(), query, notes=notes)
 
 

@@ -140,6 +140,18 @@ class Ranked(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": False, "keys": False}
 
 
+class OverCall(exp.Expression):
+    """A call OVER (PARTITION BY `partition` ORDER BY `keys` `frame`)."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": False, "keys": False, "frame": False}
+
+
+class FrameClause(exp.Expression):
+    """ROWS (or RANGE, GROUPS: `peers`) BETWEEN `start` AND `end`: numbers of places; without one there is no bound."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"peers": True, "start": False, "end": False}
+
+
 class StreamOf(exp.Expression):
     """ISTREAM(query) and its two sisters; `change` is the word in lower case. `word`: written SELECT ISTREAM .."""
 

@@ -617,3 +617,58 @@ class TopN(Relation):
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         return replace(self, input=a_relation(inputs[0]))
+
+
+@dataclass(frozen=True)
+class Frame(Structural):
+    """Which rows of its partition a row sees: those at places from `start` to `end` away from its own, in an order.
+
+    A place is the number of the row; among `peers` it is that of the group of rows which the order does not tell apart.
+    None has no bound.
+    """
+
+    start: int | None
+    end: int | None
+    peers: bool = False
+
+    def __str__(self) -> str:
+        unit = "GROUPS" if self.peers else "ROWS"
+        return f"{unit} BETWEEN {_bound(self.start, 'PRECEDING')} AND {_bound(self.end, 'FOLLOWING')}"
+
+
+def _bound(places: int | None, unbounded: str) -> str:
+    if not places:
+        return f"UNBOUNDED {unbounded}" if places is None else "CURRENT ROW"
+    return f"{abs(places)} {'PRECEDING' if places < 0 else 'FOLLOWING'}"
+
+
+@dataclass(frozen=True)
+class Over(Relation):
+    """Each row with aggregates of the rows that its frame holds; without a frame, of all rows of its partition.
+
+    The order is that of `TopN`: what it leaves open, the columns of the input decide. A `first` without an order of its
+    own is the first of the frame. A rewrite makes numbers, joins and aggregates of it. Columns: those of the input,
+    then the calls.
+    """
+
+    input: Relation
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    frame: Frame | None
+    calls: tuple[AggregateCall, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.calls) == len(self.names) > 0
+
+    @cached_property
+    def schema(self) -> Schema:
+        made = (Column(name, call.result_type) for name, call in zip(self.names, self.calls, strict=True))
+        return Schema((*self.input.schema.columns, *made))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_relation(inputs[0]))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from transom.plan.algebra import Node
 from transom.plan.rewrites.flatten_joins import flatten_joins
+from transom.plan.rewrites.join_frames import join_frames
 from transom.plan.rewrites.join_sub_queries import join_sub_queries
 from transom.plan.rewrites.prune_columns import prune_columns
 from transom.plan.rewrites.push_filters import push_filters
 
-RULES = (join_sub_queries, push_filters, flatten_joins, push_filters, prune_columns)
+RULES = (join_frames, join_sub_queries, push_filters, flatten_joins, push_filters, prune_columns)
 
 
 def rewrite(query: Node) -> Node:

@@ -11,6 +11,7 @@ from transom.plan.algebra import (
     Join,
     Node,
     OuterJoin,
+    Over,
     Project,
     SemiJoin,
     StreamFilter,
@@ -34,6 +35,8 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
             return node.expressions
         case Aggregate():
             return (*node.keys, *(each for call in node.calls for each in call.expressions))
+        case Over():
+            return tuple(each for call in node.calls for each in call.expressions)
     return ()
 
 
@@ -51,6 +54,8 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
         case Aggregate():
             calls = tuple(call.over(change) for call in node.calls)
             return replace(node, keys=tuple(change(key) for key in node.keys), calls=calls)
+        case Over():
+            return replace(node, calls=tuple(call.over(change) for call in node.calls))
     return node
 
 

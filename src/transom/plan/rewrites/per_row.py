@@ -57,7 +57,9 @@ def per_row(around: Relation, query: Relation) -> tuple[Relation, tuple[Expressi
 
 def same_row(found: Relation, carried: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """That a row of `per_row` belongs to the row around."""
-    return tuple(part for each, column in zip(carried, columns(found), strict=False) for part in _same(each, column))
+    return tuple(
+        part for each, column in zip(carried, columns(found), strict=False) for part in same_values(each, column)
+    )
 
 
 def columns(relation: Relation) -> tuple[Expression, ...]:
@@ -132,7 +134,7 @@ class _PerRow:
         # Over nothing there is a row as well: COUNT is 0 there, all others are NULL.
         ours = columns(self.rows)
         theirs = tuple(ColumnRef(self.width + i, c.type, c.name) for i, c in enumerate(grouped.schema))
-        same = tuple(part for one, other in zip(ours, theirs, strict=False) for part in _same(one, other))
+        same = tuple(part for one, other in zip(ours, theirs, strict=False) for part in same_values(one, other))
         predicate = conjunction(same)
         assert predicate is not None
         joined = OuterJoin(self.rows, grouped, "left", predicate)
@@ -163,7 +165,7 @@ class _PerRow:
             if carried and first is None:
                 first = list(moved[: self.width])
             elif carried and first is not None:
-                parts += [p for one, other in zip(first, moved, strict=False) for p in _same(one, other)]
+                parts += [p for one, other in zip(first, moved, strict=False) for p in same_values(one, other)]
             at += range(width + carried, width + len(below.schema))
             relations.append(below)
             width += len(below.schema)
@@ -201,7 +203,7 @@ class _PerRow:
 
         parts = [over_row(part, column, lambda i: self._around(i, row)) for part in conjuncts(node.predicate)]
         for i in range(carried):
-            parts += _same(row(i), row(len(left.schema) + i))
+            parts += same_values(row(i), row(len(left.schema) + i))
         predicate = conjunction(tuple(parts))
         assert predicate is not None
         joined = OuterJoin(left, right, "left", predicate)
@@ -219,7 +221,7 @@ def _is_minus_zero(value: Expression) -> Expression:
     return Case((Call("=", (value, zero), BOOLEAN),), (below,), Literal(False, BOOLEAN))
 
 
-def _same(one: Expression, other: Expression) -> tuple[Expression, ...]:
+def same_values(one: Expression, other: Expression) -> tuple[Expression, ...]:
     """That two values are the same, NULL and NULL among them, as equalities: those are looked up and not tried."""
     value = _any_value(one.type)
     if value is None:

@@ -19,6 +19,7 @@ from transom.plan.algebra import (
     Filter,
     Join,
     OuterJoin,
+    Over,
     Project,
     Relation,
     SemiJoin,
@@ -119,6 +120,8 @@ class _Writer:
                 return f"SELECT DISTINCT {self._equal(node.input, outer)}"
             case TopN():
                 return self._top_n(node, outer)
+            case Over():
+                return self._over(node, outer)
             case SetOperation(kind="union", all=True):
                 return " UNION ALL ".join(
                     f"(SELECT {_names(side)} FROM {self.source(side, outer)} AS {self.alias()})"
@@ -171,23 +174,29 @@ class _Writer:
         group = " GROUP BY " + ", ".join(str(i + 1) for i in range(len(keys))) if node.grouped else ""
         return f"SELECT {_named(keys + calls)} FROM {self.source(node.input, outer)} AS {row}{group}"
 
+    def _over(self, node: Over, outer: Outer) -> str:
+        row = self.alias()
+        columns = _columns(row, node.input)
+        frame = node.frame
+        over = _over(columns, node, in_full=frame is not None and not frame.peers)
+        over += "" if frame is None else f" {frame}"
+        calls = []
+        for call in node.calls:
+            argument = None if call.argument is None else self.expression(call.argument, columns, outer)
+            if call.argument is None or argument is None:
+                calls.append(f"count(*) OVER ({over})")
+            elif call.order:
+                calls.append(_in_order(call, lambda e: self.expression(e, columns, outer), f" OVER ({over})"))
+            elif call.function == "first":
+                calls.append(_one_zero(f"first_value({argument}) OVER ({over})", call.result_type))
+            else:
+                calls.append(_aggregate_call(call, call.argument.type, argument, f" OVER ({over})"))
+        return f"SELECT {_named(columns + calls)} FROM {self.source(node.input, outer)} AS {row}"
+
     def _top_n(self, node: TopN, outer: Outer) -> str:
         row, numbered = self.alias(), self.alias()
         columns = _columns(row, node.input)
-        types = [column.type for column in node.input.schema]
-        parts = [_one_zero(columns[i], types[i]) for i in node.partition]
-        order = [
-            f"{_one_zero(columns[key.column], types[key.column])} {'DESC' if key.descending else 'ASC'} "
-            f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-            for key in node.order
-        ]
-        if node.function == "row_number":
-            for name, type_ in zip(columns, types, strict=True):
-                order.append(f"{_one_zero(name, type_)} ASC NULLS LAST")
-                if type_ in (REAL, DOUBLE):
-                    order.append(f"(CAST({name} AS VARCHAR) = '-0.0') DESC NULLS LAST")
-        over = f"PARTITION BY {', '.join(parts)} " if parts else ""
-        over += f"ORDER BY {', '.join(order)}" if order else ""
+        over = _over(columns, node, in_full=node.function == "row_number")
         inner = f"SELECT {_named(columns)}, {node.function}() OVER ({over}) AS n FROM {self.source(node.input, outer)}"
         most = "" if node.most is None else f" AND n <= {node.most}"
         number = "" if node.number is None else f", n AS c{len(columns)}"
@@ -196,20 +205,38 @@ class _Writer:
         )
 
 
-def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: str) -> str:
+def _over(columns: list[str], node: TopN | Over, in_full: bool) -> str:
+    """Partition and order; `in_full` with all columns, so that rows without a place of their own are equal."""
+    types = [column.type for column in node.input.schema]
+    parts = [_one_zero(columns[i], types[i]) for i in node.partition]
+    order = [
+        f"{_one_zero(columns[key.column], types[key.column])} {'DESC' if key.descending else 'ASC'} "
+        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in node.order
+    ]
+    if in_full:
+        for name, type_ in zip(columns, types, strict=True):
+            order.append(f"{_one_zero(name, type_)} ASC NULLS LAST")
+            if type_ in (REAL, DOUBLE):
+                order.append(f"(CAST({name} AS VARCHAR) = '-0.0') DESC NULLS LAST")
+    over = f"PARTITION BY {', '.join(parts)} " if parts else ""
+    return over + (f"ORDER BY {', '.join(order)}" if order else "")
+
+
+def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: str, over: str = "") -> str:
     distinct = "DISTINCT " if call.distinct else ""
     floating = argument_type in (REAL, DOUBLE)
     if call.function == "sum" and floating:
-        written = f"exact_sums(list({distinct}CAST({argument} AS DOUBLE)))"
+        written = f"exact_sums(list({distinct}CAST({argument} AS DOUBLE)){over})"
     elif call.function == "avg":
         function, type_ = ("exact_averages", "DOUBLE") if floating else ("exact_quotients", "VARCHAR")
-        written = f"{function}(list({distinct}CAST({argument} AS {type_})))"
+        written = f"{function}(list({distinct}CAST({argument} AS {type_})){over})"
     elif call.function in ("var_pop", "var_samp"):
         kind, type_ = ("floats", "DOUBLE") if floating else ("texts", "VARCHAR")
-        written = f"exact_{call.function}_of_{kind}(list({distinct}CAST({argument} AS {type_})))"
+        written = f"exact_{call.function}_of_{kind}(list({distinct}CAST({argument} AS {type_})){over})"
     elif call.fraction is not None:
         part, whole = call.fraction.numerator, call.fraction.denominator
-        values = f"list({distinct}{argument}) FILTER (WHERE {argument} IS NOT NULL)"
+        values = f"list({distinct}{argument}) FILTER (WHERE {argument} IS NOT NULL){over}"
         if call.function == "quantile_cont":
             written = f"exact_quantiles({values}, {part}, {whole})"
         else:
@@ -218,13 +245,13 @@ def _aggregate_call(call: AggregateCall, argument_type: pa.DataType, argument: s
     elif call.function == "sum":
         # On its way DuckDB's own sum may leave the range of its type; what 38 digits cannot hold is an error here, too.
         scale = call.result_type.scale
-        written = f"CAST(exact_totals(list({distinct}CAST({argument} AS VARCHAR))) AS DECIMAL(38, {scale}))"
+        written = f"CAST(exact_totals(list({distinct}CAST({argument} AS VARCHAR)){over}) AS DECIMAL(38, {scale}))"
     else:
-        written = _one_zero(f"{call.function}({distinct}{argument})", call.result_type)
+        written = _one_zero(f"{call.function}({distinct}{argument}){over}", call.result_type)
     return f"CAST({written} AS {type_sql(call.result_type)})"
 
 
-def _in_order(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
+def _in_order(call: AggregateCall, sql: Callable[[Expression], str], over: str = "") -> str:
     """The order says which of all is first, and NULLs count; or how texts follow each other."""
     assert call.argument is not None
     order = ", ".join(
@@ -240,8 +267,8 @@ def _in_order(call: AggregateCall, sql: Callable[[Expression], str]) -> str:
         return f"list({'DISTINCT ' * call.distinct}{value} ORDER BY {order}){met}"
     if call.function == "string_agg":
         once, separator = "DISTINCT " * call.distinct, literal_sql(call.separator, VARCHAR)
-        return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}"
-    return _one_zero(f"list_extract(list({argument} ORDER BY {order}){met}, 1)", call.result_type)
+        return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}{over}"
+    return _one_zero(f"list_extract(list({argument} ORDER BY {order}){met}{over}, 1)", call.result_type)
 
 
 def _one_zero(value: str, type_: pa.DataType) -> str:

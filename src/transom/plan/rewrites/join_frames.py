@@ -1,0 +1,136 @@
+"""Aggregates with OVER become aggregates with GROUP BY, joined to the rows that ask for them.
+
+Without a frame the groups are the partitions. With one, rows are numbered, each place meets the rows that its frame
+holds, and those are grouped by it. A frame of one row, as that of LAG, needs no groups: that row is looked up by its
+number. NULLs of a partition are one partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from transom.core.schema import BIGINT, BOOLEAN
+from transom.plan.algebra import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Frame,
+    Join,
+    Node,
+    OrderedBy,
+    OuterJoin,
+    Over,
+    Project,
+    Relation,
+    TopN,
+    a_relation,
+)
+from transom.plan.expression import Call, ColumnRef, Expression, Literal, SubQuery, conjunction, shifted, transform
+from transom.plan.rewrites.outer_columns import with_expressions
+from transom.plan.rewrites.per_row import columns, same_values
+
+
+def join_frames(query: Node) -> Node:
+    done: dict[int, tuple[Node, Node]] = {}  # with the node itself, so that its id is not given to another
+
+    def in_query(part: Expression) -> Expression:
+        return part.with_query(a_relation(of(part.query))) if isinstance(part, SubQuery) else part
+
+    def of(node: Node) -> Node:
+        if id(node) not in done:
+            found = node.over(tuple(of(child) for child in node.inputs))
+            found = with_expressions(found, lambda expression: transform(expression, in_query))
+            done[id(node)] = node, _joined(found) if isinstance(found, Over) else found
+        return done[id(node)][1]
+
+    return of(query)
+
+
+def _joined(node: Over) -> Relation:
+    rows, calls = node.input, node.calls
+    if node.frame is None:
+        keys = tuple(columns(rows)[i] for i in node.partition)
+        return _with_groups(node, rows, node.partition, Aggregate(rows, keys, calls, _names(keys, node), bool(keys)))
+    numbered = TopN(
+        rows, node.partition, node.order, "dense_rank" if node.frame.peers else "row_number", number="place"
+    )
+    by = (*node.partition, len(rows.schema))
+    if node.frame.start == node.frame.end and not node.frame.peers and all(map(_of_one_row, calls)):
+        return _with_groups(node, numbered, by, _moved(node, numbered, by))
+    names = tuple(numbered.schema[i].name for i in by)
+    places: Relation = Project(numbered, tuple(columns(numbered)[i] for i in by), names)
+    places = Distinct(places) if node.frame.peers else places
+    seen = [shifted(column, len(by)) for column in columns(numbered)]
+    keys = columns(places)
+    met = [part for key, i in zip(keys, node.partition, strict=False) for part in same_values(key, seen[i])]
+    met += _in_frame(node.frame, keys[-1], seen[-1])
+    pairs = Join((places, numbered), conjunction(tuple(met)))
+    made = tuple(_in_place(call.over(lambda each: shifted(each, len(by))), seen[-1]) for call in calls)
+    return _with_groups(node, numbered, by, Aggregate(pairs, keys, made, _names(keys, node), True))
+
+
+def _in_frame(frame: Frame, own: Expression, seen: Expression) -> list[Expression]:
+    if frame.start == frame.end and frame.start is not None:
+        return [Call("=", (_later(own, frame.start), seen), BOOLEAN)]
+    bounds = ((">=", frame.start), ("<=", frame.end))
+    return [Call(sign, (seen, _later(own, by)), BOOLEAN) for sign, by in bounds if by is not None]
+
+
+def _later(place: Expression, by: int) -> Expression:
+    return Call("+", (place, Literal(by, BIGINT)), BIGINT) if by else place
+
+
+def _in_place(call: AggregateCall, place: Expression) -> AggregateCall:
+    if call.function != "first" or call.order or call.argument is None:
+        return call
+    return replace(call, order=(OrderedBy(place), OrderedBy(call.argument)))
+
+
+def _of_one_row(call: AggregateCall) -> bool:
+    """Whether its value for one row is plainly that of its argument."""
+    return (call.function == "first" and call.condition is None) or (call.function == "count" and call.argument is None)
+
+
+def _moved(node: Over, numbered: Relation, by: tuple[int, ...]) -> Relation:
+    """Each row at the place that sees it, with what the calls say of it alone."""
+    assert node.frame is not None and node.frame.start is not None
+    *keys, place = (columns(numbered)[i] for i in by)
+    values = (Literal(1, BIGINT) if call.argument is None else _one_zero(call.argument) for call in node.calls)
+    return Project(numbered, (*keys, _later(place, -node.frame.start), *values), _names((*keys, place), node))
+
+
+def _one_zero(value: Expression) -> Expression:
+    """As an aggregate gives it: -0.0 + 0.0 is 0.0."""
+    if not pa.types.is_floating(value.type):
+        return value
+    return Call("+", (value, Literal(0.0, value.type)), value.type)
+
+
+def _with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relation) -> Relation:
+    """The rows with what is said of their group: over nothing COUNT is 0, all others are NULL."""
+    width = len(rows.schema)
+    theirs = tuple(shifted(column, width) for column in columns(groups))
+    same = [part for i, key in zip(by, theirs, strict=False) for part in same_values(columns(rows)[i], key)]
+    frame = node.frame
+    sure = frame is None or ((frame.start or 0) <= 0 <= (frame.end or 0))
+    predicate = conjunction(tuple(same))
+    joined: Relation
+    if sure:
+        joined = Join((rows, groups), predicate)
+    else:
+        assert predicate is not None
+        joined = OuterJoin(rows, groups, "left", predicate)
+    values = [
+        Call("coalesce", (value, Literal(0, value.type)), value.type)
+        if call.function == "count" and not sure
+        else value
+        for call, value in zip(node.calls, theirs[len(by) :], strict=True)
+    ]
+    return Project(joined, (*columns(node.input), *values), tuple(node.schema.names))
+
+
+def _names(keys: Sequence[Expression], node: Over) -> tuple[str, ...]:
+    return (*(key.name if isinstance(key, ColumnRef) else "key" for key in keys), *node.names)
