@@ -17,7 +17,6 @@ the columns as they come in and go out, `Schema.held` those that move between op
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -48,9 +47,6 @@ SQL_NAMES: Final[dict[pa.DataType, str]] = {
     DATE: "DATE",
     TIMESTAMP: "TIMESTAMP",
 }
-
-_TYPES: Final = {name: type_ for type_, name in SQL_NAMES.items()}
-_DECIMAL: Final = re.compile(r"DECIMAL\((\d+), (\d+)\)")
 
 
 def sql_name(type_: pa.DataType) -> str:
@@ -91,17 +87,6 @@ _NESTED: Final = frozenset((pa.list_(pa.null()).id, pa.struct([]).id))
 def held_type(type_: pa.DataType) -> pa.DataType:
     """How a value is held between operators and in state."""
     return pa.binary() if is_nested(type_) else type_
-
-
-def sql_type(name: str) -> pa.DataType:
-    """The type of an SQL spelling, as `sql_name` writes it.
-
-    >>> sql_type("DECIMAL(10, 2)"), sql_type("VARCHAR")
-    (Decimal128Type(decimal128(10, 2)), DataType(string))
-    """
-    if (decimal := _DECIMAL.fullmatch(name)) is not None:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return _TYPES[name]
 
 
 @dataclass(frozen=True)

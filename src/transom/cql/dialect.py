@@ -281,6 +281,14 @@ def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> 
     return [node for node in parsed if node is not None]
 
 
+def parse_type(text: str) -> exp.Expr:
+    """A type that is a text of its own, unbound."""
+    dialect = Dialect.get_or_raise(CQL)
+    (found,) = dialect.parser().parse_into(exp.DataType, _tokenize(QueryText(text)), text)
+    assert found is not None
+    return found
+
+
 def _tokenize(source: QueryText) -> list[Token]:
     text = source.text
     if (half := lone_surrogate(text)) is not None:

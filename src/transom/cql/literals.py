@@ -56,8 +56,6 @@ _MOMENT: Final = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?", re.ASCII
 )
 
-_WRITTEN_TYPE: Final = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.ASCII)
-
 
 def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> pa.DataType:
     if isinstance(node, syntax.NestedType):
@@ -97,21 +95,6 @@ def _nested_type(node: syntax.NestedType, source: QueryText) -> pa.DataType:
         if [other.lower() for other in names].count(name.lower()) > 1:
             raise source.error(f"the field '{name}' is there twice", written, "give the fields different names")
     return struct_type(names, types)
-
-
-def type_of_name(text: str) -> pa.DataType:
-    """The type that is written so.
-
-    >>> type_of_name("int"), type_of_name("decimal(10, 2)")
-    (DataType(int32), Decimal128Type(decimal128(10, 2)))
-    """
-    found = _WRITTEN_TYPE.fullmatch(text)
-    if found is None:
-        raise QueryError(f"'{text}' is no type", remedy="write a type such as INTEGER, DECIMAL(10, 2) or VARCHAR")
-    name, *numbers = (part for part in found.groups() if part is not None)
-    node = syntax.TypeName(this=name.upper(), expressions=[exp.Literal.number(number) for number in numbers])
-    node.meta.update(start=0, end=len(text) - 1)
-    return bind_type(node, QueryText(text))
 
 
 def bind_constant(node: exp.Literal, source: QueryText) -> Literal:

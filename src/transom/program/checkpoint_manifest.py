@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from transom.core.errors import CheckpointError
 from transom.core.location import local_path
-from transom.core.schema import Column, Schema, sql_name, sql_type
+from transom.core.schema import Column, Schema, sql_name
 from transom.core.secrets import taken
 from transom.core.time import format_duration, format_instant
+from transom.cql.type_text import type_of_name
 from transom.kernels.operator import scanned
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
@@ -108,7 +109,7 @@ class Manifest:
         """The columns that were taken from files."""
         return {
             name: TakenColumns(
-                facts["path"], Schema(tuple(Column(each, sql_type(kind)) for each, kind in facts["columns"]))
+                facts["path"], Schema(tuple(Column(each, type_of_name(kind)) for each, kind in facts["columns"]))
             )
             for name, facts in self.columns.items()
         }

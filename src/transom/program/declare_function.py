@@ -12,7 +12,7 @@ import pyarrow as pa
 from transom.core.errors import OptionError, QueryError, TransomError
 from transom.core.schema import SQL_NAMES
 from transom.cql.bind_expression import CHANCE, WALL_CLOCK
-from transom.cql.literals import type_of_name
+from transom.cql.type_text import type_of_name
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, is_function
 from transom.plan.python_function import Nulls, PythonFunction
