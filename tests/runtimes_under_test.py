@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from zlib import crc32
 
 from tests.profile import NIGHTLY
 from tests.run_in_partitions import one_by_one, run_in_partitions
@@ -15,16 +18,27 @@ from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History
 
 T = TypeVar("T")
+CAUGHT_BY: Final = Path(__file__).parent / "planted" / "caught_by.json"
 Inputs = dict[str, list[tuple[Any, ...]]]
+
+
+RESTARTS = 12
+"""So many by day where there are more rows; at night a run is restarted after every row."""
+
+
+def after_rows(inputs: Inputs) -> Callable[[int], bool]:
+    """Behind which rows a run is restarted."""
+    every = 1 if NIGHTLY else max(1, sum(map(len, inputs.values())) // RESTARTS)
+    return lambda i: i % every == 0
 
 
 def in_one_batch(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     return run_locally(query, catalogue, inputs)
 
 
-def restarted_after_every_row(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+def restarted_after_rows(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     pushes = row_by_row(inputs)
-    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=lambda i: True)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=after_rows(inputs))
 
 
 def in_partitions(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
@@ -34,13 +48,13 @@ def in_partitions(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
 
 def in_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     pushes = row_by_row(inputs)
-    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=lambda i: True)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=after_rows(inputs))
 
 
 def in_two_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
-    """Row by row, every row in a task of its own, saved and restored after every batch."""
-    batches = one_by_one(row_by_row(inputs))
-    return run_in_partitions(query, catalogue, inputs, batches, partitions=2, emit="lifetimes", restart=lambda i: True)
+    """Row by row, every row in a task of its own, saved and restored between batches."""
+    batches, restart = one_by_one(row_by_row(inputs)), after_rows(inputs)
+    return run_in_partitions(query, catalogue, inputs, batches, partitions=2, emit="lifetimes", restart=restart)
 
 
 def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) -> Callable[..., History]:
@@ -56,29 +70,31 @@ def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) ->
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
     "local": in_one_batch,
-    "local_restarted": restarted_after_every_row,
+    "local_restarted": restarted_after_rows,
     "partitions": in_partitions,
     "partitions_restarted": in_partitions_restarted,
     "buckets_restarted": in_two_partitions_restarted,
     "negative": by_negative_tuples(in_one_batch),
-    "negative_restarted": by_negative_tuples(restarted_after_every_row),
+    "negative_restarted": by_negative_tuples(restarted_after_rows),
     "negative_partitions_restarted": by_negative_tuples(in_partitions_restarted),
 }
 
 
-def runs(cases: Sequence[T], by_day: int) -> list[tuple[T, str]]:
-    """Each case with so many runtimes, which take turns, and every third with the reference; at night with all of them.
+def runs(test: str, cases: Mapping[str, T], by_day: int) -> list[tuple[T, str]]:
+    """Each case of a test with so many runtimes, and every third with the reference; at night with all of them.
 
-    Neighbours are much alike, and often so are cases twenty apart: their turns differ.
+    The name of a case says which, so that a new case changes nothing for others. What is known to catch a planted bug
+    runs by day as well: tests/planted/caught_by.json.
     """
     reference, *others = RUNTIMES
     if NIGHTLY:
-        return [(case, runtime) for case in cases for runtime in RUNTIMES]
-    return [
-        (case, runtime)
-        for number, case in enumerate(cases)
-        for runtime in (
-            *((reference,) if number % 3 == 0 else ()),
-            *(others[(by_day * number + number // 20 + i) % len(others)] for i in range(by_day)),
+        return [(case, runtime) for case in cases.values() for runtime in RUNTIMES]
+    catching = set(json.loads(CAUGHT_BY.read_text(encoding="utf-8")).values())
+    found = []
+    for name, case in cases.items():
+        number = crc32(name.encode())
+        chosen = {others[(number + i) % len(others)] for i in range(by_day)} | (
+            {reference} if number % 3 == 0 else set()
         )
-    ]
+        found += [(case, each) for each in RUNTIMES if each in chosen or f"{test}[{name}-{each}]" in catching]
+    return found
