@@ -8,21 +8,22 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from transom.runtimes.spark import launch
-from transom.runtimes.spark.jvm import LASTING, SHORT
+from transom.runtimes.spark.jvm import SHORT
 from transom.runtimes.spark.settings import LOCAL, NEEDED, WANTED
 
 
-def session_with(settings: Mapping[str, str], lasting: bool) -> tuple[SparkSession, dict[str, str]]:
+def session_with(settings: Mapping[str, str]) -> tuple[SparkSession, dict[str, str]]:
     """The session that Transom starts for itself, and what is to be said of its settings.
 
-    Where Transom reads the files, Java has little to do, and its quick compiler serves best; not so where Spark reads.
+    Transom reads the files, those of a DataFrame of Parquet files, too: Java has little to do, and its quick compiler
+    serves best.
     """
     extra: dict[str, Any] = dict(settings)
-    spark = SparkSession.getActiveSession() or launch.start(lasting=lasting, **extra)
+    spark = SparkSession.getActiveSession() or launch.start(lasting=False, **extra)
     launch.warm(spark).join()
     used = {each.name: each.value for each in (*NEEDED, *WANTED)} | LOCAL
     used["spark.master"] = spark.conf.get("spark.master") or ""
-    return spark, used | {"java": " ".join(LASTING if lasting else SHORT)} | dict(settings)
+    return spark, used | {"java": " ".join(SHORT)} | dict(settings)
 
 
 def file_stream(spark: SparkSession, folder: str) -> DataFrame:

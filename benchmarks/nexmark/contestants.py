@@ -68,7 +68,7 @@ def _transom_on_spark(settings: Mapping[str, str]) -> Run:
     from benchmarks.spark_session import session_with
 
     of_spark = {name: value for name, value in settings.items() if name.startswith("spark.")}
-    spark, _ = session_with(of_spark, lasting=False)
+    spark, _ = session_with(of_spark)
     return _transom({name: value for name, value in settings.items() if name not in of_spark}, spark)
 
 

@@ -56,7 +56,7 @@ def _transom(kind: str, settings: Mapping[str, str]) -> Run:
     def run(cell: Cell, source: Path, scratch: Path) -> Measured:
         """To the end of the files, one of each stream a batch."""
         began = time.perf_counter()
-        spark, used = session_with(settings, lasting=kind == TRANSOM_DATAFRAME)
+        spark, used = session_with(settings)
         start_s = time.perf_counter() - began
         with Session(spark=spark, batch_rows=cell.batch_rows) as session:
             if kind == TRANSOM_FILES:

@@ -422,7 +422,9 @@ class Session:
            not negative: a row would pass every operator twice
         """
         planned = [one for one in self.prepare(text, fixed) if one.root is not None]
-        found = explained_all(planned, self._runtime.measure if analyze else None, self._runtime.machine)
+        found = explained_all(
+            planned, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader
+        )
         return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
@@ -517,7 +519,7 @@ class Session:
         return self._result(one, run.queries[0])
 
     def _explain(self, one: Planned, analyze: bool) -> Explained:
-        return explained(one, self._runtime.measure if analyze else None, self._runtime.machine)
+        return explained(one, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader)
 
     def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
         return self._runtime.dataframe(SpecBuilder(self.screen, self._runtime.machine, emit).specs([one])[0])
@@ -552,7 +554,7 @@ class Session:
         return builder.specs([one], [name])[0]
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
-        made = StreamingQuery(query, background, one, self._runtime.machine)
+        made = StreamingQuery(query, background, one, self._runtime.machine, self._runtime.reader)
         self._held = [*self.queries, made]
         self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
         return made

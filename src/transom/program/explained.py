@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from transom.core.text import visible_lines
-from transom.kernels.operator import Operator
+from transom.kernels.operator import Operator, scanned
 from transom.pipeline.answer import output_form, output_key
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import partitions_of
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.fragments import kept_together
@@ -20,6 +21,9 @@ from transom.program.sharing import Sharing, sharing_of
 
 Measure = Callable[[Planned, str], list[Measured]]
 """Runs a query whose rows would be written in this form, and says what each operator did."""
+
+Reader = Callable[[StreamDefinition | TableDefinition], str | None]
+"""Who reads an input, where that is not a matter of course."""
 
 
 _MOST_NAMED: Final = 8
@@ -41,21 +45,28 @@ class Explained(str):
         return plans_html(self.plans) if self.plans else text_html(self)
 
 
-def explained(planned: Planned, measure: Measure | None, where: Where) -> Explained:
+def _as_ever(definition: StreamDefinition | TableDefinition) -> str | None:
+    return None
+
+
+def explained(planned: Planned, measure: Measure | None, where: Where, reader: Reader = _as_ever) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
     unsupported = not_put_off(planned, where)
-    alone = _with_partitions(_alone(planned, measure), planned, where)
+    alone = _with_readers(_with_partitions(_alone(planned, measure), planned, where), planned, reader)
     return _with_growth(alone if unsupported is None else _with_schedule(alone, "", unsupported.reason), planned)
 
 
-def explained_all(planned: Sequence[Planned], measure: Measure | None, where: Where) -> Explained:
+def explained_all(
+    planned: Sequence[Planned], measure: Measure | None, where: Where, reader: Reader = _as_ever
+) -> Explained:
     """The same of several, one below the other, as they would run together; each is measured alone."""
     if measure is not None or len(planned) < 2:
-        parts = [explained(one, measure, where) for one in planned]
+        parts = [explained(one, measure, where, reader) for one in planned]
     else:
         sharing = sharing_of(planned)
         together = [_explained_with_others(planned, index, sharing, where) for index in range(len(planned))]
-        parts = [_with_growth(part, one) for part, one in zip(together, planned, strict=True)]
+        read = [_with_readers(part, one, reader) for part, one in zip(together, planned, strict=True)]
+        parts = [_with_growth(part, one) for part, one in zip(read, planned, strict=True)]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
 
 
@@ -125,6 +136,21 @@ def _with_partitions(found: Explained, planned: Planned, where: Where, shared: s
     text = f"{wanted} partitions" if reason is None else f"one partition, not {wanted}: {reason}"
     number = wanted if reason is None else 1
     return Explained.of(f"{found}\n{text}", [{**plan, "partitions": number} for plan in found.plans])
+
+
+def _with_readers(found: Explained, planned: Planned, reader: Reader) -> Explained:
+    """With a line for each input that is read in a way of its own."""
+    assert planned.root is not None
+    names = dict.fromkeys(scanned(operator) for operator in planned.root.walk() if not operator.inputs)
+    readers: dict[str, str] = {}
+    for name in names:
+        definition = planned.catalogue.relations.get(name)
+        if isinstance(definition, StreamDefinition | TableDefinition) and (who := reader(definition)) is not None:
+            readers[definition.name] = who
+    if not readers:
+        return found
+    lines = [f"{name} is read by {who}" for name, who in readers.items()]
+    return Explained.of("\n".join([found, *lines]), [{**plan, "read by": readers} for plan in found.plans])
 
 
 def _with_growth(found: Explained, planned: Planned) -> Explained:

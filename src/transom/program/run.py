@@ -16,7 +16,7 @@ from transom.planner.explain import Measured
 from transom.planner.statistics import Machine
 from transom.program.arguments import require_path
 from transom.program.clock import Clock
-from transom.program.inputs import DataFrameInput
+from transom.program.inputs import DataFrameInput, Definition
 from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
 from transom.program.status import Status
@@ -157,6 +157,9 @@ class Runtime(Protocol):
 
     def machine(self) -> Machine:
         """What a planner is to know of the place where queries run."""
+
+    def reader(self, definition: Definition) -> str | None:
+        """Who reads an input, where that is not a matter of course."""
 
     def begin(self, brief: bool = False) -> None:
         """Start what takes long, while the caller goes on. `brief`: it is for a minute or so."""

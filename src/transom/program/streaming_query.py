@@ -11,7 +11,7 @@ from transom.core.errors import OptionError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
 from transom.program.background import BackgroundRun
-from transom.program.explained import Explained, explained
+from transom.program.explained import Explained, Reader, explained
 from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
 from transom.program.putting_off import Where
@@ -38,11 +38,13 @@ class StreamingQuery:
     ('query-1', 1000)
     """
 
-    def __init__(self, query: QueryInRun, background: BackgroundRun, planned: Planned, where: Where) -> None:
+    def __init__(
+        self, query: QueryInRun, background: BackgroundRun, planned: Planned, where: Where, reader: Reader
+    ) -> None:
         self._query = query
         self._background = background
         self._planned = planned
-        self._where = where
+        self._where, self._reader = where, reader
         self._known: tuple[int, Status] | None = None
         """How it was doing, after so many steps."""
 
@@ -80,7 +82,7 @@ class StreamingQuery:
 
     def explain(self) -> Explained:
         """How it runs, by itself."""
-        return explained(self._planned, None, self._where)
+        return explained(self._planned, None, self._where, self._reader)
 
     @property
     def result(self) -> Result:

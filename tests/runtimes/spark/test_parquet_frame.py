@@ -22,6 +22,7 @@ from transom.core.schema import Schema
 from transom.runtimes.spark.parquet_frame import ParquetFrame, parquet_frame
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.types import declared_columns, schema_of
+from transom.session import Session
 
 OLD, NEW = datetime(1583, 2, 3, 4, 5, 6, 789), datetime(2024, 5, 1, 12)
 TYPES = (
@@ -157,6 +158,14 @@ def test_only_folders_of_files_are_taken(spark: SparkSession, tmp_path: Path) ->
     for why, frames in others.items():
         for frame in frames:
             assert why in str(taken(frame))
+    with Session(spark=spark) as session:
+        session.stream("s", plain.select("ts", "t"), time="ts")
+        session.stream("other", plain.where("b").select("ts"), time="ts")
+        lines = session.explain("SELECT t FROM s [NOW]; SELECT ts FROM other [NOW]").splitlines()
+        assert [line for line in lines if " is read by " in line] == [
+            "s is read by Transom, file by file as Spark lists them",
+            "other is read by Spark: it is more than columns of files",
+        ]
     (folder / "k=1").mkdir()
     assert "names of its folders" in str(taken(plain))
     assert isinstance(taken(frame_of(spark, folder, recursiveFileLookup=True)), ParquetFrame)

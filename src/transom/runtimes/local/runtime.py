@@ -56,6 +56,9 @@ class LocalRuntime:
     def machine(self) -> Machine:
         return this_machine()
 
+    def reader(self, definition: Definition) -> None:
+        """All is read by this process."""
+
     def begin(self, brief: bool = False) -> None:
         """There is nothing to start."""
 

@@ -11,10 +11,11 @@ workers, and is never read from a disk.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from transom.runtimes.spark.log_names import LOG
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from transom.runtimes.spark.hosting import Hosting
 
 
+_ENTRY: Final = StructType([StructField("entry", LongType()), StructField("part", IntegerType())])
+_BLOB: Final = StructType([StructField("blob", BinaryType())])
+"""The log's columns. Of a text every task would ask the JVM four times what it means."""
+
+
 class Host(StatefulProcessor):
     def __init__(self, hosted: Hosted) -> None:
         self._sealed: bytes = cloudpickle.dumps(hosted)  # type: ignore[no-untyped-call]
@@ -32,7 +38,7 @@ class Host(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # One variable, because each costs every batch some time.
-        self._entries = handle.getMapState(LOG, "entry long, part int", "blob binary")
+        self._entries = handle.getMapState(LOG, _ENTRY, _BLOB)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         if self._hosting is None:

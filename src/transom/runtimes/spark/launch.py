@@ -22,7 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from transom.core.errors import SparkError
-from transom.runtimes.spark import settings
+from transom.runtimes.spark import local_files, settings
 from transom.runtimes.spark.cache import cache_folder, kernels_folder
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java, find_java
@@ -65,7 +65,9 @@ def warm(spark: SparkSession) -> threading.Thread:
     """Start the workers and load what a first batch will want, while the caller goes on with its plan."""
 
     def work() -> None:
-        # Whatever goes wrong here goes wrong in the query too, and is reported there.
+        # Whatever goes wrong here goes wrong in the query too, and is reported there; or it costs some time.
+        with suppress(Exception):
+            local_files.install(spark)
         with suppress(Exception):
             spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()  # type: ignore[union-attr]
         with suppress(Exception):

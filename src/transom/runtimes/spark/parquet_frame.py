@@ -26,7 +26,9 @@ from transom.connectors.connector import Split, SplitRows
 from transom.connectors.files import FileSource
 from transom.core.errors import UnlikeSparkError
 from transom.core.schema import Schema
+from transom.pipeline.layout import Definition
 from transom.runtimes.spark.types import declared_columns
+from transom.runtimes.spark.workers import on_one_machine
 
 FILES: Final = "path string, modificationTime timestamp, length bigint, content binary"
 """What Spark's `binaryFile` has to say of a file. What is not asked for is not read."""
@@ -116,7 +118,8 @@ class ParquetFrame:
                 raise unlike(name, f"it has no column '{column}'")
             if not _same(schema.field(column).type, wanted, physical[column]):
                 raise unlike(name, f"its column '{column}' is {schema.field(column).type}")
-        return metadata.num_rows
+        rows: int = metadata.num_rows
+        return rows
 
 
 def unlike(name: str, why: str) -> UnlikeSparkError:
@@ -131,6 +134,13 @@ def _same(given: pa.DataType, wanted: T.DataType, column: Any) -> bool:
     if isinstance(wanted, T.TimestampType | T.TimestampNTZType):
         return bool(pa.types.is_timestamp(given) and given.unit == "us" and column.logical_type.type == "TIMESTAMP")
     return given in _IN_FILE.get(type(wanted), ())
+
+
+def readable_files(frame: DataFrame, definition: Definition) -> ParquetFrame | str:
+    """The folder whose files our tasks are to read in place of a DataFrame; or why Spark is to read it."""
+    if not on_one_machine(frame.sparkSession):
+        return "on a cluster it cuts files into parts"
+    return parquet_frame(frame, definition.columns, f"'{definition.name}'")
 
 
 def parquet_frame(frame: DataFrame, declared: Schema, name: str) -> ParquetFrame | str:

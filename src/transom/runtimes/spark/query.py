@@ -43,7 +43,7 @@ from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
 from transom.runtimes.spark.local_shuffle import LocalShuffle
 from transom.runtimes.spark.log_names import STATE
-from transom.runtimes.spark.parquet_frame import ParquetFrame, parquet_frame
+from transom.runtimes.spark.parquet_frame import ParquetFrame, readable_files
 from transom.runtimes.spark.prefetcher import Prefetcher
 from transom.runtimes.spark.savepoint import Stop
 from transom.runtimes.spark.settings import partitions, settings_of
@@ -361,13 +361,10 @@ class SparkQuery:
         return answer_rows(self.messages(LocalShuffle()), self.schema)
 
     def _files(self) -> dict[str, ParquetFrame]:
-        """The DataFrames whose files our tasks read. On a cluster Spark does, which cuts files into parts."""
-        if not self._alone or self._left_to_spark:
+        """The DataFrames whose files our tasks read."""
+        if self._left_to_spark:
             return {}
-        found = {}
-        for name, frame in self._frames.items():
-            definition = self.layout.sources[name]
-            found[name] = parquet_frame(frame, definition.columns, f"'{definition.name}'")
+        found = {name: readable_files(frame, self.layout.sources[name]) for name, frame in self._frames.items()}
         return {name: one for name, one in found.items() if isinstance(one, ParquetFrame)}
 
     # --- the plan on Spark -------------------------------------------------------------------------------------------

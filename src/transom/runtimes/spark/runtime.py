@@ -17,7 +17,7 @@ from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
-from transom.program.inputs import DataFrameInput, SessionInputs
+from transom.program.inputs import DataFrameInput, Definition, SessionInputs
 from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
@@ -27,6 +27,7 @@ from transom.program.statistics import in_partitions
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import begun
 from transom.runtimes.spark.group import GroupContext, SparkGroup
+from transom.runtimes.spark.parquet_frame import readable_files
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
@@ -56,6 +57,14 @@ class SparkRuntime:
 
     def machine(self) -> Machine:
         return in_partitions(self._partitions())
+
+    def reader(self, definition: Definition) -> str | None:
+        """Of a DataFrame; all else is read by our own source."""
+        frame = self._inputs.frames.get(definition.name.lower())
+        if frame is None:
+            return None
+        found = readable_files(frame, definition)
+        return "Transom, file by file as Spark lists them" if not isinstance(found, str) else f"Spark: {found}"
 
     def _partitions(self) -> int:
         """Without starting Spark to ask it."""
