@@ -18,7 +18,7 @@ COLUMNS = "ts TIMESTAMP, a DOUBLE[], b STRUCT(p DECIMAL(6, 2), q VARCHAR[], w TI
 NOON = datetime(2024, 5, 1, 12)
 A = [[1.5, None], [], None, [-0.25]]
 B = [
-    {"p": Decimal("1.50"), "q": ["a, \"b\"", None, "'"], "w": NOON},
+    {"p": Decimal("1.50"), "q": ['a, "b"', None, "'"], "w": NOON},
     {"p": None, "q": None, "w": None},
     None,
     {"p": Decimal("-7.00"), "q": [], "w": NOON},
