@@ -22,6 +22,7 @@ from transom.cql.statements import bind_query, parse_statements
 from transom.plan.aggregate_functions import AGGREGATE_FUNCTIONS
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import FUNCTIONS, Function
+from transom.plan.nested_functions import NESTED_FUNCTIONS
 from transom.plan.options import OPTIONS
 from transom.plan.scalar_operators import OPERATORS
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
@@ -142,6 +143,13 @@ EXAMPLES: Final[dict[str, str]] = {
     "try_strptime": "try_strptime('soon', '%Y-%m-%d')",
     "to_char": "to_char(TIMESTAMP '2024-05-01 10:20:30', 'YYYY-MM-DD HH24:MI')",
     "date_format": "date_format(TIMESTAMP '2024-05-01 10:20:30', 'yyyy-MM-dd HH:mm')",
+    "list_value": "[1, 2, NULL]",
+    "struct_pack": "{'room': 'hall', 'celsius': 21}.room",
+    "list_extract": "['a', 'b', 'c'][2]",
+    "struct_extract": "{'room': 'hall', 'celsius': 21}['celsius']",
+    "array_length": "array_length([4, 5])",
+    "list_contains": "list_contains([4, 5], 5)",
+    "list_position": "list_position(['a', 'b'], 'b')",
 }
 """An expression for every function; its value is computed, not written."""
 
@@ -150,6 +158,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[Function, ...]], ...]] = (
     ("Numbers", NUMBER_FUNCTIONS),
     ("Texts", TEXT_FUNCTIONS),
     ("Dates and timestamps", DATE_FUNCTIONS),
+    ("Arrays and structs", NESTED_FUNCTIONS),
 )
 
 
@@ -188,6 +197,8 @@ def _values() -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_shown, value))}]"
     return f"'{value}'" if isinstance(value, str) else _moment(value) or label([value])
 
 

@@ -17,7 +17,7 @@ from transom.core.errors import OptionError, QueryError
 from transom.core.schema import SQL_NAMES
 from transom.core.time import UNITS
 from transom.kernels.all_tactics import tactics_of
-from transom.plan.algebra import Join, TopN, Window
+from transom.plan.algebra import Join, TopN, Unnest, Window
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import AGGREGATES, FUNCTIONS
 from transom.plan.options import OPTIONS
@@ -148,7 +148,7 @@ def test_every_operator_has_its_page_and_every_tactic_its_place() -> None:
     assert listed == operators | {"table", "shared-join", "slide-join", "top-n"}
     for name in listed:
         assert f"(operators/{name}.md)" in text_of("README")
-    for node, page in ((Window, "window"), (Join, "join"), (TopN, "top-n")):
+    for node, page in ((Window, "window"), (Join, "join"), (TopN, "top-n"), (Unnest, "select")):
         for tactic in tactics_of(node):
             assert f"`{tactic.name}`" in text_of(f"operators/{page}"), tactic.name
 

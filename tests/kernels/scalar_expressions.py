@@ -37,6 +37,7 @@ TYPES = [
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, SMALL_DECIMAL, WIDE_DECIMAL, HUGEINT, VARCHAR, DATE,
     TIMESTAMP, ARRAYS, STRUCTS,
 ]  # fmt: skip
+PLAIN_TYPES = [type_ for type_ in TYPES if not is_nested(type_)]
 WORDS = [
     "", "a", "A", "abc", "aBc", " a ", "é", "É", "ß", "İ", "👍", "e\u0301", "a%b", "a_b", "a!b", "%", "_", "日本語",
     "1", "-7", "2.5", " 12 ", "128", "true", "f", "2020-02-29", "2019-02-29", "1969-12-31 23:59:59.5",

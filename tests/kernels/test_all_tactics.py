@@ -67,6 +67,7 @@ EITHER_WAY = [
         for right in PARTNERS
     ),
     "SELECT k FROM s [RANGE 5 SECONDS] ORDER BY f LIMIT 2",
+    "SELECT e FROM s [ROWS 5], UNNEST([k, 1]) AS u(e)",
     "SELECT v, window_end FROM HOP(s, ts, 2 SECONDS, 4 SECONDS)",
     "SELECT k, SUM(f) FROM TUMBLE(s, ts, 5 SECONDS) GROUP BY k, window_end",
     "SELECT v FROM s [PARTITION BY k SESSION 5 SECONDS]",

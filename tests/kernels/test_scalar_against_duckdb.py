@@ -193,7 +193,7 @@ UNSUPPORTED = {
 
 def test_casts_of_arrays_and_structs(connection: duckdb.DuckDBPyConnection) -> None:
     elements = (TINYINT, BIGINT, DOUBLE, SMALL_DECIMAL, VARCHAR, DATE, pa.list_(VARCHAR), pa.list_(INTEGER))
-    values = {
+    values: dict[pa.DataType, list[Any]] = {
         VARCHAR: [[], None, ["7", None], ["x", "1"], ["300"], ["2020-02-29"]],
         BIGINT: [[1, None], [], None, [300], [-1, 10**12]],
         DATE: [[date(2020, 2, 29)], [None]],

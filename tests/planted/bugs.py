@@ -13,6 +13,7 @@ from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
+from tests.planted.bugs_of_nested_values import NESTED
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_outer_joins import OUTER_JOINS
 from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
@@ -39,6 +40,7 @@ BUGS: Final = (
     *AGGREGATES,
     *JOINAGG,
     *KEYS,
+    *NESTED,
     *TABLES,
     *PLAN,
     *GROWTH,

@@ -46,6 +46,9 @@ class Column:
     type: str
 
 
+NESTED_ELEMENTS = (Column("k", "int"), Column("e", "int"))
+
+
 @dataclass(frozen=True)
 class Source:
     """Something that can stand in FROM: its text without an alias, and its columns."""
@@ -78,6 +81,7 @@ class Generator:
 
     def __init__(self, random: Random, repeats: int = 0, nested: bool = False) -> None:
         self.random = random
+        self.nested = nested
         self.stream_columns = STREAM_COLUMNS + NESTED_COLUMNS * (2 if nested else 0)
         self.repeats = repeats
         self.noted = Noted()
@@ -136,11 +140,21 @@ class Generator:
             inner = self.query(depth - 1)
             return Source(f"({inner.text})", inner.columns)
         name = self.pick(("s", "s", "s", "s", "t", "t", "t", "t", "u", "r", "p", "s", "names" if self.joined else "t"))
+        if self.nested and self.chance(20) and name in ("s", "t", "u"):
+            return self.unnested(name)
         if name in ("r", "p", "names"):
             self.noted.operators.add({"r": "changes table", "p": "upsert table", "names": "static table"}[name])
             return Source(name, (Column("k", "int"), Column("g", "text")))
         columns = tuple(Column(*column) for column in self.stream_columns)
         return Source(f"{name} {self.window(columns)}", columns)
+
+    def unnested(self, name: str) -> Source:
+        """A windowed stream with a row for every element of an array."""
+        self.noted.operators.add("unnest")
+        columns = tuple(Column(*column) for column in self.stream_columns)
+        array = self.pick(("a", "b.q", "[k, x, NULL]"))
+        join = self.pick((", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE")).format(f"UNNEST({array}) AS w(e)")
+        return Source(f"(SELECT k, e, a FROM {name} {self.window(columns)}{join})", (*NESTED_ELEMENTS, columns[-2]))
 
     def keys(self, columns: tuple[Column, ...]) -> list[Column]:
         return self.some(columns, 2)
@@ -587,6 +601,9 @@ class Generator:
                     (f"AVG({column.name})", "float"),
                     (f"SUM(DISTINCT {column.name})", summed),
                 ]
+            if self.nested and column.type == "int":
+                way = self.pick(("", f" ORDER BY {self.pick(columns).name} DESC"))
+                options += 2 * [(f"ARRAY_AGG({column.name}{way})", "array"), (f"LIST(DISTINCT {column.name})", "array")]
             call, type_ = self.pick(options)
             self.noted.operators.add(call.split("(")[0].lower() + (" distinct" if "DISTINCT" in call else ""))
             made.append((call, type_))

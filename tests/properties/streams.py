@@ -20,7 +20,7 @@ TEXTS = ("a", "a", "b", "", "ab", "a text longer than sixteen bytes", None)
 NUMBERS = (0, 1, 2, 3, 5, -4, 2_147_483_000, None)
 FLOATS = (0.1, 0.0, -0.0, 0.0, -0.0, 0.5, 1e16, -1e16, 1.0, float("nan"), None, float("inf"), 3e-310)
 DECIMALS = (Decimal("0.10"), Decimal("1.00"), Decimal("-2.50"), Decimal("9999.99"), None)
-ARRAYS = ([], [1], [1, None], [1, 2], [2], [None], None)
+ARRAYS: tuple[list[int | None] | None, ...] = ([], [1], [1, None], [1, 2], [2], [None], None)
 STRUCTS = (None, None, *({"p": p, "q": q} for p in (0, 1, None) for q in ARRAYS[1:4]))
 ROW = (KEYS, TEXTS, NUMBERS, FLOATS, DECIMALS)
 

@@ -88,7 +88,8 @@ def test_parquet_of_other_kinds_of_lists(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "in.parquet")
     session = Session()
     session.execute(declared("s", tmp_path / "in.parquet"))
-    (first, second) = session.run("ISTREAM(SELECT a, b FROM s)").to_pylist()
+    found: list[dict[str, Any]] = session.run("ISTREAM(SELECT a, b FROM s)").to_pylist()
+    first, second = found
     assert (first["a"], first["b"]) == ([1.0, 2.0], {"p": Decimal("3.00"), "q": ["x"], "w": NOON})
     assert (second["a"], second["b"]) == (None, None)
 
@@ -115,7 +116,7 @@ def test_state_of_nested_values_is_saved_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     line = json.dumps({"ts": "2024-05-01 12:00:00", "a": [1, None], "b": {"q": ["x"]}})
     path.write_text(line + "\n")
-    found = []
+    found: list[dict[str, Any]] = []
     for _ in range(2):
         session = Session()
         session.execute(declared("s", path))

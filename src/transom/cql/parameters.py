@@ -17,6 +17,8 @@ def constant(name: str, value: Value) -> str:
 
     >>> [constant("p", value) for value in ("it's", 3, -3, None, True, Decimal("1.50"), 0.5)]
     ["'it''s'", '3', '(-3)', 'NULL', 'TRUE', "CAST('1.50' AS DECIMAL(3, 2))", "CAST('0.5' AS DOUBLE)"]
+    >>> constant("p", [1, {"a": "x"}])
+    "[1, {'a': 'x'}]"
     >>> constant("p", datetime(2024, 5, 1)), constant("p", date(2024, 5, 1))
     ("TIMESTAMP '2024-05-01 00:00:00'", "DATE '2024-05-01'")
     """
@@ -37,9 +39,15 @@ def constant(name: str, value: Value) -> str:
             return f"TIMESTAMP '{value.isoformat(' ')}'"
         case date() if not isinstance(value, datetime):
             return f"DATE '{value.isoformat()}'"
+        case list():
+            return f"[{', '.join(constant(name, each) for each in value)}]"
+        case dict() if value:
+            fields = (f"{constant(name, str(field))}: {constant(name, each)}" for field, each in value.items())
+            return f"{{{', '.join(fields)}}}"
     raise QueryError(
         f"the parameter '{name}' cannot be {value!r}",
-        remedy="give a text, a finite number, True, False, None, a date, or a datetime without a time zone",
+        remedy="give a text, a finite number, True, False, None, a date, a datetime without a time zone,"
+        " or a list or dictionary of these",
     )
 
 

@@ -32,7 +32,7 @@ from transom.state.scratch import Scratch, in_memory
 from transom.testing.answer import Answer
 from transom.testing.instant_text import Times
 from transom.testing.rows import Definition, show_rejected
-from transom.testing.written import Row, one_nan
+from transom.testing.written import Row, frozen
 
 
 class FedSource(MemorySource):
@@ -90,7 +90,7 @@ class FedQuery:
             change, at, *values = batch.columns
             signs = [1 if sign == "+" else -1 for sign in change.to_pylist()]
         instants = at.cast(pa.int64()).to_pylist()
-        columns = [[one_nan(value) for value in column.to_pylist()] for column in values]
+        columns = [[frozen(value) for value in column.to_pylist()] for column in values]
         rows = zip(*columns, strict=True) if columns else [()] * len(batch)
         return list(zip(instants, signs, rows, strict=True))
 

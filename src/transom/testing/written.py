@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.fit import fit
 from transom.core.errors import SourceError, Span
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name
+from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Column, Schema, is_nested, sql_name
 from transom.core.time import from_datetime, to_datetime
 from transom.testing.instant_text import EXAMPLES, Times
 
@@ -104,7 +106,7 @@ class WrittenRows:
         if word.is_null:
             return None
         try:
-            return one_nan(pa.scalar(self._parsed(word, column.type), column.type).as_py())
+            return frozen(pa.scalar(self._parsed(word, column.type), column.type).as_py())
         except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
             raise self.wrong(
                 word, f"{word.text} is no {sql_name(column.type)} for '{column.name}'", _remedy(column.type)
@@ -122,6 +124,11 @@ class WrittenRows:
         """
         if type_ == VARCHAR:
             return word.value
+        if is_nested(type_):
+            fitted = fit(pa.array([word.value]), type_)
+            if fitted.bad:
+                raise ValueError
+            return fitted.values[0].as_py()
         if word.quoted:
             raise ValueError
         if type_ == BOOLEAN:
@@ -144,7 +151,19 @@ class WrittenRows:
         return Span(line, offset - self.text.rfind("\n", 0, offset), length)
 
 
-def one_nan(value: Any) -> Any:
+class FrozenStruct(dict[str, Any]):
+    """The fields of a struct; rows are counted, so that they must have a hash."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def frozen(value: Any) -> Any:
+    """The value as rows hold it: the one NaN, arrays as tuples."""
+    if isinstance(value, list):
+        return tuple(map(frozen, value))
+    if isinstance(value, dict):
+        return FrozenStruct({name: frozen(each) for name, each in value.items()})
     return NAN if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -161,6 +180,9 @@ def _show_value(value: Any, times: Times) -> str:
     match value:
         case None:
             return _NO_VALUE
+        case tuple() | dict():
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+            return text if _BARE.fullmatch(text) else "'" + text.replace("'", "''") + "'"
         case bool():
             return "true" if value else "false"
         case str():
@@ -178,6 +200,8 @@ def _remedy(type_: pa.DataType) -> str:
         return "write true, false or NULL"
     if type_ == TIMESTAMP:
         return EXAMPLES
+    if is_nested(type_):
+        return "write it as JSON without spaces, or in 'quotes': [1,null] or {\"a\":1}"
     if type_ == DATE:
         return "write a date such as 2024-05-01, or NULL"
     return "write a number that fits, or NULL" if type_ != VARCHAR else "write a text, or NULL"

@@ -12,7 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.kernels.scalar_expressions import KINDS, SAMPLES, SMALL_DECIMAL, TAKES, TYPES, WIDE_DECIMAL
+from tests.kernels.scalar_expressions import KINDS as ALL_KINDS
+from tests.kernels.scalar_expressions import PLAIN_TYPES as TYPES
+from tests.kernels.scalar_expressions import SAMPLES, SMALL_DECIMAL, TAKES, WIDE_DECIMAL
 from transom.core.errors import QueryError
 from transom.core.schema import (
     BIGINT,
@@ -87,6 +89,8 @@ CONSTANTS: dict[str, list[Any]] = {
 }
 BY_CONSTANT: dict[str, list[tuple[str, ...]]] = {"/": [("number", "divisor")], "%": [("number", "divisor")]}
 ROWS = 150
+KINDS = {kind: [type_ for type_ in types if type_ in TYPES] for kind, types in ALL_KINDS.items()}
+"""Arrays and structs never go to Spark's expressions."""
 COLUMNS = Schema.of(*((f"c{i}", type_) for i, type_ in enumerate(TYPES * 2)))
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tests.kernels.scalar_expressions import TYPES
+from tests.kernels.scalar_expressions import PLAIN_TYPES as TYPES
 from tests.profile import first_of
 from tests.runtimes.spark.catalyst_expressions import (
     COLUMNS,

@@ -60,7 +60,7 @@ def test_tasks_write_and_the_driver_shows(tmp_path: Path) -> None:
         Message(0, 1, OUT, pack([Frame({"kind": "out", "query": query}, rows(*each))]))
         for query, each in (("q", (1, 2, 3)), ("q", ()), ("r", (4,)))
     )
-    first, *rest = written({"q": travelled}, [mine, nothing, other, status])
+    first, *rest = written({"q": travelled}, {"q": rows().schema}, [mine, nothing, other, status])
     assert (first.kind, first.partition, rest) == (FILES, 1, [other, status]), "whose query has no files is left alone"
     (about,) = [part.about for part in first.opened()]
     assert (

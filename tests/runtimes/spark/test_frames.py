@@ -105,6 +105,28 @@ def test_what_a_filter_drops_in_spark_still_moves_time_and_is_counted(spark: Spa
     assert (status.rows_in, status.used, status.late) == (4, 2, 2)
 
 
+def test_arrays_and_structs_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = {"ts": [at(1), at(2)], "a": [[3, None], [1]], "b": [{"p": [[2]]}, None]}
+    types = [pa.timestamp("us"), pa.list_(pa.int32()), pa.struct([("p", pa.list_(pa.list_(pa.int64())))])]
+    arrays = [pa.array(values, type_) for values, type_ in zip(rows.values(), types, strict=True)]
+    pq.write_table(pa.table(arrays, names=list(rows)), tmp_path / "in" / "0.parquet")
+    given = spark.readStream.schema("ts timestamp_ntz, a array<int>, b struct<p: array<array<bigint>>>")
+    frame = given.parquet(str(tmp_path / "in"))
+    declaration = "CREATE STREAM s (ts TIMESTAMP, a INTEGER[], b STRUCT(p BIGINT[][]), WATERMARK FOR ts AS ts)"
+    query = "ISTREAM(SELECT e, b, ARRAY_AGG(a) AS all FROM s [RANGE 5 SECONDS], UNNEST(a) AS u(e) WHERE a > [0]"
+    one = planned(declaration, f"{query} GROUP BY e, b)")
+    found, _, _ = run(spark, one, s=frame)
+    assert [(row["e"], row["b"], row["all"]) for row in found] == [
+        (None, {"p": [[2]]}, [[3, None]]),
+        (3, {"p": [[2]]}, [[3, None]]),
+        (1, None, [[1]]),
+    ]
+    sink = OpenSink(lambda opening: MemorySink(opening.schema))
+    answer = SparkQuery(one, spark, no_rows, sink, frames={"s": frame}).dataframe()
+    assert answer.schema["all"].dataType.simpleString() == "array<array<int>>"
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["timestamp_ntz", "timestamp"])
 def test_rows_of_one_instant_count_in_the_order_of_their_values(spark: SparkSession, tmp_path: Path, kind: str) -> None:

@@ -58,9 +58,9 @@ def test_texts_of_a_declared_length(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("type_", "remedy"),
     [
-        ("array<int>", "to_json"),
+        ("array<map<string, int>>", "to_json"),
         ("map<string, int>", "to_json"),
-        ("struct<x: int>", 'df.select\\("\\*", "odd\\.\\*"\\)'),
+        ("struct<x: int, y: variant>", 'df.select\\("\\*", "odd\\.\\*"\\)'),
         ("interval day to second", "drop"),
         ("variant", "drop"),
     ],

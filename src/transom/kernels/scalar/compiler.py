@@ -307,13 +307,13 @@ _FAILING: Final = {
 
 
 def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_null(source):
+        return False
     if is_array(target):
         return source.value_type != target.value_type and _cast_may_fail(source.value_type, target.value_type)
     if is_nested(target):
         pairs = [(a.type, b.type) for a, b in zip(source, target, strict=True)]
         return any(a != b and _cast_may_fail(a, b) for a, b in pairs)
-    if pa.types.is_null(source):
-        return False
     if VARCHAR in (source, target):
         return bool(source == VARCHAR)
     if is_decimal(target):

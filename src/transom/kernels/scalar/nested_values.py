@@ -30,7 +30,11 @@ def field(call: Call) -> Kernel:
 
 
 def element(call: Call) -> Kernel:
-    return lambda *values: nested.elements_at(*as_arrays(values), call.type)
+    def run(*values: Value) -> Value:
+        arrays, indexes = as_arrays(values)
+        return nested.elements_at(arrays, indexes, call.type)
+
+    return run
 
 
 def length(value: Value) -> Value:

@@ -225,6 +225,7 @@ _FORMATS: Final = "Spark has formats of its own"
 _PATTERNS: Final = "Spark follows Java's regular expressions"
 _LETTERS: Final = "Java and DuckDB follow different versions of Unicode"
 _LOGARITHMS: Final = "the last digit depends on the library; outside the domain Spark gives NULL"
+_NESTED: Final = "within arrays and structs Spark compares NULL, and counts elements, in its own way"
 _SPACE: Final = "it may fail for want of space, and Spark has other limits"
 
 UNSUPPORTED: Final[dict[str, str]] = {
@@ -242,6 +243,10 @@ UNSUPPORTED: Final[dict[str, str]] = {
     **dict.fromkeys(("dayname", "monthname", "last_day", "make_date", "make_timestamp"), _RARE),
     **dict.fromkeys(("isodow", "isoyear", "decade", "century", "millisecond", "microsecond"), _RARE),
     **dict.fromkeys(("epoch_ms", "epoch_us", "time_bucket"), _RARE),
+    **dict.fromkeys(
+        ("list_value", "struct_pack", "list_extract", "struct_extract", "array_length", "list_contains"), _NESTED
+    ),
+    "list_position": _NESTED,
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
     "floor": "Spark makes a BIGINT of a float, which cannot hold all of them",

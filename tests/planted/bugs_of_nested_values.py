@@ -1,0 +1,38 @@
+"""Bugs of arrays, structs and UNNEST."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+NESTED: Final = (
+    Bug(
+        "unnest_loses_open_ends",
+        "kernels/unnest/unnest.py",
+        "rows.te[which], rows.open_id[which], rows.frontier",
+        "rows.te[which], np.full(len(which), -1), rows.frontier",
+        "the elements of a row that a row-count window ends stay forever",
+    ),
+    Bug(
+        "unnest_counts_departures_by_rows",
+        "kernels/unnest/unnest.py",
+        "int(np.searchsorted(which, rows.departed))",
+        "min(rows.departed, len(which))",
+        "as negative tuples some elements arrive that should depart",
+    ),
+    Bug(
+        "numbers_of_elements_from_0",
+        "kernels/nested.py",
+        "np.repeat(offsets[:-1], counts) + 1",
+        "np.repeat(offsets[:-1], counts)",
+        "WITH ORDINALITY calls the first element 0, and NULL",
+    ),
+    Bug(
+        "negative_floats_within_arrays",
+        "kernels/nested.py",
+        "np.where(high & _SIGN, high ^ _SIGN, ~high)",
+        "high ^ _SIGN",
+        "a negative DOUBLE in an array comes out as another number",
+    ),
+)
