@@ -33,6 +33,9 @@ NULL: Final = pa.null()
 INTERVAL: Final = pa.month_day_nano_interval()
 """The type of `plan/intervals.py`: known while a query is bound, and to no column."""
 
+INSTANT: Final = pa.timestamp("us", "UTC")
+"""That of `plan/zones.py`, as well."""
+
 MAX_DIGITS: Final = 38
 
 _INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
@@ -59,8 +62,11 @@ def is_temporal(type_: pa.DataType) -> bool:
     return type_ in (DATE, TIMESTAMP)
 
 
+_BOUND_ONLY: Final = {NULL: "NULL", INTERVAL: "INTERVAL", INSTANT: "TIMESTAMP WITH TIME ZONE"}
+
+
 def type_name(type_: pa.DataType) -> str:
-    return {NULL: "NULL", INTERVAL: "INTERVAL"}.get(type_) or sql_name(type_)
+    return _BOUND_ONLY.get(type_) or sql_name(type_)
 
 
 def digits_of(type_: pa.DataType) -> tuple[int, int]:
@@ -201,7 +207,7 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
 
     A REAL is not written as a text: how many digits DuckDB shows of one follows no rule that could be followed.
     """
-    if (source, target) == (REAL, VARCHAR) or source == INTERVAL:
+    if (source, target) == (REAL, VARCHAR) or source in (INTERVAL, INSTANT):
         return False
     if source in (target, NULL) or VARCHAR in (source, target):
         return True
@@ -218,6 +224,9 @@ def settle(expression: Expression) -> Expression:
             "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
         )
         raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
+    if expression.type == INSTANT:
+        remedy = "write AT TIME ZONE once more: ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' is the time there"
+        raise QueryError("a TIMESTAMP WITH TIME ZONE cannot be a column", remedy=remedy)
     return coerce(expression, INTEGER) if expression.type == NULL else expression
 
 

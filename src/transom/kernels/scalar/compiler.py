@@ -28,6 +28,7 @@ from transom.kernels.scalar import (
     patterns,
     sort_key,
     text,
+    zones,
 )
 from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
 from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, as_arrays, is_true
@@ -78,6 +79,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "date_diff": dates.date_diff,
     "add_interval": dates.add_interval,
     "add_months": dates.add_months,
+    "change_zone": zones.change_zone,
 }
 
 
@@ -293,6 +295,7 @@ def _may_fail(node: Expression) -> bool:
 
 _FAILING: Final = {
     "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
+    "change_zone",
 }  # fmt: skip
 
 

@@ -39,6 +39,7 @@ _TEMPLATES: Final = {
     "add_interval": "({0} + to_microseconds({1}))",
     "add_months": "({0} + (to_months(CAST({1} AS INTEGER)) + to_microseconds({2})))",
     "position": "strpos({0}, {1})",
+    "change_zone": "timezone({2}, timezone({1}, {0}))",
 }
 
 
