@@ -130,6 +130,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "epoch": "epoch(TIMESTAMP '1970-01-01 00:01:00.5')",
     "date_trunc": "date_trunc('hour', TIMESTAMP '2024-05-01 10:20:30')",
     "date_diff": "date_diff('day', DATE '2024-04-30', DATE '2024-05-02')",
+    "timezone": "TIMESTAMP '2024-05-01 10:20:30' AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
     "time_bucket": "time_bucket(INTERVAL '5' MINUTE, TIMESTAMP '2024-05-01 10:23:30')",
     "epoch_ms": "epoch_ms(1714558830000)",
     "epoch_us": "epoch_us(TIMESTAMP '1970-01-01 00:01:00')",

@@ -88,6 +88,8 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         return f"({arguments[0]} + to_microseconds({arguments[1]}))"
     if name == "add_months":
         return f"({arguments[0]} + (to_months(CAST({arguments[1]} AS INTEGER)) + to_microseconds({arguments[2]})))"
+    if name == "change_zone":
+        return f"timezone({arguments[2]}, timezone({arguments[1]}, {arguments[0]}))"
     if name == "time_bucket":
         moment, months, micros, *origin = arguments
         by_months = call.arguments[1].value != 0  # type: ignore[attr-defined]

@@ -171,6 +171,7 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "make_timestamp": [("int",), ("micros",)],
     "make_date": [("index", "index", "index"), ("int", "index", "index")],
     "time_bucket": [("width", "moment"), ("width", "moment", "moment"), ("width", "moment", "offset")],
+    "timezone": [("zone", "instant")],
     "strftime": [("moment", "written")],
     "strptime": [("text", "read"), ("stamp", "read")],
     "try_strptime": [("text", "read"), ("stamp", "read")],
@@ -218,6 +219,7 @@ SAMPLES: dict[str, list[str]] = {
     "regexp": ["a", "b*", "^a", "a$", "(a)(b)?", "[a-z]+", "a|(b)", "(?:a)(.)", "\\d+", "\\W", ".", "", "é", "[^a]",
                "((a)b)c", "x{2,3}", "[[:alpha:](]+", "\\Q(\\E"],
     "flags": ["i", "c", "s", "is"],
+    "zone": ["UTC", "Europe/Berlin", "america/new_york", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia"],
     "global": ["g", "gi", "s"],
     "new": ["", "x", "<\\0>", "\\\\"],
 }  # fmt: skip
@@ -239,6 +241,9 @@ def constants(kind: str) -> st.SearchStrategy[Expression]:
         return st.sampled_from(TRUNCATED_PARTS).map(lambda part: Literal(part, VARCHAR))
     if kind in SAMPLES:
         return st.sampled_from(SAMPLES[kind]).map(lambda found: Literal(found, VARCHAR))
+    if kind == "instant":
+        at = TYPES.index(TIMESTAMP)
+        return constants("zone").map(lambda zone: resolve("timezone", (zone, ColumnRef(at, TIMESTAMP, f"c{at}"))))
     if kind == "group":
         return st.integers(0, 3).map(lambda n: Literal(n, INTEGER))
     if kind == "width":

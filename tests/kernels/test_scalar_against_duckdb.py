@@ -115,6 +115,16 @@ ARGUMENTS: dict[str, list[Any]] = {
     "offset": [interval(0, 90_000_000)],
     "months": [-13, -1, 0, 1, 12],
     "part": list(TRUNCATED_PARTS),
+    "instant": [
+        resolve("timezone", (Literal(zone, VARCHAR), Literal(moment, TIMESTAMP)))
+        for zone in SAMPLES["zone"]
+        for moment in (
+            datetime(2024, 3, 31, 2, 30),
+            datetime(2024, 10, 27, 2, 30),
+            datetime(1800, 1, 1),
+            datetime(2500, 7, 1),
+        )
+    ],
 }
 CHOICES = examples(by_day=12, at_night=25)
 """Combinations of types that are tried for each way to write a function."""

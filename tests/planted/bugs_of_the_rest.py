@@ -250,4 +250,18 @@ SCALAR: Final = (
         "if len(found) > len(columns[0]):",
         "a function that gives too few values shifts those of the rows behind",
     ),
+    Bug(
+        "the_earlier_of_two_hours",
+        "kernels/scalar/zones.py",
+        "np.where(by_old & by_new, np.maximum(before, after)",
+        "np.where(by_old & by_new, np.minimum(before, after)",
+        "a local time that comes twice when clocks go back is taken for the earlier instant",
+    ),
+    Bug(
+        "rules_end_in_2499",
+        "kernels/scalar/zones.py",
+        "like = year - (year - _LAST + _CYCLE - 1) // _CYCLE * _CYCLE",
+        "like = year - (year - _LAST + _CYCLE) // _CYCLE * _CYCLE + 1",
+        "beyond the years that are looked up, the clocks are set on the days of another year",
+    ),
 )

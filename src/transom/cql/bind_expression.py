@@ -54,7 +54,6 @@ _BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
 _FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.BitwiseLeftShift: ("<<", _BITS),
     exp.BitwiseRightShift: (">>", _BITS),
-    exp.AtTimeZone: ("AT TIME ZONE", "times are UTC here: write ts + INTERVAL '2' HOUR"),
 }
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -489,6 +488,13 @@ class ExpressionBinder:
         with self.context.at(node):
             return python_call(function, arguments)
 
+    def _at_time_zone(self, node: exp.AtTimeZone) -> Expression:
+        """From left to right; the parser takes the second one for a part of the first zone."""
+        found, zone = self.bind(node.this), node.args["zone"]
+        while isinstance(zone, exp.AtTimeZone):
+            found, zone = self._resolve(node, "timezone", self.bind(zone.this), found), zone.args["zone"]
+        return self._resolve(node, "timezone", self.bind(zone), found)
+
     def _date_part(self, node: exp.Anonymous) -> Expression:
         """EXTRACT(part FROM moment) and date_part('part', moment): a function for each part."""
         part = node.expressions[0] if len(node.expressions) == 2 else None
@@ -561,6 +567,7 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.ILike: ExpressionBinder._like,
     exp.Escape: ExpressionBinder._escape,
     exp.Case: ExpressionBinder._case,
+    exp.AtTimeZone: ExpressionBinder._at_time_zone,
     exp.Cast: ExpressionBinder._cast,
     exp.TryCast: ExpressionBinder._cast,
     exp.Exists: ExpressionBinder._exists,

@@ -171,7 +171,7 @@ CALLS: Final[dict[str, str]] = {
 }
 """Functions of others."""
 
-_ZONE: Final = "times are UTC here, without a zone: declare TIMESTAMP"
+_ZONE: Final = "declare TIMESTAMP, which is UTC; for a place write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'"
 _NESTED: Final = "declare a STRUCT(a INTEGER, ..), or VARCHAR for the text of it"
 TYPES: Final[dict[str, str]] = {
     **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIMESTAMP_NTZ"), _ZONE),

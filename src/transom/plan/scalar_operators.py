@@ -26,6 +26,7 @@ from transom.core.schema import (
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.intervals import between, no_interval
 from transom.plan.typing_rules import (
+    INSTANT,
     INTERVAL,
     MAX_DIGITS,
     NULL,
@@ -42,6 +43,7 @@ from transom.plan.typing_rules import (
     settled,
     type_name,
 )
+from transom.plan.zones import no_instant
 
 Arguments = tuple[Expression, ...]
 
@@ -197,7 +199,7 @@ def _comparison(function: Function, arguments: Arguments) -> Expression:
 
 def truth(expression: Expression) -> Expression:
     """The expression as a condition; numbers are true unless they are 0."""
-    if is_temporal(expression.type) or expression.type == INTERVAL:
+    if is_temporal(expression.type) or expression.type in (INSTANT, INTERVAL):
         raise QueryError(
             f"{'an' if expression.type == INTERVAL else 'a'} {type_name(expression.type)} is no condition",
             remedy="compare it with something, as in value > other",
@@ -243,6 +245,8 @@ def case(conditions: Arguments, results: Arguments, otherwise: Expression | None
     values = (*results, otherwise if otherwise is not None else Literal(None, NULL))
     if any(value.type == INTERVAL for value in values):
         raise no_interval("CASE")
+    if any(value.type == INSTANT for value in values):
+        raise no_instant("CASE")
     type_ = meeting_type(values)
     if type_ is None:
         raise cannot_mix("CASE", values)

@@ -27,6 +27,7 @@ from transom.plan.typing_rules import (
     is_number,
     is_temporal,
 )
+from transom.plan.zones import Instant, zone_of
 
 _MOST_DIGITS: Final = 1000
 
@@ -328,6 +329,17 @@ def _time_bucket(function: Function, arguments: Arguments) -> Expression:
     return coerce(bucket, DATE) if moment.type == DATE else bucket
 
 
+def _timezone(function: Function, arguments: Arguments) -> Expression:
+    """Of a local time the instant that it means; of an instant the local time."""
+    zone, moment = arguments
+    if not isinstance(zone, Literal) or not isinstance(zone.value, str):
+        raise misfit(function, arguments, "write the name of the zone: AT TIME ZONE 'Europe/Berlin'")
+    name = zone_of(zone.value)
+    if isinstance(moment, Instant):
+        return moment.shown_in(name)
+    return Instant(_moment(function, arguments, moment), name)
+
+
 def _format(function: Function, arguments: Arguments, known: frozenset[str]) -> Literal:
     """The constant format, with nothing in it that is not known."""
     found = arguments[1]
@@ -412,6 +424,8 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("time_bucket", "time_bucket(INTERVAL '5' MINUTE, moment[, origin])",
              "the start of the interval around it, counted from Monday, 2000-01-03, or from an origin", 2, 3,
              _time_bucket),
+    Function("timezone", "moment AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
+             "what the clocks of a zone show when those of another show the moment", 2, 2, _timezone),
     Function("epoch_ms", "epoch_ms(moment)", "milliseconds since 1970-01-01; of a whole number, the moment", 1, 1,
              _epoch_ms),
     Function("epoch_us", "epoch_us(moment)", "microseconds since 1970-01-01", 1, 1, _of_moment(BIGINT)),

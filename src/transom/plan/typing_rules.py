@@ -36,6 +36,9 @@ NULL: Final = pa.null()
 INTERVAL: Final = pa.month_day_nano_interval()
 """The type of `plan/intervals.py`: known while a query is bound, and to no column."""
 
+INSTANT: Final = pa.timestamp("us", "UTC")
+"""That of `plan/zones.py`, as well."""
+
 MAX_DIGITS: Final = 38
 
 _INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
@@ -62,8 +65,11 @@ def is_temporal(type_: pa.DataType) -> bool:
     return type_ in (DATE, TIMESTAMP)
 
 
+_BOUND_ONLY: Final = {NULL: "NULL", INTERVAL: "INTERVAL", INSTANT: "TIMESTAMP WITH TIME ZONE"}
+
+
 def type_name(type_: pa.DataType) -> str:
-    return {NULL: "NULL", INTERVAL: "INTERVAL"}.get(type_) or sql_name(settled(type_))
+    return _BOUND_ONLY.get(type_) or sql_name(settled(type_))
 
 
 def settled(type_: pa.DataType) -> pa.DataType:
@@ -240,7 +246,7 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
 
     A REAL is not written as a text: how many digits DuckDB shows of one follows no rule that could be followed.
     """
-    if (source, target) == (REAL, VARCHAR) or source == INTERVAL:
+    if (source, target) == (REAL, VARCHAR) or source in (INTERVAL, INSTANT):
         return False
     if source in (target, NULL):
         return True
@@ -269,6 +275,9 @@ def settle(expression: Expression) -> Expression:
             "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
         )
         raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
+    if expression.type == INSTANT:
+        remedy = "write AT TIME ZONE once more: ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' is the time there"
+        raise QueryError("a TIMESTAMP WITH TIME ZONE cannot be a column", remedy=remedy)
     return coerce(expression, settled(expression.type))
 
 

@@ -29,6 +29,7 @@ from transom.kernels.scalar import (
     patterns,
     sort_key,
     text,
+    zones,
 )
 from transom.kernels.scalar.rows import AllRows, Compiled, Pieces, SelectedRows
 from transom.kernels.scalar.values import FALSE, TRUE, Kernel, Value, as_array, as_arrays, is_true
@@ -87,6 +88,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "list_extract": nested_values.element,
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
+    "change_zone": zones.change_zone,
 }
 
 
@@ -303,6 +305,7 @@ def _may_fail(node: Expression) -> bool:
 
 _FAILING: Final = {
     "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
+    "change_zone",
 }  # fmt: skip
 
 

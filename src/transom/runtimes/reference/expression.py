@@ -42,6 +42,7 @@ _TEMPLATES: Final = {
     "array_length": "len({0})",
     "split_index": "CASE WHEN {1} IS NOT NULL AND {2} BETWEEN 0 AND 2147483647"
     " THEN list_extract(string_split({0}, {1}), {2} + 1) END",
+    "change_zone": "timezone({2}, timezone({1}, {0}))",
 }
 
 
