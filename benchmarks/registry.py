@@ -43,6 +43,10 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "benchmarks.nexmark.benchmark",
         "the queries of NEXMark in one process and on Spark, beside Spark's own streaming and Flink, answers checked",
     ),
+    "outer_join": Entry(
+        "benchmarks.outer_join",
+        "left, full, semi and anti joins beside the inner join: what a row costs, by window, as changes and lifetimes",
+    ),
     "overlap": Entry(
         "benchmarks.overlap.benchmark",
         "joins of sliding windows within a memory budget: a slide by incremental, full and hybrid, memory, and a burst",

@@ -213,7 +213,7 @@ LATER: Final[list[tuple[str, str | None]]] = [
         "SELECT window_start, COUNT(*) FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)) GROUP BY window_start",  # noqa: E501
         "CUMULATE is not supported",
     ),
-    ("SELECT * FROM orders FOR SYSTEM_TIME AS OF ts", "FOR SYSTEM_TIME AS OF is not supported"),
+    ("SELECT * FROM orders FOR SYSTEM_TIME AS OF ts", "FOR SYSTEM_TIME AS OF stands behind the table of a JOIN"),
     ("SELECT LISTAGG(customer) FROM orders", None),
     ("SELECT COLLECT(customer) FROM orders", "there is no function 'collect'"),
     ("INSERT OVERWRITE out SELECT * FROM orders", "INSERT OVERWRITE is not supported"),

@@ -8,6 +8,20 @@ from tests.planted.bug import Bug
 
 OUTER_JOINS: Final = (
     Bug(
+        "pair_as_of_ends_with_the_table",
+        "cql/bind_as_of.py",
+        "return Window(ToStream(joined, Change.ISTREAM), spec)",
+        "return Window(ToStream(joined, Change.DSTREAM), spec)",
+        "a pair of FOR SYSTEM_TIME AS OF begins when its rows part",
+    ),
+    Bug(
+        "zero_of_the_row_around_without_its_sign",
+        "plan/rewrites/per_row.py",
+        "if pa.types.is_floating(each.type))",
+        "if pa.types.is_floating(each.type) and False)",
+        "a sub-query under an aggregate sees -0.0 of the row around it as 0.0",
+    ),
+    Bug(
         "alone_at_the_frontier",
         "kernels/outer_join/watch.py",
         "== 0 and cover < frontier",

@@ -14,7 +14,7 @@ from tests.properties.queries import Noted, statement_of
 from tests.properties.seeds import over_seeds
 from tests.properties.stream_queries import StreamGenerator
 
-FAMILIES = ("select", "join", "group", "any")
+FAMILIES = ("select", "join", "group", "any", "as_of")
 EXAMPLES = examples(by_day=2, at_night=200)
 
 

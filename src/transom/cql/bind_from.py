@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from transom.core.schema import is_array
 from transom.cql import syntax
+from transom.cql.bind_as_of import bind_stream_as_of, pairs_as_of
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_file import bind_file, stem
 from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function
@@ -91,7 +92,7 @@ def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
         if isinstance(join.this, syntax.UnnestItem):
             joined = _bind_unnest(join.this, joined, context, outer, join)
             continue
-        right = _bind_source(join.this, context, outer)
+        right = _bind_source(join.this, context, outer, joined=True)
         _reject_same_alias(joined, right, join.this, context)
         joined = _bind_join(join, joined, right, context, outer)
     return joined
@@ -108,6 +109,10 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     elif (on := join.args.get("on")) is not None:
         binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
         conditions = conjuncts(binder.condition(on))
+    if (time := join.this.args.get("as_of")) is not None:
+        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context)
+        pairs = pairs_as_of(stream, spec, right.relation, kind, conjunction(conditions), join, context)
+        return Joined((pairs,), (), inputs)
     if kind in ("inner", "cross"):
         return Joined(both.relations, both.conditions + conditions, inputs)
     predicate = conjunction(conditions)
@@ -220,11 +225,15 @@ def _reject_same_alias(left: Joined, right: Joined, node: exp.Expr, context: Con
 # --- one input -------------------------------------------------------------------------------------------------------
 
 
-def _bind_source(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
+def _bind_source(node: exp.Expr, context: Context, outer: Scope | None, joined: bool = False) -> Joined:
+    """One input; `joined`: on the right of a JOIN, where it may be looked at as of the time of a row."""
     if isinstance(node, syntax.UnnestItem):
         remedy = "write FROM s [..], UNNEST(s.array) AS u(x)"
         raise context.source.error("UNNEST stands behind the input whose arrays it takes", node, remedy)
     this, window, alias = node.this, node.args.get("window"), node.args.get("alias")
+    if not joined and (time := node.args.get("as_of")) is not None:
+        remedy = "write FROM o JOIN r FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
+        raise context.source.error("FOR SYSTEM_TIME AS OF stands behind the table of a JOIN", time, remedy)
     if isinstance(this, (syntax.JoinedSources, syntax.FromItem)):
         return _bind_bracketed(node, context, outer)
     hidden: frozenset[str] = frozenset()

@@ -17,7 +17,9 @@ from transom.plan.algebra import (
     Change,
     Deduplicate,
     Filter,
+    Join,
     Node,
+    OuterJoin,
     Project,
     Relation,
     Stream,
@@ -43,7 +45,8 @@ def bind_window_function(
     """The window table over a stream, or over a relation whose rows are those of a stream and never leave."""
     kind = node.args["kind"]
     stream = stream_of(bound, kind, node, context)
-    _check_time(node, bound, qualifiers, context)
+    time = node.args["time"]
+    check_time(time, bind_partition_column(time, bound, qualifiers, context), bound, context)
     columns = node.args.get("partition")
     if columns and kind != "SESSION":
         remedy = f"write GROUP BY for the keys, and {WINDOW_FUNCTIONS[kind]}"
@@ -85,10 +88,16 @@ def stream_of(bound: Node, kind: str, node: exp.Expr, context: Context) -> Strea
     if isinstance(bound, Stream):
         return bound
     assert isinstance(bound, Relation)
-    if _scan_below(bound) is None:
+    stream = stream_below(bound)
+    if stream is None:
         remedy = "give it a stream, or a view that selects rows of a stream without a window"
         raise context.source.error(f"{kind} takes the rows of one stream", node.this, remedy)
-    return ToStream(bound, Change.ISTREAM)
+    return stream
+
+
+def stream_below(relation: Relation) -> Stream | None:
+    """The rows that come to a relation that selects rows of a stream and lets none go; None: it is another one."""
+    return None if _scan_below(relation) is None else ToStream(relation, Change.ISTREAM)
 
 
 def has_window_table(node: Node) -> bool:
@@ -113,10 +122,8 @@ def _scan_below(relation: Relation) -> StreamScan | None:
     return below.input if unbounded and isinstance(below.input, StreamScan) else None  # type: ignore[attr-defined]
 
 
-def _check_time(node: syntax.WindowFunction, bound: Node, qualifiers: list[str], context: Context) -> None:
-    """The column must be that by which the stream is in order: its windows are told apart by it."""
-    time = node.args["time"]
-    at = bind_partition_column(time, bound, qualifiers, context)
+def check_time(time: exp.Expr, at: int, bound: Node, context: Context) -> None:
+    """The column must be that by which the stream is in order."""
     below: Node = bound
     while not isinstance(below, StreamScan):
         if isinstance(below, Project):
@@ -124,7 +131,11 @@ def _check_time(node: syntax.WindowFunction, bound: Node, qualifiers: list[str],
             if not isinstance(value, ColumnRef):
                 break
             at = value.index
-        elif isinstance(below, ToStream) or not below.inputs:
+        elif isinstance(below, ToStream):
+            if not _pairs_of_an_instant(below) or at >= len(below.input.inputs[0].schema):
+                break
+            below = below.input
+        elif not below.inputs:
             break
         below = below.inputs[0]
     if isinstance(below, StreamScan):
@@ -137,6 +148,15 @@ def _check_time(node: syntax.WindowFunction, bound: Node, qualifiers: list[str],
         raise context.source.error(f"'{time.name}' is not the time column of '{below.name}'", time, remedy)
     remedy = "take the declared stream, or a view that selects its time column as it is"
     raise context.source.error(f"'{time.name}' is not the time column of a stream", time, remedy)
+
+
+def _pairs_of_an_instant(stream: ToStream) -> bool:
+    """Whether its rows begin with rows of a stream that are there for an instant, and have the time of those."""
+    joined = stream.input
+    if stream.change is not Change.ISTREAM or not isinstance(joined, Join | OuterJoin):
+        return False
+    first = joined.inputs[0]
+    return isinstance(first, Window) and first.spec.now
 
 
 def _length(node: syntax.Duration, kind: str, context: Context) -> int:

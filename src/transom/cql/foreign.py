@@ -22,10 +22,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("UNPIVOT",): ("UNPIVOT", "write a SELECT for each column, with UNION ALL between them"),
     ("TABLESAMPLE",): ("TABLESAMPLE", "write WHERE id % 10 = 0, which is the same whenever it runs"),
     ("USING", "SAMPLE"): ("USING SAMPLE", "write WHERE id % 10 = 0, which is the same whenever it runs"),
-    ("FOR", "SYSTEM_TIME"): (
-        "FOR SYSTEM_TIME AS OF",
-        "join s [NOW] with the table: each row of s then meets the table as it is at its time",
-    ),
     ("FOR", "UPDATE"): ("FOR UPDATE", "leave it out: nothing is locked"),
     ("LATERAL", "VIEW"): ("LATERAL VIEW", _LISTS),
     ("WINDOW", "TUMBLING"): ("WINDOW TUMBLING", "write FROM s [RANGE 1 HOUR SLIDE 1 HOUR]"),

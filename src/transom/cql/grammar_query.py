@@ -258,6 +258,7 @@ def _read_source(reader: Reader) -> exp.Expr:
     if reader.at("."):
         reader.reject("names have one part", "write the name alone")
     window = read_window(reader) if reader.at("[") else None
+    as_of = _read_as_of(reader) if reader.at("FOR", "SYSTEM_TIME") else None
     alias = columns = None
     emit = reader.at(*EMIT)
     if not emit:
@@ -267,7 +268,19 @@ def _read_source(reader: Reader) -> exp.Expr:
         columns = reader.column_names_if_any()
         if window is None and reader.at("["):
             reader.reject("the window stands behind the alias", f"write S [..] AS {alias.name}")
-    return reader.spanned(syntax.FromItem(this=this, window=window, alias=alias, columns=columns), start)
+        if reader.at("FOR", "SYSTEM_TIME"):
+            remedy = f"write {start} FOR SYSTEM_TIME AS OF .. AS {alias.name}"
+            reader.reject("FOR SYSTEM_TIME AS OF stands behind the alias", remedy.replace("'", ""))
+    return reader.spanned(syntax.FromItem(this=this, window=window, as_of=as_of, alias=alias, columns=columns), start)
+
+
+def _read_as_of(reader: Reader) -> exp.Expr:
+    """FOR SYSTEM_TIME AS OF, behind which others write a column or a call."""
+    reader.skip(2)
+    reader.need("AS")
+    reader.need("OF")
+    start = reader.word()
+    return reader.spanned(reader.value(), start)
 
 
 def read_file_name(reader: Reader) -> exp.Expr:

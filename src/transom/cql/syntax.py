@@ -83,9 +83,18 @@ class ModifiedCall(exp.Expression):
 
 
 class FromItem(exp.Expression):
-    """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed."""
+    """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed.
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "window": False, "alias": False, "columns": False}
+    `as_of` is the time behind FOR SYSTEM_TIME AS OF.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "window": False,
+        "as_of": False,
+        "alias": False,
+        "columns": False,
+    }
 
 
 class FileName(exp.Expression):

@@ -27,7 +27,6 @@ from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCT
 from transom.plan.typing_rules import INTERVAL, NULL, cast, coerce, common_type, meeting_type, settle, settled
 from transom.plan.zones import UTC, Instant, no_instant
 
-
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *OPERATORS,
     *NUMBER_FUNCTIONS,

@@ -1,0 +1,114 @@
+"""Joins that keep rows without a partner, beside the inner join: what a row costs, for windows of 10^3 to 10^6 rows.
+
+Two streams bring rows of 8 columns in batches of 10,000, one row a millisecond each. A window holds W rows; keys are
+drawn from W values, so a row meets about one row of the other stream, and every third none. The whole pipeline runs,
+from Arrow batches to changes or lifetimes, on the same rows for each kind of join. Times are those of the processor.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.chart import Panel
+from benchmarks.harness import (
+    Benchmark,
+    Experiment,
+    Experiments,
+    Figures,
+    Options,
+    Outcome,
+    Outcomes,
+    Table,
+    by_contestant,
+    lines_of,
+)
+from benchmarks.join import DECLARATIONS, make_batch
+from transom.cql.statements import parse_statements
+from transom.pipeline.driver import Pipeline
+from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
+from transom.planner.plan import plan
+
+BATCH = 10_000
+WINDOWS = (1_000, 10_000, 100_000, 1_000_000)
+BATCHES, QUICK_BATCHES = 40, 10  # of each stream, after the window has filled
+EMITS: Final = ("changes", "lifetimes")
+INNER: Final = "inner"
+KINDS: Final = {kind: f"{kind.upper()} JOIN" for kind in (INNER, "left", "full", "semi", "anti")}
+
+
+def measure(window: int, batches: int, kind: str, emit: str) -> dict[str, float]:
+    """Microseconds a row of either stream, the median of five slices of the run, and how many rows come out for it."""
+    catalogue = Catalogue()
+    extent = f"[RANGE {window} MILLISECONDS]"
+    text = f"SELECT * FROM a {extent} {KINDS[kind]} b {extent} ON a.k = b.k"
+    statement = parse_statements(f"{DECLARATIONS} {text}", catalogue)[-1]
+    definition = catalogue.relations["a"]
+    assert isinstance(statement, QueryStatement) and isinstance(definition, StreamDefinition)
+    pipeline = Pipeline(plan(statement.query, catalogue), catalogue, emit)
+    random = np.random.default_rng(7)
+    warm = -(-window // BATCH) + 2
+    took, written = [], 0
+    for number in range(warm + batches):
+        given = {
+            name: make_batch(number * BATCH, BATCH, window, random, definition.columns.arrow()) for name in ("a", "b")
+        }
+        started = time.process_time()
+        for name, batch in given.items():
+            pipeline.push(name, batch)
+        output, _ = pipeline.advance()
+        if number >= warm:
+            took.append(time.process_time() - started)
+            written += 0 if output is None else sum(map(len, output.batches))
+    median = statistics.median(statistics.mean(took[j::5]) for j in range(5))
+    rows = 2 * BATCH
+    return {"us_per_row": 1e6 * median / rows, "out_per_row": written / (rows * batches), "batches": batches}
+
+
+def experiments(options: Options) -> Experiments:
+    batches = QUICK_BATCHES if options.quick else BATCHES
+
+    def by_kind(cell: tuple[str, int]) -> list[Outcome]:
+        emit, window = cell
+        figures = {kind: measure(window, batches, kind, emit) for kind in KINDS}
+        return [Outcome({"emit": emit, "window": window, "x": window}, figures)]
+
+    yield Experiment([(emit, window) for emit in EMITS for window in WINDOWS], by_kind)
+
+
+def summary(outcomes: Outcomes) -> dict[str, Any]:
+    """What a row costs, and that beside the inner join, by form and window."""
+    found: dict[str, Any] = {"us_per_row": {}, "of_inner": {}}
+    for one in outcomes:
+        cell = f"{one.cell['emit']} {one.cell['window']}"
+        costs = {kind: one[kind]["us_per_row"] for kind in KINDS}
+        found["us_per_row"][cell] = {kind: round(cost, 2) for kind, cost in costs.items()}
+        found["of_inner"][cell] = {kind: round(cost / costs[INNER], 2) for kind, cost in costs.items() if kind != INNER}
+    return found
+
+
+def tables(outcomes: Outcomes) -> list[Table]:
+    def show(figures: Figures) -> str:
+        return f"{figures['us_per_row']:.2f}, {figures['out_per_row']:.2f}"
+
+    title = "Microseconds a row and rows out for each, by what is written and the rows in a window:"
+    return [by_contestant(title, outcomes, show, lambda cell: f"{cell['emit']}, {cell['window']:,}")]
+
+
+def panels(outcomes: Outcomes) -> list[Panel]:
+    found = []
+    for emit in EMITS:
+        of_form = [one for one in outcomes if one.cell["emit"] == emit]
+        lines = lines_of(of_form, lambda figures: figures["us_per_row"])
+        found.append(Panel(emit, "rows in a window", "microseconds a row", lines, log_x=True))
+    return found
+
+
+def settings(options: Options) -> dict[str, int]:
+    return {"batch_rows": BATCH, "batches": QUICK_BATCHES if options.quick else BATCHES}
+
+
+BENCHMARK: Final = Benchmark("Joins that keep rows without a partner", experiments, summary, tables, panels, settings)

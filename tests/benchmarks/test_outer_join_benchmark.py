@@ -1,0 +1,25 @@
+"""The benchmark of outer joins runs once in a small size; nobody asks how long it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import outer_join
+from tests.benchmarks.running import is_chart, quick
+
+
+def test_it_runs_and_ends_in_a_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outer_join, "WINDOWS", (500,))
+    monkeypatch.setattr(outer_join, "BATCH", 200)
+    monkeypatch.setattr(outer_join, "QUICK_BATCHES", 5)
+    chart = tmp_path / "outer_join.svg"
+    reported = quick(capsys, "outer_join", "--plot", str(chart))
+    assert set(reported["summary"]["of_inner"]) == {f"{emit} 500" for emit in outer_join.EMITS}
+    for cell in reported["cells"]:
+        figures = cell["contestants"]
+        assert figures["full"]["out_per_row"] > figures["left"]["out_per_row"] > figures["inner"]["out_per_row"] > 0
+    assert is_chart(chart)
