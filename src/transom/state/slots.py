@@ -51,7 +51,7 @@ class SlotPool:
 
     def used(self) -> Int64s:
         """The places in use, ascending."""
-        return np.setdiff1d(np.arange(self.high), self.free[: self.free_count])
+        return np.flatnonzero(self.mask())
 
     def take(self, count: int) -> Int64s:
         reused = min(count, self.free_count)
