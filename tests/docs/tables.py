@@ -84,6 +84,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "least": "least(1, NULL, 3)",
     "upper": "upper('hall')",
     "lower": "lower('Hall')",
+    "ascii": "ascii('A')",
     "length": "length('hall')",
     "substring": "substring('hall', 2, 2)",
     "left": "left('hall', 2)",
@@ -102,6 +103,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "rpad": "rpad('hall', 3, '.')",
     "repeat": "repeat('ab', 3)",
     "split_part": "split_part('a/b/c', '/', 2)",
+    "split_index": "split_index('a/b/c', '/', 2)",
     "regexp_matches": "regexp_matches('room 7', '[0-9]+')",
     "regexp_full_match": "regexp_full_match('room 7', '[0-9]+')",
     "regexp_replace": "regexp_replace('room 7', '[0-9]', 'no. \\0')",
@@ -140,6 +142,8 @@ EXAMPLES: Final[dict[str, str]] = {
     "strptime": "strptime('1.5.2024 10:20', '%d.%m.%Y %H:%M')",
     "try_strptime": "try_strptime('soon', '%Y-%m-%d')",
     "to_char": "to_char(TIMESTAMP '2024-05-01 10:20:30', 'YYYY-MM-DD HH24:MI')",
+    "to_timestamp": "to_timestamp('01.05.2024 10:20', 'DD.MM.YYYY HH24:MI')",
+    "to_date": "to_date('01.05.2024', 'DD.MM.YYYY')",
     "date_format": "date_format(TIMESTAMP '2024-05-01 10:20:30', 'yyyy-MM-dd HH:mm')",
 }
 """An expression for every function; its value is computed, not written."""

@@ -27,6 +27,8 @@ def read_type(reader: Reader) -> exp.Expr:
     name = start.capitals
     if name == "DOUBLE":
         reader.take("PRECISION")
+    if name in ("CHARACTER", "CHAR") and reader.take("VARYING"):
+        name = "VARCHAR"
     if reader.at("<") or (name == "STRUCT" and reader.at("(")) or reader.at("["):
         what = f"{name}[..]" if reader.at("[") else name
         reader.reject(f"there is no type '{what}'", TYPES.get("ARRAY" if reader.at("[") else name), start)

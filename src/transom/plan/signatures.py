@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR
-from transom.plan.expression import Call, Expression, Literal
+from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.formats import READ, WRITTEN, from_date_format, from_to_char, split_format
 from transom.plan.intervals import Interval, with_intervals
 from transom.plan.patterns import objection
@@ -171,6 +172,21 @@ def _concat_ws(function: Function, arguments: Arguments) -> Expression:
     return texts(function, arguments)
 
 
+def _split_index(function: Function, arguments: Arguments) -> Expression:
+    """Flink's split_part: it counts from 0, and what is not there is NULL."""
+    text, separator, index = arguments
+    constant = isinstance(separator, Literal) and isinstance(separator.value, str) and separator.value
+    if text.type not in (VARCHAR, NULL) or not (is_integer(index.type) or index.type == NULL) or not constant:
+        raise misfit(function, arguments, f"write {function.usage}, with a constant separator")
+    text, index = coerce(text, VARCHAR), coerce(index, BIGINT)
+    without = Call("replace", (text, separator, Literal("", VARCHAR)), VARCHAR)
+    lengths = (Call("length", (each,), BIGINT) for each in (text, without))
+    separators = Call("//", (Call("-", tuple(lengths), BIGINT), Literal(len(str(constant)), BIGINT)), BIGINT)
+    there = (Call(">=", (index, Literal(0, BIGINT)), BOOLEAN), Call("<=", (index, separators), BOOLEAN))
+    part = Call("split_part", (text, separator, Call("+", (index, Literal(1, BIGINT)), BIGINT)), VARCHAR)
+    return Case((Call("and", there, BOOLEAN),), (part,), Literal(None, VARCHAR))
+
+
 _REGEXP_OPTIONS: Final = {"regexp_replace": "gics"}
 
 
@@ -206,6 +222,8 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("lower", "lower(text)", "in small letters", 1, 1, _TEXT, ("lcase",)),
     Function("length", "length(text)", "number of characters", 1, 1, _takes((VARCHAR,), BIGINT),
              ("char_length", "len")),
+    Function("ascii", "ascii(text)", "the code of its first character, 0 when it is empty", 1, 1,
+             _takes((VARCHAR,), INTEGER)),
     Function("substring", "substring(text, start[, count])", "part of the text; the first character is 1, the last -1",
              2, 3, _CUT, ("substr",)),
     Function("left", "left(text, count)", "the first characters; without the last ones when below 0", 2, 2, _CUT),
@@ -227,6 +245,8 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("repeat", "repeat(text, count)", "again and again", 2, 2, _takes((VARCHAR, BIGINT), VARCHAR)),
     Function("split_part", "split_part(text, separator, index)", "the part at an index; the last is -1", 3, 3,
              _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
+    Function("split_index", "split_index(text, 'separator', index)", "the part at an index from 0, or NULL", 3, 3,
+             _split_index),
     Function("regexp_matches", "regexp_matches(text, 'pattern'[, 'i'])", "whether a part of it matches", 2, 3, _regexp),
     Function("regexp_full_match", "regexp_full_match(text, 'pattern'[, 'i'])", "whether all of it matches", 2, 3,
              _regexp),
@@ -374,6 +394,20 @@ def _foreign_format(function: Function, arguments: Arguments) -> Expression:
     return Call("strftime", (coerce(moment, TIMESTAMP), Literal(found, VARCHAR)), VARCHAR)
 
 
+def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
+    """As strptime, by PostgreSQL's format; to_date gives the day of it."""
+    text, written = arguments
+    if not isinstance(written, Literal) or not isinstance(written.value, str):
+        raise misfit(function, arguments, f"write {function.usage}, with a constant format")
+    found = from_to_char(written.value)
+    if found is None:
+        remedy = f"it knows only usual parts; write {function.usage} or strptime(text, '%Y-%m-%d')"
+        raise misfit(function, arguments, remedy)
+    reader = replace(function, name="strptime")
+    moment = _strptime(reader, (text, Literal(found, VARCHAR)))
+    return coerce(moment, DATE) if function.name == "to_date" else moment
+
+
 def _part_function(name: str, gives: str, *aliases: str) -> Function:
     return Function(name, f"{name}(moment)", gives, 1, 1, _part, aliases)
 
@@ -419,6 +453,9 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
              _strptime),
     Function("to_char", "to_char(moment, 'YYYY-MM-DD HH24:MI:SS')", "the moment written by PostgreSQL's format", 2, 2,
              _foreign_format),
+    Function("to_timestamp", "to_timestamp(text, 'YYYY-MM-DD HH24:MI:SS')", "the moment that is written so, by"
+             " PostgreSQL's format; another text is an error", 2, 2, _to_timestamp),
+    Function("to_date", "to_date(text, 'YYYY-MM-DD')", "the day that is written so", 2, 2, _to_timestamp),
     Function("date_format", "date_format(moment, 'yyyy-MM-dd HH:mm:ss')",
              "the moment written by a format of Flink and Spark", 2, 2, _foreign_format),
 )  # fmt: skip
