@@ -298,13 +298,24 @@ class ExpressionBinder:
     # --- ranks -------------------------------------------------------------------------------------------------------
 
     def _ranked(self, node: syntax.Ranked) -> Expression:
+        name = node.this.upper()
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
-            raise self._error(f"{self.clause} cannot hold {node.this.upper()}", node, remedy)
+            raise self._error(f"{self.clause} cannot hold {name}", node, remedy)
+        self._need_window(node)
+        if (frame := node.args.get("frame")) is not None:
+            raise self._error(f"{name} has no frame", frame, "leave it out")
+        if not node.args["keys"] and name != "ROW_NUMBER":
+            raise self._error(f"{name} has no ORDER BY", node, f"write {name}() OVER (ORDER BY ..)")
         inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
         call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]))
         return RankRef(self.ranks.setdefault(call, len(self.ranks)), call)
+
+    def _need_window(self, node: syntax.Ranked) -> None:
+        if (named := node.args.get("named")) is not None:
+            remedy = f"write WINDOW {named.name} AS (PARTITION BY .. ORDER BY ..) behind the query, or OVER (..)"
+            raise self._error(f"there is no window '{named.name}'", named, remedy)
 
     def _over(self, node: syntax.OverCall) -> Expression:
         """An aggregate of the rows around each row, or a value of one of them."""
@@ -320,6 +331,7 @@ class ExpressionBinder:
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
             raise self._error(f"{self.clause} cannot hold {name.upper()} with OVER", node, remedy)
+        self._need_window(node)
         ranks = self.ranks
         inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])

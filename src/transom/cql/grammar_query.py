@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.foreign import CALLS, reject_clause
-from transom.cql.grammar_order import CLAUSES, read_order
+from transom.cql.grammar_order import CLAUSES, at_named_windows, fill_in_windows, read_named_windows, read_order
 from transom.cql.grammar_table_function import at_table_function, read_table_function
 from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
@@ -134,8 +134,10 @@ def _read_select(reader: Reader) -> exp.Expr:
         select.set("group", exp.Group(expressions=reader.listed(reader.value)))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
+    windows = read_named_windows(reader)
     if reader.take("QUALIFY"):
         select.set("qualify", exp.Qualify(this=reader.value()))
+    fill_in_windows(select, windows)
     reader.spanned(select, start)
     if not change:
         return select
@@ -258,10 +260,10 @@ def _read_source(reader: Reader) -> exp.Expr:
         reader.reject("names have one part", "write the name alone")
     window = read_window(reader) if reader.at("[") else None
     alias = columns = None
-    emit = reader.at(*EMIT)
-    if not emit:
+    goes_on = reader.at(*EMIT) or at_named_windows(reader)
+    if not goes_on:
         reject_clause(reader)
-    if not emit and (reader.take("AS") or reader.word().is_name):
+    if not goes_on and (reader.take("AS") or reader.word().is_name):
         alias = reader.name("a name")
         columns = reader.column_names_if_any()
         if window is None and reader.at("["):
