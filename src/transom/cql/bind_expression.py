@@ -210,8 +210,10 @@ class ExpressionBinder:
         elif isinstance(other, exp.Boolean):
             value = self.condition(node.this)
             answer = self._resolve(node, "is_not_distinct", value, Literal(bool(other.this), BOOLEAN))
+        elif isinstance(other, exp.Column) and other.sql().upper() == "UNKNOWN":
+            answer = self._resolve(node, "is_null", self.condition(node.this))
         else:
-            remedy = "write IS NULL, IS TRUE, IS FALSE, or IS NOT DISTINCT FROM value"
+            remedy = "write IS NULL, IS TRUE, IS FALSE, IS UNKNOWN, or IS NOT DISTINCT FROM value"
             raise self._error("IS cannot be followed by this", other, remedy)
         return self._resolve(node, "not", answer) if node.args.get("negate") else answer
 

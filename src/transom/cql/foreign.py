@@ -62,7 +62,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("&",): ("&", "there are no operators on bits: write a // 4 % 2 for a bit"),
     ("|",): ("|", "there are no operators on bits; || joins texts"),
     ("`",): ("`", 'names stand in "double quotes"'),
-    ("EXCLUDE", "("): ("* EXCLUDE", "name the columns one by one, or declare those to be left out INVISIBLE"),
     ("REPLACE", "("): ("* REPLACE", "name the columns one by one"),
 }
 """Words that may stand where something else is expected: what they are, and what to write."""

@@ -168,10 +168,10 @@ def _at_change_word(reader: Reader) -> bool:
 def _read_item(reader: Reader) -> exp.Expr:
     start = reader.word()
     value = reader.value()
-    if isinstance(value, exp.Star) and reader.at("EXCEPT", "(") and reader.word(2).is_name:
-        reader.reject(
-            "* EXCEPT is not supported", "name the columns one by one, or declare those to be left out INVISIBLE"
-        )
+    star = isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star))
+    if star and reader.word(1).text == "(" and reader.word(2).is_name and reader.take_one_of("EXCEPT", "EXCLUDE"):
+        value.set("left_out", reader.column_names())
+        return syntax.Item(this=value, text="*")
     text = _text_since(reader, start).lower()
     alias = None
     if reader.take("AS"):
