@@ -26,9 +26,10 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT CURRENT_WATERMARK(ts) FROM orders", "there is no function 'current_watermark'"),
     ("SELECT TIMESTAMPADD(DAY, 1, ts) FROM orders", "there is no function 'timestampadd'"),
     ("SELECT TIMESTAMPDIFF(SECOND, ts, ts) FROM orders", "there is no function 'timestampdiff'"),
-    ("SELECT TO_TIMESTAMP(tags) FROM orders", "there is no function 'to_timestamp'"),
+    ("SELECT TO_TIMESTAMP(tags) FROM orders", "'to_timestamp' does not take 1 argument"),
+    ("SELECT TO_TIMESTAMP(tags, 'YYYY-MM-DD HH24:MI:SS') FROM orders", None),
     ("SELECT TO_TIMESTAMP_LTZ(id, 3) FROM orders", "there is no function 'to_timestamp_ltz'"),
-    ("SELECT TO_DATE(tags) FROM orders", "there is no function 'to_date'"),
+    ("SELECT TO_DATE(tags) FROM orders", "'to_date' does not take 1 argument"),
     ("SELECT DATE_FORMAT(ts, 'yyyy-MM-dd') FROM orders", None),
     ("SELECT FROM_UNIXTIME(id) FROM orders", "there is no function 'from_unixtime'"),
     ("SELECT FLOOR(ts TO HOUR) FROM orders", None),
@@ -95,8 +96,6 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT * FROM orders TABLESAMPLE (10 PERCENT)", "TABLESAMPLE is not supported"),
     ("SELECT * FROM orders PIVOT (SUM(amount) FOR customer IN ('a', 'b'))", "PIVOT is not supported"),
     ("SELECT * FROM orders UNPIVOT (v FOR n IN (amount))", "UNPIVOT is not supported"),
-    ("SELECT * EXCEPT (tags) FROM orders", "* EXCEPT is not supported"),
-    ("SELECT * EXCLUDE (tags) FROM orders", "* EXCLUDE is not supported"),
     ("SELECT * REPLACE (amount * 2 AS amount) FROM orders", "* REPLACE is not supported"),
     ("SELECT COLUMNS('a.*') FROM orders", "there is no function 'columns'"),
     ("SELECT customer, COUNT(*) FROM orders GROUP BY ALL", "GROUP BY ALL is not supported"),
@@ -185,7 +184,7 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT INITCAP(customer) FROM orders", "there is no function 'initcap'"),
     ("SELECT CONVERT(id, VARCHAR) FROM orders", "there is no function 'convert'"),
     ("SELECT TRY(id) FROM orders", "there is no function 'try'"),
-    ("SELECT amount FROM orders WHERE amount IS NOT UNKNOWN", "IS cannot be followed by this"),
+    ("SELECT amount FROM orders WHERE amount IS NOT UNKNOWN", None),
     (
         "SELECT id FROM orders EXCEPT ALL CORRESPONDING SELECT id FROM customers",
         "a query is expected, not 'CORRESPONDING'",
@@ -199,16 +198,29 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
 LATER: Final[list[tuple[str, str | None]]] = [
     (
         "SELECT TUMBLE_START(ts, INTERVAL '1' HOUR), COUNT(*) FROM orders GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
-        "TUMBLE_START over a column is not supported",
+        None,
     ),
     (
         "SELECT HOP_END(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR), COUNT(*) FROM orders GROUP BY HOP(ts, INTERVAL '1' HOUR, INTERVAL '2' HOUR)",  # noqa: E501
-        "HOP_END over a column is not supported",
+        None,
     ),
     (
-        "SELECT COUNT(*) FROM orders GROUP BY SESSION(ts, INTERVAL '30' MINUTE)",
+        "SELECT SESSION_END(o.ts, INTERVAL '1' HOUR), id FROM orders o GROUP BY SESSION(o.ts, INTERVAL '1' HOUR), o.id",
+        None,
+    ),
+    (
+        "SELECT COUNT(*) FROM orders WHERE id > 1 GROUP BY SESSION(ts, INTERVAL '30' MINUTE)",
         "SESSION over a column is not supported",
     ),
+    (
+        "SELECT TUMBLE_START(ts, INTERVAL '2' HOUR) FROM orders GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
+        "TUMBLE_START over a column is not supported",
+    ),
+    ("SELECT amount > 1 IS UNKNOWN, amount > 1 IS NOT UNKNOWN FROM orders", None),
+    ("SELECT INT '1', NUMERIC '1.5', BOOLEAN 'true' FROM orders", None),
+    ("SELECT * EXCEPT (ts, tags) FROM orders", None),
+    ("SELECT o.* EXCLUDE (ts) FROM orders AS o", None),
+    ("SELECT * EXCEPT (nothing) FROM orders", "there is no column 'nothing'"),
     (
         "SELECT window_start, COUNT(*) FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)) GROUP BY window_start",  # noqa: E501
         "CUMULATE is not supported",
@@ -236,7 +248,10 @@ LATER: Final[list[tuple[str, str | None]]] = [
         None,
     ),
     ("SELECT NTILE(4) OVER (ORDER BY ts) FROM orders", "NTILE with OVER is not supported"),
-    ("SELECT SUM(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer)", "a named window"),
+    ("SELECT SUM(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer)", None),
+    ("SELECT RANK() OVER w FROM orders AS o WINDOW w AS (ORDER BY ts), v AS () QUALIFY COUNT(*) OVER v > 1", None),
+    ("SELECT SUM(amount) OVER w FROM orders", "there is no window 'w'"),
+    ("SELECT RANK() OVER w FROM orders WINDOW w AS (PARTITION BY id)", "RANK has no ORDER BY"),
     ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY amount) FROM orders", None),
     ("SELECT LISTAGG(customer) WITHIN GROUP (ORDER BY customer) FROM orders", None),
     ("SELECT * FROM 'orders.parquet'", "a file cannot be read here"),

@@ -52,9 +52,9 @@ from tests.cql.queries import marked, rejected
         ("SELECT A FROM S WHERE RANK() OVER (ORDER BY A) = 1", "RANK() OVER (ORDER BY A)", "WHERE cannot", "QUALIFY"),
         ("SELECT RANK() OVER (ORDER BY A) AS r FROM S GROUP BY r", "RANK() OVER (ORDER BY A)", "GROUP BY", "FROM"),
         ("SELECT ROW_NUMBER() FROM S", "ROW_NUMBER()", "ROW_NUMBER has no OVER", "OVER (ORDER BY ..)"),
-        ("SELECT RANK() OVER () FROM S", "OVER", "RANK has no ORDER BY", "ORDER BY .."),
-        ("SELECT RANK() OVER w FROM S", "w", "a named window", "PARTITION BY"),
-        ("SELECT RANK() OVER (ORDER BY A ROWS 3 PRECEDING) FROM S", "ROWS", "no frame", "leave ROWS"),
+        ("SELECT RANK() OVER () FROM S", "RANK() OVER ()", "RANK has no ORDER BY", "ORDER BY .."),
+        ("SELECT RANK() OVER w FROM S", "w", "there is no window 'w'", "WINDOW w AS"),
+        ("SELECT RANK() OVER (ORDER BY A ROWS 3 PRECEDING) FROM S", "ROWS 3 PRECEDING", "no frame", "leave it out"),
         (
             "SELECT B FROM S NATURAL JOIN (SELECT E FROM R)",
             "NATURAL JOIN (SELECT E FROM R)",

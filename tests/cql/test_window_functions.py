@@ -71,7 +71,7 @@ def test_one_window_is_written_in_many_ways(spellings: tuple[str, ...]) -> None:
         ("SELECT a FROM TUMBLE(TUMBLE(s, ts, 9 SECONDS), ts, 9 SECONDS)", "takes the rows of one stream"),
         ("SELECT a FROM s [PARTITION BY k SESSION 0 SECONDS]", "SESSION 0"),
         ("SELECT a FROM s [SESSION 3 SECONDS ROWS 3]", "SESSION stands alone"),
-        ("SELECT COUNT(*) FROM s GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)", "write FROM TUMBLE(s, ts"),
+        ("SELECT COUNT(*) FROM s [ROWS 3] GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)", "write FROM TUMBLE(s, ts"),
         ("SELECT HOP_START(ts, INTERVAL '1' SECOND, INTERVAL '9' SECOND) FROM s", "window_start and window_end of HOP"),
         ("SELECT COUNT(*) FROM s GROUP BY window(ts, '10 minutes')", "write FROM TUMBLE(s, ts"),
         ("SELECT COUNT(*) FROM s GROUP BY k, session_window(ts, '10 minutes')", "write FROM SESSION(s PARTITION BY k"),

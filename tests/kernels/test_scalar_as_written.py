@@ -153,9 +153,12 @@ TEMPLATES = {
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})", "add_interval": "({0} + INTERVAL '1' DAY)",
     "add_months": "({0} + INTERVAL '1' MONTH)",
 }  # fmt: skip
-# DuckDB has no to_char, date_format and split_index; it does not promise the order of AND and OR,
-# and repeat(NULL, n) is a BLOB there. What timezone gives can be no column here.
-LEFT_OUT = {"timezone", "to_char", "date_format", "split_index", "and", "or", "repeat", "like", "ilike", "concat"}
+# DuckDB has no to_char, date_format, to_date, split_index, and no to_timestamp of texts; it does not promise the order
+# of AND and OR, and repeat(NULL, n) is a BLOB there. What timezone gives can be no column here.
+LEFT_OUT = {
+    *("timezone", "to_char", "date_format", "to_date", "to_timestamp", "split_index"),
+    *("and", "or", "repeat", "like", "ilike", "concat"),
+}
 
 
 def argument(random: Random, kind: str, depth: int) -> str:

@@ -249,8 +249,10 @@ class ExpressionBinder:
         elif isinstance(other, exp.Boolean):
             value = self.condition(node.this)
             answer = self._resolve(node, "is_not_distinct", value, Literal(bool(other.this), BOOLEAN))
+        elif isinstance(other, exp.Column) and other.sql().upper() == "UNKNOWN":
+            answer = self._resolve(node, "is_null", self.condition(node.this))
         else:
-            remedy = "write IS NULL, IS TRUE, IS FALSE, or IS NOT DISTINCT FROM value"
+            remedy = "write IS NULL, IS TRUE, IS FALSE, IS UNKNOWN, or IS NOT DISTINCT FROM value"
             raise self._error("IS cannot be followed by this", other, remedy)
         return self._resolve(node, "not", answer) if node.args.get("negate") else answer
 
@@ -337,13 +339,24 @@ class ExpressionBinder:
     # --- ranks -------------------------------------------------------------------------------------------------------
 
     def _ranked(self, node: syntax.Ranked) -> Expression:
+        name = node.this.upper()
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
-            raise self._error(f"{self.clause} cannot hold {node.this.upper()}", node, remedy)
+            raise self._error(f"{self.clause} cannot hold {name}", node, remedy)
+        self._need_window(node)
+        if (frame := node.args.get("frame")) is not None:
+            raise self._error(f"{name} has no frame", frame, "leave it out")
+        if not node.args["keys"] and name != "ROW_NUMBER":
+            raise self._error(f"{name} has no ORDER BY", node, f"write {name}() OVER (ORDER BY ..)")
         inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
         call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]))
         return RankRef(self.ranks.setdefault(call, len(self.ranks)), call)
+
+    def _need_window(self, node: syntax.Ranked) -> None:
+        if (named := node.args.get("named")) is not None:
+            remedy = f"write WINDOW {named.name} AS (PARTITION BY .. ORDER BY ..) behind the query, or OVER (..)"
+            raise self._error(f"there is no window '{named.name}'", named, remedy)
 
     def _over(self, node: syntax.OverCall) -> Expression:
         """An aggregate of the rows around each row, or a value of one of them."""
@@ -359,6 +372,7 @@ class ExpressionBinder:
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
             raise self._error(f"{self.clause} cannot hold {name.upper()} with OVER", node, remedy)
+        self._need_window(node)
         ranks = self.ranks
         inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])

@@ -14,6 +14,7 @@ from transom.cql.bind_expression import AggregateRef, ExpressionBinder
 from transom.cql.bind_from import bind_from, unnested_array
 from transom.cql.bind_order import BlockOrder, OrderedRows, OverCall, RankCall, RankRef, SortValue, bounds_of
 from transom.cql.context import Context
+from transom.cql.group_windows import with_windows_in_from
 from transom.cql.limits import MAX_COLUMNS
 from transom.cql.scope import Input, Scope, ScopeColumn
 from transom.plan import functions
@@ -33,6 +34,7 @@ class OutputColumn:
 
 
 def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Relation:
+    node = with_windows_in_from(node)
     from_ = node.args.get("from_")
     relation: Relation
     if from_ is None:
@@ -254,6 +256,12 @@ class _QueryBlock:
             for column in item.columns
             if column.shown and (value := column.bare if table is None else column.value) is not None
         ]
+        for name in node.args.get("left_out") or ():
+            kept = [column for column in found if column.name.lower() != name.name.lower()]
+            if len(kept) == len(found):
+                remedy = self.scope.remedy(name.name, None)
+                raise self.context.source.error(f"there is no column '{name.name}' to leave out", name, remedy)
+            found = kept
         if not found:
             raise self.context.source.error("* stands for no column here", node, "name the columns one by one")
         return found

@@ -27,6 +27,8 @@ def read_type(reader: Reader) -> exp.Expr:
     name = start.capitals
     if name == "DOUBLE":
         reader.take("PRECISION")
+    if name in ("CHARACTER", "CHAR") and reader.take("VARYING"):
+        name = "VARCHAR"
     found = (_read_nested_type if name in NESTED_TYPES else _read_plain_type)(reader, name, start)
     while reader.at("["):
         reader.skip()
@@ -75,15 +77,22 @@ def _read_plain_type(reader: Reader, name: str, start: Word) -> exp.Expr:
     return reader.spanned(syntax.TypeName(this=name, expressions=numbers), start)
 
 
+_MOMENTS: Final = ("DATE", "TIMESTAMP", "DATETIME")
+_OTHERS: Final = """BOOLEAN BOOL SMALLINT INT2 INTEGER INT INT4 BIGINT INT8 REAL FLOAT4 FLOAT8 DOUBLE NUMERIC DECIMAL
+VARCHAR TEXT""".split()
+
+
 def at_typed_literal(reader: Reader) -> bool:
-    return reader.word().capitals in ("DATE", "TIMESTAMP", "DATETIME") and reader.word(1).kind == "text"
+    return reader.word().capitals in (*_MOMENTS, *_OTHERS) and reader.word(1).kind == "text"
 
 
 def read_typed_literal(reader: Reader) -> exp.Expr:
-    """DATE '2024-05-01': a type and a text."""
+    """DATE '2024-05-01': a type and a text. Of other types, as INT '1' of PostgreSQL, it is a cast."""
     start = reader.word()
     kind = read_type(reader)
     text = reader.literal("text", "a text", "write DATE '2024-05-01'")
+    if start.capitals in _OTHERS:
+        return reader.spanned(exp.Cast(this=text, to=kind), start)
     return reader.spanned(syntax.TypedLiteral(this=text, to=kind), start)
 
 

@@ -78,31 +78,68 @@ def _read_sort_key(reader: Reader) -> exp.Expr:
 
 def read_over(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
     """OVER (PARTITION BY .. ORDER BY .. ROWS ..) behind a call; the word OVER stands here."""
-    over = reader.word()
     name = start.capitals
-    rank = name in RANKS
-    if rank and call.expressions:
+    if name in RANKS and call.expressions:
         reader.reject(f"{name} takes no argument", f"write {name}() OVER (..)", start)
     reader.skip()
-    if not reader.at("("):
-        reader.reject("a named window is not supported", f"write {name}(..) OVER (PARTITION BY .. ORDER BY ..)")
-    reader.skip()
+    made = syntax.Ranked(this=name.lower()) if name in RANKS else syntax.OverCall(this=call)
+    if reader.at("("):
+        _see(made, *reader.wrapped(lambda: _read_seen(reader)))
+    else:
+        made.set("named", reader.name("the name of a window, or what it is in parentheses,"))
+    return reader.spanned(made, start)
+
+
+Seen = tuple[list[exp.Expr], list[exp.Expr], exp.Expr | None]
+"""What stands in the parentheses of OVER: the partition, the order, the frame."""
+
+
+def _see(call: exp.Expr, partition: list[exp.Expr], keys: list[exp.Expr], frame: exp.Expr | None) -> None:
+    call.set("partition", partition)
+    call.set("keys", keys)
+    call.set("frame", frame)
+
+
+def _read_seen(reader: Reader) -> Seen:
     partition: list[exp.Expr] = []
     if reader.take("PARTITION"):
         reader.need("BY")
         partition = reader.listed(reader.value)
     keys = read_sort_keys(reader)
-    frame = None
-    if reader.word().capitals in _FRAMES:
-        if rank:
-            reader.reject(f"{name} has no frame", f"leave {reader.word().text} .. out")
-        frame = _read_frame(reader)
-    reader.need(")")
-    if not rank:
-        return reader.spanned(syntax.OverCall(this=call, partition=partition, keys=keys, frame=frame), start)
-    if not keys and name != "ROW_NUMBER":
-        reader.reject(f"{name} has no ORDER BY", f"write {name}() OVER (ORDER BY ..)", over)
-    return reader.spanned(syntax.Ranked(this=name.lower(), partition=partition, keys=keys), start)
+    return partition, keys, _read_frame(reader) if reader.word().capitals in _FRAMES else None
+
+
+def at_named_windows(reader: Reader) -> bool:
+    """Whether WINDOW w AS ( stands here."""
+    return reader.at("WINDOW") and reader.word(1).is_name and reader.word(2).capitals == "AS"
+
+
+def read_named_windows(reader: Reader) -> dict[str, Seen]:
+    """WINDOW w AS (PARTITION BY .. ORDER BY ..), .."""
+    known: dict[str, Seen] = {}
+    if not at_named_windows(reader):
+        return known
+    reader.skip()
+
+    def read_one() -> None:
+        name = reader.name("the name of a window")
+        reader.need("AS")
+        if known.setdefault(name.name.lower(), (seen := reader.wrapped(lambda: _read_seen(reader)))) is not seen:
+            reader.reject(f"there are two windows '{name.name}'", "give one of them another name", reader.word(-1))
+
+    reader.listed(read_one)
+    return known
+
+
+def fill_in_windows(select: exp.Select, known: dict[str, Seen]) -> None:
+    """What OVER w means in a query block."""
+    for call in list(select.find_all(syntax.OverCall, syntax.Ranked)):
+        named = call.args.get("named")
+        if named is not None and (found := known.get(named.name.lower())) is not None:
+            partition, keys, frame = found
+            copied = [value.copy() for value in partition], [key.copy() for key in keys]
+            _see(call, *copied, None if frame is None else frame.copy())
+            call.set("named", None)
 
 
 def _read_frame(reader: Reader) -> exp.Expr:

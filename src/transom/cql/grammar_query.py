@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.foreign import CALLS, reject_clause
-from transom.cql.grammar_order import CLAUSES, read_order
+from transom.cql.grammar_order import CLAUSES, at_named_windows, fill_in_windows, read_named_windows, read_order
 from transom.cql.grammar_table_function import at_table_function, read_table_function
 from transom.cql.grammar_window import read_window
 from transom.cql.reader import Reader, Word
@@ -134,8 +134,10 @@ def _read_select(reader: Reader) -> exp.Expr:
         select.set("group", exp.Group(expressions=reader.listed(reader.value)))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
+    windows = read_named_windows(reader)
     if reader.take("QUALIFY"):
         select.set("qualify", exp.Qualify(this=reader.value()))
+    fill_in_windows(select, windows)
     reader.spanned(select, start)
     if not change:
         return select
@@ -166,10 +168,10 @@ def _at_change_word(reader: Reader) -> bool:
 def _read_item(reader: Reader) -> exp.Expr:
     start = reader.word()
     value = reader.value()
-    if isinstance(value, exp.Star) and reader.at("EXCEPT", "(") and reader.word(2).is_name:
-        reader.reject(
-            "* EXCEPT is not supported", "name the columns one by one, or declare those to be left out INVISIBLE"
-        )
+    star = isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star))
+    if star and reader.word(1).text == "(" and reader.word(2).is_name and reader.take_one_of("EXCEPT", "EXCLUDE"):
+        value.set("left_out", reader.column_names())
+        return syntax.Item(this=value, text="*")
     text = _text_since(reader, start).lower()
     alias = None
     if reader.take("AS"):
@@ -260,10 +262,10 @@ def _read_source(reader: Reader) -> exp.Expr:
     window = read_window(reader) if reader.at("[") else None
     as_of = _read_as_of(reader) if reader.at("FOR", "SYSTEM_TIME") else None
     alias = columns = None
-    emit = reader.at(*EMIT)
-    if not emit:
+    goes_on = reader.at(*EMIT) or at_named_windows(reader)
+    if not goes_on:
         reject_clause(reader)
-    if not emit and (reader.take("AS") or reader.word().is_name):
+    if not goes_on and (reader.take("AS") or reader.word().is_name):
         alias = reader.name("a name")
         columns = reader.column_names_if_any()
         if window is None and reader.at("["):

@@ -146,13 +146,18 @@ class Ordered(exp.Expression):
 class Ranked(exp.Expression):
     """ROW_NUMBER() OVER (PARTITION BY `partition` ORDER BY `keys`) and its two sisters; `this` is the name."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": False, "keys": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "partition": False,
+        "keys": False,
+        "frame": False,
+        "named": False,
+    }
 
 
-class OverCall(exp.Expression):
-    """A call OVER (PARTITION BY `partition` ORDER BY `keys` `frame`)."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition": False, "keys": False, "frame": False}
+class OverCall(Ranked):
+    """Any other call with OVER: `this` is the call, `frame` what stands behind ORDER BY; `named` in OVER w until WINDOW
+    says what that is."""
 
 
 class FrameClause(exp.Expression):

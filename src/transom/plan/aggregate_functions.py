@@ -152,6 +152,18 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
     return rule
 
 
+def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """The second argument is how far it may be off: here it never is."""
+    if len(written.order) != 1 or written.order[0].descending:
+        raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+    value = written.order[0].expression
+    if not is_number(value.type) and value.type != NULL:
+        remedy = "write PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY value)"
+        raise QueryError(f"{function.name.upper()} takes numbers, not {type_name(value.type)}", remedy=remedy)
+    fraction = _fraction(function, written.arguments[0])
+    return refer(_at_fraction("quantile_disc", written, coerce(value, DOUBLE), fraction))
+
+
 def _median(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
     return refer(_at_fraction("quantile_cont", written, written.arguments[0], Fraction(1, 2)))
 
@@ -257,6 +269,8 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       _quantile("quantile_cont", within=True)),
     AggregateFunction("percentile_disc", "PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_DISC(a, 0.95)",
                       _quantile("quantile_disc", within=True)),
+    AggregateFunction("approx_percentile", "APPROX_PERCENTILE(0.95, 0.01) WITHIN GROUP (ORDER BY a)", "QUANTILE_DISC "
+                      "of DOUBLEs, exactly: a sketch cannot forget what has left", _approx_percentile, optional=1),
     AggregateFunction("var_samp", "VAR_SAMP(a)", "variance of a sample (divided by n - 1), a DOUBLE; of one value "
                       "NULL. From the exact sums, rounded once", _computed("var_samp"), ("variance",)),
     AggregateFunction("var_pop", "VAR_POP(a)", "variance of all (divided by n), the same way", _computed("var_pop")),
@@ -264,7 +278,10 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
 )  # fmt: skip
 
-_ORDERED: Final = ("first", "last", "string_agg", "array_agg", "percentile_cont", "percentile_disc")
+_ORDERED: Final = (
+    *("first", "last", "string_agg", "array_agg"),
+    *("percentile_cont", "percentile_disc", "approx_percentile"),
+)
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
 

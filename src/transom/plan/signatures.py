@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -214,11 +215,14 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("lower", "lower(text)", "in small letters", 1, 1, _TEXT, ("lcase",)),
     Function("length", "length(text)", "number of characters, or of the elements of an array", 1, 1, _length,
              ("char_length", "len")),
+    Function("ascii", "ascii(text)", "the code of its first character, 0 when it is empty", 1, 1,
+             _takes((VARCHAR,), INTEGER)),
     Function("substring", "substring(text, start[, count])", "part of the text; the first character is 1, the last -1",
              2, 3, _CUT, ("substr",)),
     Function("left", "left(text, count)", "the first characters; without the last ones when below 0", 2, 2, _CUT),
     Function("right", "right(text, count)", "the last characters; without the first ones when below 0", 2, 2, _CUT),
-    Function("trim", "trim(text[, characters])", "without spaces (or characters) at both ends", 1, 2, _TEXTS),
+    Function("trim", "trim(text[, characters])", "without spaces (or characters) at both ends", 1, 2, _TEXTS,
+             ("btrim",)),
     Function("ltrim", "ltrim(text[, characters])", "without them at the start", 1, 2, _TEXTS),
     Function("rtrim", "rtrim(text[, characters])", "without them at the end", 1, 2, _TEXTS),
     Function("replace", "replace(text, from, to)", "with every `from` replaced", 3, 3, _TEXTS),
@@ -395,6 +399,20 @@ def _foreign_format(function: Function, arguments: Arguments) -> Expression:
     return Call("strftime", (coerce(moment, TIMESTAMP), Literal(found, VARCHAR)), VARCHAR)
 
 
+def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
+    """As strptime, by PostgreSQL's format; to_date gives the day of it."""
+    text, written = arguments
+    if not isinstance(written, Literal) or not isinstance(written.value, str):
+        raise misfit(function, arguments, f"write {function.usage}, with a constant format")
+    found = from_to_char(written.value)
+    if found is None:
+        remedy = f"it knows only usual parts; write {function.usage} or strptime(text, '%Y-%m-%d')"
+        raise misfit(function, arguments, remedy)
+    reader = replace(function, name="strptime")
+    moment = _strptime(reader, (text, Literal(found, VARCHAR)))
+    return coerce(moment, DATE) if function.name == "to_date" else moment
+
+
 def _part_function(name: str, gives: str, *aliases: str) -> Function:
     return Function(name, f"{name}(moment)", gives, 1, 1, _part, aliases)
 
@@ -442,6 +460,9 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
              _strptime),
     Function("to_char", "to_char(moment, 'YYYY-MM-DD HH24:MI:SS')", "the moment written by PostgreSQL's format", 2, 2,
              _foreign_format),
+    Function("to_timestamp", "to_timestamp(text, 'YYYY-MM-DD HH24:MI:SS')", "the moment that is written so, by"
+             " PostgreSQL's format; another text is an error", 2, 2, _to_timestamp),
+    Function("to_date", "to_date(text, 'YYYY-MM-DD')", "the day that is written so", 2, 2, _to_timestamp),
     Function("date_format", "date_format(moment, 'yyyy-MM-dd HH:mm:ss')",
              "the moment written by a format of Flink and Spark", 2, 2, _foreign_format),
 )  # fmt: skip

@@ -40,7 +40,7 @@ from transom.plan.typing_rules import is_decimal, is_float, is_integer
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
 
 _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
-                "lower": text.lower, "length": text.length, "right": text.right,
+                "lower": text.lower, "length": text.length, "ascii": text.ascii, "right": text.right,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
                 "array_element": nested_values.as_element,

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR
 from transom.kernels.scalar.values import (
     FALSE,
     Kernel,
@@ -73,6 +73,10 @@ def _change_case(text: Value, change: Callable[[Value], Value]) -> Value:
     if isinstance(text, pa.Scalar):
         return pa.scalar(piecewise(text.as_py()), VARCHAR)
     return pc.if_else(is_true(uncased), by_row(piecewise, (text,), VARCHAR), plain)
+
+
+def ascii(text: Value) -> Value:
+    return by_row(lambda t: ord(t[0]) if t else 0, (text,), INTEGER)
 
 
 def length(text: Value) -> Value:
