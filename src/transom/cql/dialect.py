@@ -24,6 +24,7 @@ from transom.core.errors import QueryError
 from transom.core.text import lone_surrogate, visible
 from transom.core.time import unit_of
 from transom.core.values import Value
+from transom.cql import syntax
 from transom.cql.foreign import LITERALS, reject_clause
 from transom.cql.grammar_expression import (
     at_typed_literal,
@@ -281,11 +282,11 @@ def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> 
     return [node for node in parsed if node is not None]
 
 
-def parse_type(text: str) -> exp.Expr:
+def parse_type(text: str) -> syntax.TypeName | syntax.NestedType:
     """A type that is a text of its own, unbound."""
     dialect = Dialect.get_or_raise(CQL)
     (found,) = dialect.parser().parse_into(exp.DataType, _tokenize(QueryText(text)), text)
-    assert found is not None
+    assert isinstance(found, syntax.TypeName | syntax.NestedType)
     return found
 
 
