@@ -112,4 +112,25 @@ SPARK: Final = (
         "if time is None or time <= self.watermark:\n            return most",
         "slow streams run ahead of the others on Spark, and their rows fill its state",
     ),
+    Bug(
+        "a_file_of_another_type_read_all_the_same",
+        "runtimes/spark/parquet_frame.py",
+        "            if not _same(schema.field(column).type, wanted, physical[column]):",
+        "            if False:",
+        "a column that Spark would widen, or reject, is read by rules of our own",
+    ),
+    Bug(
+        "partitions_in_paths_not_seen",
+        "runtimes/spark/parquet_frame.py",
+        'if not self._flat and "=" in os.path.dirname(name):',
+        'if self._flat and "=" in os.path.dirname(name):',
+        "values that stand in the names of folders are NULL",
+    ),
+    Bug(
+        "an_option_that_changes_content_ignored",
+        "runtimes/spark/parquet_frame.py",
+        "odd = sorted(options.keys() - _LISTING)",
+        "odd: list[str] = []",
+        "what the user has told Spark of the files is not heeded",
+    ),
 )

@@ -50,13 +50,15 @@ def install(spark: SparkSession) -> None:
     """Let Hadoop take this for the local file system from now on, in the whole JVM of a session."""
     jvm: Any = spark.sparkContext._jvm
     known = spark.sparkContext._jsc.hadoopConfiguration()
+    files, here = jvm.org.apache.hadoop.fs.FileSystem, jvm.java.net.URI.create("file:///")
+    present = files.get(here, known)
+    if present.getClass().getName() == CLASS:  # by an earlier session of this JVM
+        return
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(known.getClassLoader())
     compiler.cook(_SOURCE)
     chosen = jvm.org.apache.hadoop.conf.Configuration(known)
     chosen.setClassLoader(compiler.getClassLoader())
     chosen.set("fs.file.impl", CLASS)
-    files = jvm.org.apache.hadoop.fs.FileSystem
-    here = jvm.java.net.URI.create("file:///")
-    files.get(here, known).close()  # Hadoop forgets a file system that is closed, and asks for the next one
+    present.close()  # Hadoop forgets a file system that is closed, and makes another one for whoever asks next
     files.get(here, chosen)
