@@ -167,7 +167,7 @@ def test_data_frames_are_streams_and_tables(spark: SparkSession, tmp_path: Path)
         session.table("t", spark.readStream.schema(frame.schema).parquet(str(tmp_path / "rows")))
     with pytest.raises(QueryError, match="'growing' is declared already"):
         session.stream("growing", frame, time="ts")
-    session.stream("odd", frame.withColumn("x", F.array("v")), time="ts")
+    session.stream("odd", frame.withColumn("x", F.create_map(F.lit("a"), "v")), time="ts")
     with pytest.raises(QueryError, match="'x'"):
         session.run("SELECT x FROM odd [NOW]")
     with pytest.raises(SourceError, match="is a DataFrame of Spark") as rejected:

@@ -220,12 +220,12 @@ def values_at(type_: pa.DataType, data: Bytes, starts: Int64s) -> pa.Array:
     return text_array(pa.binary(), offsets, out, valid)
 
 
-def held_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows as they come in, as the engine holds them: in the columns of `schema`."""
+def held_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as they come in, as the engine holds them."""
     if not any(map(is_nested, rows.schema.types)):
         return rows
     arrays = [encoded(column) if is_nested(column.type) else column for column in rows.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
 
 
 def shown_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

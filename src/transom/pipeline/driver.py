@@ -152,8 +152,7 @@ class Pipeline:
         `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
         """
         name = name.lower()
-        definition = self.statics[name] if name in self.statics else self.inputs[name].definition
-        batch = held_rows(batch, definition.columns.held())
+        batch = held_rows(batch)
         if name in self.statics:
             self.state.static[name].append(batch)
             ledger = self.state.static_ledgers[name]

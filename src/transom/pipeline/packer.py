@@ -93,7 +93,7 @@ class Packer:
 
     def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Message]:
         """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
-        batch = held_rows(batch, self._layout.sources[name].columns.held())
+        batch = held_rows(batch)
         split = self._splits.setdefault(name, InputSplit())
         first = split.rows_in
         split.rows_in += len(batch)

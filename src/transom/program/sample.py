@@ -133,7 +133,7 @@ class Samples:
         source = None if changing else self._peek(definition)
         if source is None:
             return None
-        rows = held_rows(source.read(START, ROWS).rows, definition.columns.held())
+        rows = held_rows(source.read(START, ROWS).rows)
         if not len(rows):
             return None
         wanted = [rows.schema.names.index(column) for column in node.schema.names]
