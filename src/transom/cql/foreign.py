@@ -143,7 +143,10 @@ CALLS: Final[dict[str, str]] = {
     "to_timestamp": "write CAST(text AS TIMESTAMP), strptime(text, '%Y-%m-%d %H:%M:%S'), or epoch_ms(milliseconds)",
     **_same("write epoch_ms(milliseconds)", "to_timestamp_ltz from_unixtime timestamp_millis"),
     "to_date": "write CAST(text AS DATE), or CAST(strptime(text, '%d.%m.%Y') AS DATE)",
-    "convert_tz": "times are UTC here: write ts + INTERVAL '2' HOUR",
+    **_same(
+        "write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
+        "convert_tz convert_timezone from_utc_timestamp to_utc_timestamp",
+    ),
     "split_index": "write split_part(text, separator, 1), which counts from 1",
     **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
@@ -162,7 +165,7 @@ CALLS: Final[dict[str, str]] = {
     **_same("write a IN (b, c), or a IN (SELECT ..)", "any some"),
     "table": "write the name of the stream, with a window behind it: FROM s [RANGE 10 MINUTES SLIDE 10 MINUTES]",
     **_same(
-        "write CREATE TABLE t (..) WITH (path = 'rows.csv'), and FROM t",
+        "write FROM 'rows.csv', with the path alone",
         "read_csv read_parquet read_json read_csv_auto parquet_scan",
     ),
     "range": "put the numbers into a table",
