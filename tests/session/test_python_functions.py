@@ -109,6 +109,21 @@ def test_what_is_wrong_with_a_function_is_said_by_its_name(body: Callable[..., o
         session.run("SELECT wrong(1)")
 
 
+def test_it_does_not_pass_a_condition_that_stays_before_it() -> None:
+    session = Session()
+    rows = [{"ts": "2024-05-01 10:00:00", "y": y, "f": f} for y, f in ((3, 1.0), (9, -1.0))]
+    session.stream("b", rows, time="ts")
+
+    @session.function("BIGINT", returns="BIGINT")
+    def up_to_five(numbers: pa.Array) -> pa.Array:
+        if pc.any(pc.greater(numbers, 5)).as_py():
+            raise ValueError("not for these")
+        return numbers
+
+    distinct = "SELECT DISTINCT y, f FROM b [RANGE 1 HOUR]"
+    assert values(session, f"ISTREAM(SELECT y AS x FROM ({distinct}) WHERE 1 / f > 0 AND up_to_five(y) = 3)") == [3]
+
+
 def test_values_that_no_column_can_have_are_found_at_once() -> None:
     session = Session()
     session.table("t", [{"a": 1}])
