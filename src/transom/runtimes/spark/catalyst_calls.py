@@ -242,6 +242,7 @@ UNSUPPORTED: Final[dict[str, str]] = {
     **dict.fromkeys(("dayname", "monthname", "last_day", "make_date", "make_timestamp"), _RARE),
     **dict.fromkeys(("isodow", "isoyear", "decade", "century", "millisecond", "microsecond"), _RARE),
     **dict.fromkeys(("epoch_ms", "epoch_us", "time_bucket"), _RARE),
+    "timezone": "Java has a database of time zones of its own",
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
     "floor": "Spark makes a BIGINT of a float, which cannot hold all of them",
