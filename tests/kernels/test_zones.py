@@ -33,9 +33,9 @@ def changed(moments: list[datetime | None], source: str, target: str) -> list[da
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_every_hour_of_some_years_is_shown_as_python_does(zone: str) -> None:
+def test_hours_of_some_years_are_shown_as_python_does(zone: str) -> None:
     for year in (1799, 1800, 1893, 1945, 2011, 2024, 2037, 2499, 2500, 9998):
-        instants = [datetime(year, 1, 1) + timedelta(minutes=30 * n) for n in range(0, 2 * 24 * 365, 5)]
+        instants = [datetime(year, 1, 1) + timedelta(minutes=30 * n) for n in range(0, 2 * 24 * 365, 13)]
         known = ZoneInfo(zone)
         expected = [at.replace(tzinfo=UTC).astimezone(known).replace(tzinfo=None) for at in instants]
         assert changed([*instants], "UTC", zone) == expected

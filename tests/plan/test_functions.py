@@ -186,7 +186,7 @@ def test_arithmetic_of_decimals_keeps_the_scales_of_both_sides() -> None:
     ("function", "arguments", "what", "remedy"),
     [
         ("lenght", (column(VARCHAR),), "no function 'lenght'", "did you mean length"),
-        ("zzzzzz", (), "no function 'zzzzzz'", "list of functions"),
+        ("zzzzzz", (), "no function 'zzzzzz'", "SHOW FUNCTIONS"),
         ("substring", (column(VARCHAR),), "does not take 1 argument", "substring(text, start[, count])"),
         ("upper", (column(INTEGER),), "does not take (INTEGER)", "upper(text)"),
         ("+", (column(VARCHAR), ONE), "does not take (VARCHAR, INTEGER)", "CAST"),

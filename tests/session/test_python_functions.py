@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.runtimes_under_test import RUNTIMES
 from transom import CheckpointError, EvaluationError, OptionError, QueryError, Session, TransomError
@@ -109,6 +108,21 @@ def test_what_is_wrong_with_a_function_is_said_by_its_name(body: Callable[..., o
         session.run("SELECT wrong(1)")
 
 
+def test_it_does_not_pass_a_condition_that_stays_before_it() -> None:
+    session = Session()
+    rows = [{"ts": "2024-05-01 10:00:00", "y": y, "f": f} for y, f in ((3, 1.0), (9, -1.0))]
+    session.stream("b", rows, time="ts")
+
+    @session.function("BIGINT", returns="BIGINT")
+    def up_to_five(numbers: pa.Array) -> pa.Array:
+        if pc.any(pc.greater(numbers, 5)).as_py():
+            raise ValueError("not for these")
+        return numbers
+
+    distinct = "SELECT DISTINCT y, f FROM b [RANGE 1 HOUR]"
+    assert values(session, f"ISTREAM(SELECT y AS x FROM ({distinct}) WHERE 1 / f > 0 AND up_to_five(y) = 3)") == [3]
+
+
 def test_values_that_no_column_can_have_are_found_at_once() -> None:
     session = Session()
     session.table("t", [{"a": 1}])
@@ -188,29 +202,23 @@ def test_a_checkpoint_knows_its_version(tmp_path: Path) -> None:
         without.execute(STANDING, checkpoint=folder)
 
 
-PROGRAM = """
-import pyarrow as pa, pyarrow.compute as pc, transom
-FACTOR = 3.0
-def fill(session):
-    session.stream("s", [{"ts": f"2024-05-01 10:00:0{i}", "k": i % 2, "v": float(i)} for i in range(8)], time="ts")
-    @session.function("DOUBLE", returns="DOUBLE")
-    def tripled(v):
-        if pc.any(pc.greater(v, 100.0)).as_py():
-            raise ValueError("too hot")
-        return pc.multiply(v, FACTOR)
-TEXT = "SELECT k, SUM(tripled(v)) AS x FROM s [ROWS 4] WHERE tripled(v) > 2 GROUP BY k"
-with transom.Session() as here, transom.Session(runtime="spark", cores=1) as there:
-    fill(here); fill(there)
-    assert here.run(TEXT).to_pylist() == there.run(TEXT).to_pylist() != []
-    there.stream("hot", [{"ts": "2024-05-01", "v": 101.0}], time="ts")
-    try:
-        there.run("SELECT tripled(v) FROM hot")
-    except transom.EvaluationError as error:
-        print(error.what)
-"""
+def test_on_spark_it_travels_to_the_workers(spark: SparkSession) -> None:
+    factor = 3.0
 
+    def filled(session: Session) -> Session:
+        session.stream("s", ROWS, time="ts")
 
-def test_on_spark_it_travels_to_the_workers(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.stdout.strip() == "the Python function 'tripled' failed: ValueError: too hot", done.stderr[-3000:]
+        @session.function("DOUBLE", returns="DOUBLE")
+        def tripled(numbers: pa.Array) -> pa.Array:
+            if pc.any(pc.greater(numbers, 100.0)).as_py():
+                raise ValueError("too hot")
+            return pc.multiply(numbers, factor)
+
+        return session
+
+    here, there = filled(Session()), filled(Session(spark=spark))
+    text = "SELECT k, SUM(tripled(v)) AS x FROM s [ROWS 4] WHERE tripled(v) > 2 GROUP BY k"
+    expected = here.run(text).to_pylist()
+    assert expected and there.run(text).to_pylist() == expected
+    with pytest.raises(EvaluationError, match="the Python function 'tripled' failed: ValueError: too hot"):
+        there.run("SELECT tripled(v + 100) FROM s [ROWS 4]")

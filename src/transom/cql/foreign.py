@@ -138,7 +138,10 @@ CALLS: Final[dict[str, str]] = {
     **_same("write date_diff('second', earlier, later), or epoch(later - earlier)", "timestampdiff age"),
     "months_between": "write date_diff('month', earlier, later)",
     **_same("write epoch_ms(milliseconds)", "to_timestamp_ltz from_unixtime timestamp_millis"),
-    "convert_tz": "times are UTC here: write ts + INTERVAL '2' HOUR",
+    **_same(
+        "write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
+        "convert_tz convert_timezone from_utc_timestamp to_utc_timestamp",
+    ),
     **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
     "row": "write {'a': 1, 'b': 2}: fields have names",
@@ -157,7 +160,7 @@ CALLS: Final[dict[str, str]] = {
     **_same("write a IN (b, c), or a IN (SELECT ..)", "any some"),
     "table": "write the name of the stream, with a window behind it: FROM s [RANGE 10 MINUTES SLIDE 10 MINUTES]",
     **_same(
-        "write CREATE TABLE t (..) WITH (path = 'rows.csv'), and FROM t",
+        "write FROM 'rows.csv', with the path alone",
         "read_csv read_parquet read_json read_csv_auto parquet_scan",
     ),
     "range": "put the numbers into a table",

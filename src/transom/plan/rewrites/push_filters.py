@@ -57,6 +57,7 @@ from transom.plan.expression import (
     substitute,
     walk,
 )
+from transom.plan.python_function import PythonCall
 
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "is_not_distinct")
 
@@ -282,7 +283,7 @@ def _never_fails(expression: Expression) -> bool:
     """Comparisons of columns and constants; what else there is may overflow, divide by zero, or be no number."""
     if isinstance(expression, Call) and expression.function not in (*_COMPARISONS, "and", "or", "not"):
         return False
-    return all(_never_fails(child) for child in expression.children)
+    return not isinstance(expression, PythonCall) and all(_never_fails(child) for child in expression.children)
 
 
 def tells_zeros_apart(expression: Expression) -> bool:

@@ -247,6 +247,7 @@ UNSUPPORTED: Final[dict[str, str]] = {
         ("list_value", "struct_pack", "list_extract", "struct_extract", "array_length", "list_contains"), _NESTED
     ),
     "list_position": _NESTED,
+    "timezone": "Java has a database of time zones of its own",
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
     "floor": "Spark makes a BIGINT of a float, which cannot hold all of them",
