@@ -80,14 +80,15 @@ def experiments(options: Options) -> Experiments:
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """What a row costs, and that beside the inner join, by form and window."""
-    found: dict[str, Any] = {"us_per_row": {}, "of_inner": {}}
-    for one in outcomes:
-        cell = f"{one.cell['emit']} {one.cell['window']}"
-        costs = {kind: one[kind]["us_per_row"] for kind in KINDS}
-        found["us_per_row"][cell] = {kind: round(cost, 2) for kind, cost in costs.items()}
-        found["of_inner"][cell] = {kind: round(cost / costs[INNER], 2) for kind, cost in costs.items() if kind != INNER}
-    return found
+    """What a row costs beside the inner join, by form and window."""
+    return {
+        f"{kind} of {INNER}, {one.cell['emit']}, {one.cell['window']}": round(
+            one[kind]["us_per_row"] / one[INNER]["us_per_row"], 2
+        )
+        for one in outcomes
+        for kind in KINDS
+        if kind != INNER
+    }
 
 
 def tables(outcomes: Outcomes) -> list[Table]:

@@ -18,7 +18,8 @@ def test_it_runs_and_ends_in_a_summary(
     monkeypatch.setattr(outer_join, "QUICK_BATCHES", 5)
     chart = tmp_path / "outer_join.svg"
     reported = quick(capsys, "outer_join", "--plot", str(chart))
-    assert set(reported["summary"]["of_inner"]) == {f"{emit} 500" for emit in outer_join.EMITS}
+    others = [kind for kind in outer_join.KINDS if kind != outer_join.INNER]
+    assert set(reported["summary"]) == {f"{kind} of inner, {emit}, 500" for kind in others for emit in outer_join.EMITS}
     for cell in reported["cells"]:
         figures = cell["contestants"]
         assert figures["full"]["out_per_row"] > figures["left"]["out_per_row"] > figures["inner"]["out_per_row"] > 0

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import Delta, no_open_ids
+from transom.core.delta import Delta, Ends, no_open_ids
 from transom.core.schema import DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
@@ -30,12 +30,23 @@ SCHEMAS = {
 VALUES = {INTEGER: (0, 1, 2, -5), VARCHAR: ("", "a", "ab", None), DOUBLE: (0.5, -0.0, None, float("nan"))}
 
 
-def delta(random: Random, schema: Schema, before: int, frontier: int) -> Delta:
+def delta(random: Random, schema: Schema, before: int, frontier: int, opened: list[int], last: bool) -> Delta:
+    """Rows that begin, some of them open, and ends of rows that were `opened` earlier: at last, of all of them."""
     count = random.randint(0, 12)
     arrays = [pa.array([random.choice(VALUES[c.type]) for _ in range(count)], c.type) for c in schema]
     ta = np.array([random.randrange(before, frontier) for _ in range(count)], dtype=np.int64)
     te = np.array([t + random.randint(1, 9) if random.random() < 0.9 else FOREVER for t in ta], dtype=np.int64)
-    return Delta(pa.RecordBatch.from_arrays(arrays, schema=schema.arrow()), ta, te, no_open_ids(count), frontier)
+    open_id = no_open_ids(count).copy()
+    closed = [number for number in opened if last or random.random() < 0.3]
+    opened[:] = [number for number in opened if number not in closed]
+    ends = Ends.of(np.array(closed, dtype=np.int64), np.array([random.randrange(before, frontier) for _ in closed]))
+    if not last:
+        free = [number for number in range(200) if number not in opened]  # one that was closed may be in use again
+        for i in np.flatnonzero(te == FOREVER):
+            open_id[i] = free.pop(0)
+            opened.append(int(open_id[i]))
+    values = pa.RecordBatch.from_arrays(arrays, schema=schema.arrow())
+    return Delta(values, ta, te, open_id, frontier, ends if closed else Ends())
 
 
 @pytest.mark.parametrize("change", ["istream", "dstream", "changes"])
@@ -45,14 +56,15 @@ def test_they_are_what_counting_gives(change: str, kind: str, seed: int) -> None
     random, schema = Random(f"{change} {kind} {seed}"), SCHEMAS[kind].arrow()
     direct, counted = DirectStreamKernel(change, schema), ToStreamKernel(change, schema)
     mine, theirs = direct.start(), counted.start()
+    opened: list[int] = []
     reported = 0
     before = 0
     for i in range(60):
         frontier = before + random.randint(1, 6) if i < 59 else FOREVER
-        rows = delta(random, SCHEMAS[kind], before, min(frontier, before + 6))
+        rows = delta(random, SCHEMAS[kind], before, min(frontier, before + 6), opened, last=i == 59)
         if random.random() < 0.3:  # often rows come in the order of time
             order = np.argsort(rows.ta, kind="stable")
-            rows = replace(rows, ta=rows.ta[order], te=rows.te[order])
+            rows = replace(rows, ta=rows.ta[order], te=rows.te[order], open_id=rows.open_id[order])
         step = Step(before, frontier, 0, OpenIdPool())
         found, expected = direct.step(mine, (rows,), step), counted.step(theirs, (rows,), step)
         assert str(found.values.to_pylist()) == str(expected.values.to_pylist())

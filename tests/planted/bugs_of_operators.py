@@ -404,8 +404,8 @@ AGGREGATE: Final = (
     Bug(
         "changes_within_a_step_unseen",
         "planner/final.py",
-        '("net", "latest")',
-        '("net", "latest", "changes")',
+        '"latest": (Aggregate,),',
+        '"latest": (Aggregate,), "changes": (Aggregate,),',
         "an answer that is reported with all its changes lacks those that do not last",
     ),
     Bug(

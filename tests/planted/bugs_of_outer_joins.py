@@ -22,6 +22,20 @@ OUTER_JOINS: Final = (
         "a sub-query under an aggregate sees -0.0 of the row around it as 0.0",
     ),
     Bug(
+        "alone_at_the_end_of_all_input_left_out",
+        "kernels/outer_join/outer_join.py",
+        "side.used() if self.over and not over else no_int64s()",
+        "no_int64s()",
+        "as lifetimes, rows that are without a partner forever are missing",
+    ),
+    Bug(
+        "open_rows_never_leave",
+        "kernels/to_stream/direct_stream.py",
+        "(rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)",
+        "rows.te < FOREVER",
+        "a row without a partner stays among the changes when one comes",
+    ),
+    Bug(
         "alone_at_the_frontier",
         "kernels/outer_join/watch.py",
         "== 0 and cover < frontier",

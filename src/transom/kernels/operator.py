@@ -21,7 +21,8 @@ from transom.plan.same_key import same_key
 class Site:
     """Where the kernels of an operator are to run: in one of so many partitions, over instants that are a tick apart.
 
-    `final`: only what the operator gives at the end of a step is seen (see `planner/final.py`).
+    `final`: only what an aggregate gives at the end of a step is seen, or only what a join shows once it is over (see
+    `planner/final.py`).
     """
 
     catalogue: Catalogue

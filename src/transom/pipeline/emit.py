@@ -79,7 +79,7 @@ class StreamEmit:
 
 @dataclass(frozen=True)
 class ChangesEmit:
-    """`direct`: all rows know their end when they come."""
+    """`direct`: rows are held whole until they end, and no values are counted."""
 
     schema: Schema
     direct: bool = False

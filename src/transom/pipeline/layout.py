@@ -119,7 +119,7 @@ class Layout:
 
     @cached_property
     def finals(self) -> frozenset[int]:
-        """Operators, by their ids, of which only what they give at the end of a step is seen."""
+        """Operators, by their ids, of which the answer shows less than they could give."""
         return frozenset() if self.consumers else seen_at_the_end(self.root, self.emit)
 
     @cached_property

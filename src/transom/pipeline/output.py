@@ -26,6 +26,7 @@ from transom.pipeline.emit import (
 )
 from transom.pipeline.net import NetEmit
 from transom.pipeline.timers import Brought, is_something
+from transom.plan.algebra import Filter, OuterJoin, Project, SemiJoin
 from transom.planner.answer_key import answer_key
 
 AnyEmit = Emit | NetEmit
@@ -44,7 +45,7 @@ class OutputWriter:
     def of(root: Operator, emit: str) -> OutputWriter:
         """For the rows of an operator."""
         name = output_form(root, emit)
-        if name == "changes" and root.ends_known:
+        if name == "changes" and _told_directly(root):
             return OutputWriter(name, ChangesEmit(root.schema, direct=True))
         if name == "net":
             return OutputWriter(name, NetEmit(root.schema, answer_key(root)))
@@ -78,3 +79,12 @@ class OutputWriter:
     def flush(self, state: Any) -> pa.RecordBatch:
         """The batch is over: the rows that have waited for that."""
         return self.emit.flush(state) if isinstance(self.emit, NetEmit) else self._nothing
+
+
+def _told_directly(root: Operator) -> bool:
+    """Whether changes are told without counting values: where rows know their end, and of joins whose rows come and go
+    with their partners, of which few are equal."""
+    below = root
+    while isinstance(below.node, Filter | Project):
+        (below,) = below.inputs
+    return root.ends_known or (isinstance(below.node, OuterJoin | SemiJoin) and not root.negative)

@@ -1,7 +1,9 @@
-"""Operators of which only what they give at the end of a step is seen.
+"""Operators of which the answer shows less than they could give.
 
 Net changes and snapshots say what a batch has made of the answer: rows that an aggregate would show and take back
-within a step are seen by nobody, so long as only selections and projections are between it and the answer.
+within a step are seen by nobody, so long as only selections and projections are between it and the answer. Lifetimes
+have a row once it is over: so long, an outer join need not give a row that is without a partner, nor a semi join one
+that has some.
 """
 
 from __future__ import annotations
@@ -9,18 +11,23 @@ from __future__ import annotations
 from typing import Final
 
 from transom.kernels.operator import Operator
-from transom.plan.algebra import Aggregate, Filter, Project, SetOperation
+from transom.plan.algebra import Aggregate, Filter, Node, OuterJoin, Project, SemiJoin, SetOperation
 
-FORMS: Final = ("net", "latest")
-"""The forms of an answer that say only how it is when a batch is over."""
+SHOWN_LESS: Final[dict[str, tuple[type[Node], ...]]] = {
+    "net": (Aggregate,),
+    "latest": (Aggregate,),
+    "lifetimes": (OuterJoin, SemiJoin),
+}
+"""By the form of an answer."""
 
 
 def seen_at_the_end(root: Operator, emit: str) -> frozenset[int]:
-    """The ids of such aggregates in the plan of an answer in this form.
+    """The ids of such operators in the plan of an answer in this form.
 
     Whatever else reads one of them, or what is made of it, sees all of its rows: then it is none.
     """
-    if emit not in FORMS:
+    kinds = SHOWN_LESS.get(emit)
+    if kinds is None:
         return frozenset()
     operators = list(root.walk())
     known = {id(root): True}
@@ -28,7 +35,7 @@ def seen_at_the_end(root: Operator, emit: str) -> frozenset[int]:
         passes = known[id(operator)] and _only_passes(operator)
         for child in operator.inputs:
             known[id(child)] = known.get(id(child), True) and passes
-    return frozenset(id(each) for each in operators if known[id(each)] and isinstance(each.node, Aggregate))
+    return frozenset(id(each) for each in operators if known[id(each)] and isinstance(each.node, kinds))
 
 
 def _only_passes(operator: Operator) -> bool:

@@ -19,12 +19,8 @@ class Rows:
 
     def __init__(self, slots: int) -> None:
         self.te = np.zeros(slots, dtype=np.int64)
-        self.first = np.full(slots, -1, dtype=np.int64)
+        self.first_pair = np.full(slots, -1, dtype=np.int64)
         self.mask = slots - 1
-
-    @property
-    def part(self) -> tuple[object, object, int]:
-        return self.te, self.first, self.mask
 
 
 @settings(max_examples=50)
@@ -42,13 +38,13 @@ def test_each_pair_is_closed_once_at_the_earlier_end(seed: int) -> None:
         known |= made
         open_pairs.add(
             ints(a for a, _ in made.values()), ints(b for _, b in made.values()), ints(made),
-            left.first, left.mask, right.first, right.mask,
+            left.first_pair, left.mask, right.first_pair, right.mask,
         )  # fmt: skip
         left.te[:] = [random.randrange(50) for _ in left.te]
         right.te[:] = [random.randrange(50) for _ in right.te]
         side = random.randrange(2)
         dead = random.sample(range(16, 32) if side == 0 else range(8, 16), 3)
-        closed, te = open_pairs.close(ints(dead), side, left.part, right.part)
+        closed, te, _ = open_pairs.close(ints(dead), side, left, right)
         expected = {open_id: pair for open_id, pair in known.items() if pair[side] in dead}
         assert sorted(closed.tolist()) == sorted(expected)
         for open_id, end in zip(closed.tolist(), te.tolist(), strict=True):

@@ -22,11 +22,12 @@ Costs: a look-up per row and its matches, and what the tactic says. New rows are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
 from transom.kernels import scalar
@@ -101,8 +102,8 @@ class JoinKernel(JoinPredicate):
 
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right
-        mine = self._take(left, inputs[0], self.left_keys)
-        others = self._take(right, inputs[1], self.right_keys)
+        mine = self._take(left, inputs[0], evaluated(self.left_keys, inputs[0]))
+        others = self._take(right, inputs[1], evaluated(self.right_keys, inputs[1]))
         if len(mine):
             state.addresses.refresh(0, left.mask)
         if len(others):
@@ -114,7 +115,7 @@ class JoinKernel(JoinPredicate):
             out = self._emit(state, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), step)
         return self._expire(state, out, step)
 
-    def _take(self, side: RingSide | LazySide, delta: Delta, keys: tuple[Expression, ...]) -> Int64s:
+    def _take(self, side: RingSide | LazySide, delta: Delta, keys: Sequence[pa.Array]) -> Int64s:
         """Write down the ends that became known, and keep the new rows; where those are, not linked yet."""
         if delta.ends.chunks:
             slots, te = side.lifetimes.closed(delta.ends)
@@ -122,7 +123,7 @@ class JoinKernel(JoinPredicate):
                 side.end(slots, te)
         if not len(delta):
             return no_int64s()
-        rows = arrivals(delta, [scalar.evaluate(key, delta.values) for key in keys])
+        rows = arrivals(delta, keys)
         side.reserve(len(rows))
         return side.insert(rows)
 
@@ -177,12 +178,16 @@ class JoinKernel(JoinPredicate):
             return out
         ends = Ends()
         for side in (0, 1):
-            left_part = (left.te, left.first_pair, left.mask)
-            right_part = (right.te, right.first_pair, right.mask)
-            ends += step.open_ids.close(*state.open_pairs.close(dead[side], side, left_part, right_part))
+            open_id, te, _ = state.open_pairs.close(dead[side], side, left, right)
+            ends += step.open_ids.close(open_id, te)
         left.free(dead[0])
         right.free(dead[1])
         return replace(out, ends=ends) if ends.chunks else out
+
+
+def evaluated(keys: Sequence[Expression], delta: Delta) -> list[pa.Array]:
+    """The keys of the rows that came."""
+    return [scalar.evaluate(key, delta.values) for key in keys] if len(delta) else []
 
 
 def _swept(

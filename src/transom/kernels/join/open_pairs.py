@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from transom.core.delta import Int64s
+from transom.core.delta import Int64s, no_int64s
 from transom.kernels.jit import jit
 from transom.kernels.sound import owned
 from transom.state.checks import rooms
@@ -48,16 +48,17 @@ class OpenPairs:
             self.pairs = grown(self.pairs, self.slots.high)
         link_pairs(indexes, left, right, open_id, self.pairs, first_left, left_mask, first_right, right_mask)
 
-    def close(self, dead, side, left, right) -> tuple[Int64s, Int64s]:  # type: ignore[no-untyped-def]
-        """Open row ids and ends of the pairs of rows that are dead on one side (0 left, 1 right).
+    def close(self, dead, side, left, right) -> tuple[Int64s, Int64s, Int64s]:  # type: ignore[no-untyped-def]
+        """Open row ids, ends and places of the pairs of rows that are dead on one side (0 left, 1 right).
 
-        `left` and `right` are (te, first_pair, mask) of the two sides.
+        `left` and `right` are those sides. What was in the places may be read until pairs are added.
         """
         if not len(dead) or not self.slots.in_use:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        open_id, te, freed = close_pairs(dead, side, self.pairs, *left, *right, self.slots.in_use)
+            return no_int64s(), no_int64s(), no_int64s()
+        of_left, of_right = ((each.te, each.first_pair, each.mask) for each in (left, right))
+        open_id, te, freed = close_pairs(dead, side, self.pairs, *of_left, *of_right, self.slots.in_use)
         self.slots.give_back(freed)
-        return open_id, te
+        return open_id, te, freed
 
 
 @jit

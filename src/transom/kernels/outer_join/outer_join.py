@@ -2,8 +2,9 @@
 
 Meaning: LEFT, RIGHT, FULL: the pairs of the inner join, and a row of the named side with NULLs at the instants at which
     no partner is alive. A semi join has the rows of the left while one is alive, an anti join those while none is.
-Emits: pairs as the inner join does; a row alone, or with a partner, open when that begins, and its end. Rows with a
-    NULL in the key never have a partner: where rows alone are shown they pass as they are, elsewhere they are left out.
+Emits: pairs as the inner join does; a row alone, or with a partner, open when that begins, and its end; or once it is
+    over, where nobody wants it before. Rows with a NULL in the key never have a partner: where rows alone are shown
+    they pass as they are, elsewhere they are left out.
 Keeps: both sides, as the inner join does; how far each row is covered by partners (`watch.py`); pairs with open ends.
 Needs: what the tactic needs.
 Costs: as the inner join, a few numbers more a pair, and O(log n) moves of a timer a row. Semi and anti joins gather no
@@ -23,23 +24,23 @@ Costs: as the inner join, a few numbers more a pair, and O(log n) moves of a tim
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s
-from transom.kernels import scalar
+from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch, validity
-from transom.kernels.join.join import JoinKernel, JoinState
+from transom.kernels.join.join import JoinKernel, JoinState, evaluated
 from transom.kernels.join.lazy_hash import LazySide
-from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs, close_pairs
+from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs
 from transom.kernels.join.ring_hash import RingSide
 from transom.kernels.join.side import PAIR_TE
 from transom.kernels.kernel import OPEN_END, Step, open_rows, select_rows
 from transom.kernels.outer_join.kinds import PAIRS, SIDES, padded
 from transom.kernels.outer_join.watch import SHOWN, Watch, advance
-from transom.plan.expression import Expression
 from transom.state.checks import need
 from transom.state.codec import saved_bytes
 
@@ -51,18 +52,6 @@ class PartnerPairs(OpenPairs):
     def owned(self) -> list[Int64s]:
         found = self.pairs[OPEN_ID, self.slots.used()]
         return [found[found != NO_OPEN_ID]]
-
-    def ended(self, dead: Int64s, side: int, state: JoinState) -> tuple[Int64s, Int64s]:
-        """The pairs of rows that are dead on one side: left, right and end of each, and their open row ids."""
-        if not len(dead) or not self.slots.in_use:
-            return np.empty((3, 0), dtype=np.int64), no_int64s()
-        left, right = state.left, state.right
-        of_left = (left.te, left.first_pair, left.mask)
-        of_right = (right.te, right.first_pair, right.mask)
-        open_id, te, freed = close_pairs(dead, side, self.pairs, *of_left, *of_right, self.slots.in_use)
-        found = np.stack([self.pairs[LEFT, freed], self.pairs[RIGHT, freed], te])
-        self.slots.give_back(freed)
-        return found, open_id
 
 
 @dataclass
@@ -96,10 +85,14 @@ class OuterJoinState(JoinState):
 
 @dataclass(frozen=True)
 class OuterJoinKernel(JoinKernel):
-    """`schema` is that of a pair, `answer` that of what comes out: rows of both sides, or of the left."""
+    """`schema` is that of a pair, `answer` that of what comes out: rows of both sides, or of the left.
+
+    `over`: what is shown of rows by themselves is wanted once it is over, and is not given before.
+    """
 
     kind: str  # left, right, full, semi, anti
     answer: pa.Schema
+    over: bool = False
 
     def start(self) -> OuterJoinState:
         empty = super().start()
@@ -108,15 +101,15 @@ class OuterJoinKernel(JoinKernel):
 
     def next_timer(self, state: JoinState) -> int:
         assert isinstance(state, OuterJoinState)
-        return min(super().next_timer(state), *(watch.timers.next_timer for watch in state.watches))
+        known = min(super().next_timer(state), *(watch.timers.next_timer for watch in state.watches))
+        alive = any(state.sides[i].alive for i in state.watched)
+        return min(known, FOREVER - 1) if self.over and alive else known  # at the end of all input all is shown
 
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         assert isinstance(state, OuterJoinState)
         bounds = [_bounds(side) for side in state.sides]
-        new = (
-            self._take(state.left, inputs[0], self.left_keys),
-            self._take(state.right, inputs[1], self.right_keys),
-        )
+        keys = (evaluated(self.left_keys, inputs[0]), evaluated(self.right_keys, inputs[1]))
+        new = (self._take(state.left, inputs[0], keys[0]), self._take(state.right, inputs[1], keys[1]))
         for i, side in enumerate(state.sides):
             if len(new[i]):
                 state.addresses.refresh(i, side.mask)
@@ -134,19 +127,21 @@ class OuterJoinKernel(JoinKernel):
         for watch, i in zip(state.watches, state.watched, strict=True):
             out.append(self._watched(state, watch, i, (new[i], pairs, closed, dead[i]), step))
             if self.kind != "semi" and self.left_keys:
-                out.append(self._never_paired(inputs[i], i, step))
+                out.append(self._never_paired(inputs[i], keys[i], i, step))
         state.left.free(dead[0])
         state.right.free(dead[1])
         return self._together(out, ends, step)
 
     def _ended(self, state: OuterJoinState, dead: tuple[Int64s, Int64s], step: Step) -> tuple[Int64s, Ends]:
         """The open pairs that ended with their first member (left, right, te), and the ends of those that are shown."""
-        found = [state.open_pairs.ended(dead[side], side, state) for side in (0, 1)]
+        found: list[Int64s] = []
         ends = Ends()
-        if self.kind in PAIRS:
-            for pairs, open_ids in found:
-                ends += step.open_ids.close(open_ids, pairs[2])
-        return np.concatenate([pairs for pairs, _ in found], axis=1), ends
+        for side in (0, 1):
+            open_id, te, places = state.open_pairs.close(dead[side], side, state.left, state.right)
+            found.append(np.stack([*state.open_pairs.pairs[[LEFT, RIGHT]][:, places], te]))
+            if self.kind in PAIRS:
+                ends += step.open_ids.close(open_id, te)
+        return np.concatenate(found, axis=1), ends
 
     def _remember(self, state: OuterJoinState, pairs: Int64s) -> None:
         """Open pairs that nobody sees: whoever is in one has a partner until it ends."""
@@ -165,9 +160,11 @@ class OuterJoinKernel(JoinKernel):
         side = state.sides[i]
         new, pairs, closed, dead = brought
         due = watch.due(step.frontier)
+        over = self.over and step.frontier < FOREVER
+        others = side.used() if self.over and not over else no_int64s()
         rows, ends, timers = advance(
-            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], dead, due,
-            step.frontier, self.kind == "semi",
+            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], dead, due, others,
+            step.frontier, self.kind == "semi", over,
         )  # fmt: skip
         watch.add_timers(timers)
         stopped = step.open_ids.close(ends[0], ends[1])
@@ -180,9 +177,12 @@ class OuterJoinKernel(JoinKernel):
         watch.marks[rows[0, is_open] & watch.mask, SHOWN] = open_id[is_open]
         return delta
 
-    def _never_paired(self, delta: Delta, i: int, step: Step) -> Delta:
+    def _never_paired(self, delta: Delta, keys: Sequence[pa.Array], i: int, step: Step) -> Delta:
         """Rows with a NULL in the key, as they came: no side keeps them."""
-        null = _null_keys(delta, self.left_keys if i == 0 else self.right_keys)
+        null = np.zeros(len(delta), dtype=np.bool_)
+        for valid in map(validity, keys):
+            if valid is not None:
+                null |= valid == 0
         lonely = Delta(delta.values[:0], no_int64s(), no_int64s(), no_int64s(), step.frontier, delta.ends)
         if null.any():
             lonely = select_rows(delta, null)
@@ -207,12 +207,3 @@ class OuterJoinKernel(JoinKernel):
 
 def _bounds(side: RingSide | LazySide) -> tuple[int, int]:
     return (side.oldest, side.newest) if isinstance(side, RingSide) else (0, 0)
-
-
-def _null_keys(delta: Delta, keys: tuple[Expression, ...]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    null = np.zeros(len(delta), dtype=np.bool_)
-    for key in keys if len(delta) else ():
-        valid = validity(scalar.evaluate(key, delta.values))
-        if valid is not None:
-            null |= valid == 0
-    return null

@@ -36,7 +36,7 @@ class PartnerTactic(JoinTactic):
         predicate = (self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
         if operator.negative:
             return (NegativeOuterJoinKernel(kind, NegativeJoinKernel(*predicate), answer),)
-        return (OuterJoinKernel(*predicate, kind, answer),)
+        return (OuterJoinKernel(*predicate, kind, answer, site.final),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         inner = super().with_negative_tuples(operator)

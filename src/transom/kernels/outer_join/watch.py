@@ -6,7 +6,8 @@ everything until it ends; of those the row knows how many there are.
 
 A row without a partner is *alone*. An outer and an anti join show it while it is alone, a semi join while it is not.
 When the cover of a row runs out nothing comes in that would say so: `timers` has the instant, or an earlier one, of
-each row that is covered by partners whose ends are known; the cover may have grown since.
+each row that is covered by partners whose ends are known; the cover may have grown since. Where rows are wanted once
+they are over and not before, nobody has to know when a row comes to be alone: only of a semi join there are timers.
 """
 
 from __future__ import annotations
@@ -75,14 +76,17 @@ class Watch:
 
 
 @jit
-def advance(marks, mask, entries, new, pairs, closed, dead, due, frontier, semi):  # type: ignore[no-untyped-def]
+def advance(  # type: ignore[no-untyped-def]
+    marks, mask, entries, new, pairs, closed, dead, due, others, frontier, semi, over
+):
     """Take what a step brought to one side, all by position.
 
-    `new` rows; `pairs`, in the order of time, with their ta and te; partners that were open and have ended (`closed`,
-    with their ends); rows that are `dead`; timers that are `due`. Gives rows (position, ta, te) to be shown, OPEN_END
+    `new` rows; `pairs`, in the order of time, with their ta and te; partners that were open and have ended
+    (`closed`, with their ends); rows that are `dead`; timers that are `due`; `others` whose standing is wanted.
+    `over`: a row is shown when it is over, and not before. Gives rows (position, ta, te) to be shown, OPEN_END
     where they go on; ends (open row id, te) of what was shown; and new timers (position, instant).
     """
-    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1]
+    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1] + len(others)
     rows = np.empty((3, most), dtype=np.int64)
     ends = np.empty((2, most), dtype=np.int64)
     timers = np.empty((2, most), dtype=np.int64)
@@ -126,17 +130,20 @@ def advance(marks, mask, entries, new, pairs, closed, dead, due, frontier, semi)
         marks[slot, COVER] = OPEN_END  # nothing more is said of it
         marks[slot, OPEN_PARTNERS] = 0
         marks[slot, TIMER] = NONE
-    for position in new:
-        settle(marks, position & mask, position, frontier, semi, rows, timers, ends, counts)
-    for i in range(closed.shape[1]):
-        settle(marks, closed[0, i] & mask, closed[0, i], frontier, semi, rows, timers, ends, counts)
-    for i in range(pairs.shape[1]):
-        settle(marks, pairs[0, i] & mask, pairs[0, i], frontier, semi, rows, timers, ends, counts)
+    if semi or not over:
+        for position in new:
+            settle(marks, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
+        for i in range(closed.shape[1]):
+            settle(marks, closed[0, i] & mask, closed[0, i], frontier, semi, over, rows, timers, ends, counts)
+        for i in range(pairs.shape[1]):
+            settle(marks, pairs[0, i] & mask, pairs[0, i], frontier, semi, over, rows, timers, ends, counts)
+        for position in others:
+            settle(marks, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
     for i in range(due.shape[1]):
         slot = due[0, i] & mask
         if marks[slot, TIMER] == due[1, i]:  # or else it is that of a row that was here before
             marks[slot, TIMER] = NONE
-            settle(marks, slot, due[0, i], frontier, semi, rows, timers, ends, counts)
+            settle(marks, slot, due[0, i], frontier, semi, over, rows, timers, ends, counts)
     return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
 
 
@@ -165,13 +172,13 @@ def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore
 
 
 @jit
-def settle(marks, slot, position, frontier, semi, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
+def settle(marks, slot, position, frontier, semi, over, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
     """How the row stands when the step is over; to say it again changes nothing."""
     cover = marks[slot, COVER]
     alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
     if alone and semi:
         end_covered(marks, slot, position, cover, rows, ends, counts)
-    elif (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
+    elif not over and (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
         rows[0, counts[0]] = position
         rows[1, counts[0]] = marks[slot, SINCE] if semi else cover
         rows[2, counts[0]] = OPEN_END

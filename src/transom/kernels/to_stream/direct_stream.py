@@ -1,9 +1,9 @@
-"""ISTREAM, DSTREAM and the changes of a relation whose rows all know their end when they come: nothing is counted.
+"""ISTREAM, DSTREAM and the changes of a relation, by its rows as they come and go: nothing is counted.
 
 Meaning: as `to_stream.py`, but for RSTREAM.
 Emits: the same rows in the same order.
-Keeps: the rows alive that will end, whole.
-Needs: rows without open row ids.
+Keeps: the rows alive that will end or may, whole.
+Needs: nothing; where many rows are equal, or few of those that are open ever end, counting keeps less.
 Costs: values are compared only where rows begin at the instant at which others end, or several at one instant. Where
     none do, and rows come in the order of time, an ISTREAM gives the very columns that came.
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.delta import Delta, Ends, Int64s, StreamDelta, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta, no_int64s
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
 from transom.kernels.columns import alike, is_text, validity
@@ -87,7 +87,7 @@ class DirectStreamKernel:
         values = rows.values
         if self._floating:  # as they are compared
             values = pa.RecordBatch.from_arrays(normalised(values.columns), schema=values.schema)
-        slots, te = state.lifetimes.leave(Ends(), step.frontier)
+        slots, te = state.lifetimes.leave(rows.ends, step.frontier)
         short = np.flatnonzero(rows.te < step.frontier)
         gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
         # Of what is not emitted only that is looked at which may cancel with what is.
@@ -101,7 +101,8 @@ class DirectStreamKernel:
         ]
         state.rows.free(slots)
         state.slots.give_back(slots)
-        state.keep(rows, values, np.flatnonzero((rows.te >= step.frontier) & (rows.te < FOREVER)))
+        ending = (rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)
+        state.keep(rows, values, np.flatnonzero((rows.te >= step.frontier) & ending))
         t = np.concatenate([gone_at[gone], came_at if came is None else came_at[came]])
         entered = np.arange(len(t)) >= len(gone)
         columns = _together([part for part in parts if part is not None], values)
