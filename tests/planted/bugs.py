@@ -15,6 +15,7 @@ from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_outer_joins import OUTER_JOINS
+from tests.planted.bugs_of_over import OVER
 from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
 from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_ranks import RANKS
@@ -33,6 +34,7 @@ BUGS: Final = (
     *RESTART,
     *COUNTING,
     *RANKS,
+    *OVER,
     *JOIN,
     *OUTER_JOINS,
     *AGGREGATE,
