@@ -186,8 +186,16 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT TRY(id) FROM orders", "there is no function 'try'"),
     ("SELECT amount FROM orders WHERE amount IS NOT UNKNOWN", None),
     (
-        "SELECT id FROM orders EXCEPT ALL CORRESPONDING SELECT id FROM customers",
-        "a query is expected, not 'CORRESPONDING'",
+        "SELECT customer, id FROM orders EXCEPT ALL CORRESPONDING SELECT id FROM customers",
+        None,
+    ),
+    (
+        "SELECT * FROM orders UNION CORRESPONDING BY (amount) SELECT * FROM customers",
+        "one side has no column 'amount'",
+    ),
+    (
+        "SELECT id FROM orders UNION CORRESPONDING SELECT name FROM customers",
+        "the sides have no column in common",
     ),
     ("SELECT HASH(customer) FROM orders", "there is no function 'hash'"),
     ("SELECT LENGTHB(customer) FROM orders", "there is no function 'lengthb'"),
