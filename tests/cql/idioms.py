@@ -268,6 +268,8 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT * FROM orders WHERE id = ANY (ARRAY[1, 2])", "a window can only follow a stream in FROM"),
     ("SELECT * FROM orders WHERE id = ALL (SELECT order_id FROM payments)", "ALL is not supported"),
     ("SELECT * FROM orders FETCH FIRST 3 ROWS ONLY", None),
+    ("SELECT * FROM (SELECT * FROM orders ORDER BY id LIMIT 9223372036854775807)", None),
+    ("SELECT * FROM (SELECT * FROM orders ORDER BY id LIMIT 9223372036854775808)", "is no number of rows"),
     ("SELECT TOP 3 * FROM orders", "TOP is not supported"),
     ("SELECT * FROM orders LIMIT 3", None),
     ("SELECT DISTINCT ON (customer) * FROM orders", None),

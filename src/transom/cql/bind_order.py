@@ -24,6 +24,9 @@ from transom.plan.expression import ColumnRef, Expression, remap, transform
 
 _EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: what is told is final, and windows are told when they are over"
 
+_MOST_ROWS: Final = 10**15
+_GREATEST: Final = 2**63 - 1
+
 RankFunction = OneOf["row_number", "rank", "dense_rank"]
 
 
@@ -83,7 +86,9 @@ def bounds_of(ordering: exp.Expr | None, source: QueryText) -> Bounds | None:
     """What LIMIT and OFFSET ask for; None where they let all rows through."""
     limit, offset = (None if ordering is None else ordering.args.get(name) for name in ("limit", "offset"))
     skipped = _count(offset, source) or 0
-    wanted = None if isinstance(limit, exp.Null) else _count(limit, source)
+    wanted = None if isinstance(limit, exp.Null) else _count(limit, source, _GREATEST)
+    if wanted is not None and wanted > _MOST_ROWS and ordering is not None and ordering.args.get("keys"):
+        wanted = None  # so many rows there never are
     if wanted is None and not skipped:
         return None
     assert ordering is not None
@@ -95,10 +100,10 @@ def bounds_of(ordering: exp.Expr | None, source: QueryText) -> Bounds | None:
     return Bounds(skipped + 1, None if wanted is None else skipped + wanted)
 
 
-def _count(node: exp.Expr | None, source: QueryText) -> int | None:
+def _count(node: exp.Expr | None, source: QueryText, most: int = _MOST_ROWS) -> int | None:
     if node is None or isinstance(node, exp.Null):
         return None
-    if not node.name.isdigit() or len(node.name) > 15:
+    if not node.name.isdigit() or int(node.name[:20]) > most:
         raise source.error(f"'{node.name}' is no number of rows", node, "write a whole number, as in LIMIT 10")
     return int(node.name)
 
