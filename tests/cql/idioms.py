@@ -186,8 +186,16 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT TRY(id) FROM orders", "there is no function 'try'"),
     ("SELECT amount FROM orders WHERE amount IS NOT UNKNOWN", None),
     (
-        "SELECT id FROM orders EXCEPT ALL CORRESPONDING SELECT id FROM customers",
-        "a query is expected, not 'CORRESPONDING'",
+        "SELECT customer, id FROM orders EXCEPT ALL CORRESPONDING SELECT id FROM customers",
+        None,
+    ),
+    (
+        "SELECT * FROM orders UNION CORRESPONDING BY (amount) SELECT * FROM customers",
+        "one side has no column 'amount'",
+    ),
+    (
+        "SELECT id FROM orders UNION CORRESPONDING SELECT name FROM customers",
+        "the sides have no column in common",
     ),
     ("SELECT HASH(customer) FROM orders", "there is no function 'hash'"),
     ("SELECT LENGTHB(customer) FROM orders", "there is no function 'lengthb'"),
@@ -260,6 +268,8 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT * FROM orders WHERE id = ANY (ARRAY[1, 2])", "there is no function 'any'"),
     ("SELECT * FROM orders WHERE id = ALL (SELECT order_id FROM payments)", "ALL is not supported"),
     ("SELECT * FROM orders FETCH FIRST 3 ROWS ONLY", None),
+    ("SELECT * FROM (SELECT * FROM orders ORDER BY id LIMIT 9223372036854775807)", None),
+    ("SELECT * FROM (SELECT * FROM orders ORDER BY id LIMIT 9223372036854775808)", "is no number of rows"),
     ("SELECT TOP 3 * FROM orders", "TOP is not supported"),
     ("SELECT * FROM orders LIMIT 3", None),
     ("SELECT DISTINCT ON (customer) * FROM orders", None),

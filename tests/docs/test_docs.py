@@ -145,7 +145,7 @@ def test_every_option_of_the_command_line_is_listed(capsys: pytest.CaptureFixtur
 def test_every_operator_has_its_page_and_every_tactic_its_place() -> None:
     listed = {path.stem for path in (DOCS / "operators").glob("*.md")}
     operators = {"window", "select", "join", "aggregate", "join-aggregate", "distinct", "set-operation", "to-stream"}
-    assert listed == operators | {"table", "shared-join", "slide-join", "top-n"}
+    assert listed == operators | {"table", "shared-join", "slide-join", "top-n", "over"}
     for name in listed:
         assert f"(operators/{name}.md)" in text_of("README")
     for node, page in ((Window, "window"), (Join, "join"), (TopN, "top-n"), (Unnest, "select")):

@@ -16,6 +16,7 @@ from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_nested_values import NESTED
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
 from tests.planted.bugs_of_outer_joins import OUTER_JOINS
+from tests.planted.bugs_of_over import OVER
 from tests.planted.bugs_of_partitions import EXCHANGES, GATES, STEPS
 from tests.planted.bugs_of_processes import PROCESSES
 from tests.planted.bugs_of_ranks import RANKS
@@ -34,6 +35,7 @@ BUGS: Final = (
     *RESTART,
     *COUNTING,
     *RANKS,
+    *OVER,
     *JOIN,
     *OUTER_JOINS,
     *AGGREGATE,

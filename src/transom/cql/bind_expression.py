@@ -12,7 +12,7 @@ from sqlglot import exp
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, is_nested
 from transom.cql import syntax
-from transom.cql.bind_order import OverCall, RankCall, RankRef, SortValue
+from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
 from transom.cql.context import Context
 from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
@@ -22,7 +22,7 @@ from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_t
 from transom.cql.one_row import has_one_row
 from transom.cql.scope import Scope
 from transom.plan import functions
-from transom.plan.algebra import AggregateCall, Frame, Project
+from transom.plan.algebra import AggregateCall, OverFrame, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
 from transom.plan.python_function import PythonFunction, python_call
 
@@ -87,7 +87,7 @@ class ExpressionBinder:
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     sub_queries: bool = True
     written: list[tuple[Expression, exp.Expr]] = field(default_factory=list)
-    ranks: dict[RankCall | OverCall, int] | None = None
+    ranks: dict[RankCall | BoundOver, int] | None = None
 
     def bind(self, node: exp.Expr) -> Expression:
         kind = type(node)
@@ -378,10 +378,10 @@ class ExpressionBinder:
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
         order = inner.sort_values(node.args["keys"])
 
-        def seen(call: AggregateCall, frame: Frame | None, end: Any = None, own: bool = False) -> Expression:
+        def seen(call: AggregateCall, frame: OverFrame | None, end: Any = None, own: bool = False) -> Expression:
             """What a call says of a frame; of its `own` peers, of the rows that the order does not tell apart."""
             parts = (*partition, *(key.value for key in order)) if own else partition
-            over = OverCall(call, parts, () if own or (frame is None and end is None) else order, frame, end)
+            over = BoundOver(call, parts, () if own or (frame is None and end is None) else order, frame, end)
             return RankRef(ranks.setdefault(over, len(ranks)), over)
 
         frame = _frame_of(node.args.get("frame"), bool(order))
@@ -407,7 +407,7 @@ class ExpressionBinder:
         node: syntax.OverCall,
         name: str,
         arguments: list[Expression],
-        frame: Frame | None,
+        frame: OverFrame | None,
         seen: Callable[..., Expression],
     ) -> Expression:
         """LAG, LEAD, FIRST_VALUE and LAST_VALUE."""
@@ -423,7 +423,7 @@ class ExpressionBinder:
                 remedy = f"write {name.upper()}(value, 2) OVER (..)"
                 raise self._error(f"{name.upper()} goes a constant number of rows", node, remedy)
             by = count.value if name == "lead" else -count.value
-            there = Frame(by, by)
+            there = OverFrame(by, by)
             if len(arguments) < 3:
                 return seen(call, there)
             if functions.common_type([value.type, arguments[2].type]) is None:
@@ -446,7 +446,7 @@ class ExpressionBinder:
         if near is None or near > 0:
             remedy = "write FIRST_VALUE with the order the other way round"
             raise self._error("LAST_VALUE of a frame that ends behind the row is not supported", node, remedy)
-        return seen(call, Frame(near, near))
+        return seen(call, OverFrame(near, near))
 
     def sort_values(self, items: Iterable[exp.Expr]) -> tuple[SortValue, ...]:
         """The entries of an ORDER BY."""
@@ -548,13 +548,13 @@ class ExpressionBinder:
         return functions.WrittenAggregate(values, distinct, condition, order)
 
 
-def _frame_of(node: exp.Expr | None, ordered: bool) -> Frame | None:
+def _frame_of(node: exp.Expr | None, ordered: bool) -> OverFrame | None:
     """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
     if node is None:
-        return Frame(None, 0, peers=True) if ordered else None
+        return OverFrame(None, 0, peers=True) if ordered else None
     start, end = (None if node.args[each] is None else int(node.args[each].name) for each in ("start", "end"))
     peers = bool(node.args["peers"])
-    return None if (start is None and end is None) or (peers and not ordered) else Frame(start, end, peers)
+    return None if (start is None and end is None) or (peers and not ordered) else OverFrame(start, end, peers)
 
 
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {

@@ -19,10 +19,13 @@ from transom.core.schema import BIGINT
 from transom.cql import syntax
 from transom.cql.context import Context
 from transom.cql.query_text import QueryText
-from transom.plan.algebra import AggregateCall, Filter, Frame, OrderedBy, Over, Project, Relation, SortKey, TopN
+from transom.plan.algebra import AggregateCall, Filter, OrderedBy, Over, OverFrame, Project, Relation, SortKey, TopN
 from transom.plan.expression import ColumnRef, Expression, remap, transform
 
 _EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: what is told is final, and windows are told when they are over"
+
+_MOST_ROWS: Final = 10**15
+_GREATEST: Final = 2**63 - 1
 
 RankFunction = OneOf["row_number", "rank", "dense_rank"]
 
@@ -46,13 +49,13 @@ class RankCall:
 
 
 @dataclass(frozen=True)
-class OverCall:
+class BoundOver:
     """An aggregate OVER (..), bound; `end` is that of the whole partition whose value FIRST_VALUE or LAST_VALUE is."""
 
     call: AggregateCall
     partition: tuple[Expression, ...]
     order: tuple[SortValue, ...]
-    frame: Frame | None
+    frame: OverFrame | None
     end: OneOf["first", "last"] | None = None
 
 
@@ -61,7 +64,7 @@ class RankRef(Expression):
     """What OVER says of a row, while the expression around it is bound; never leaves this room."""
 
     index: int
-    call: RankCall | OverCall
+    call: RankCall | BoundOver
 
     @property
     def type(self) -> pa.DataType:
@@ -83,7 +86,9 @@ def bounds_of(ordering: exp.Expr | None, source: QueryText) -> Bounds | None:
     """What LIMIT and OFFSET ask for; None where they let all rows through."""
     limit, offset = (None if ordering is None else ordering.args.get(name) for name in ("limit", "offset"))
     skipped = _count(offset, source) or 0
-    wanted = None if isinstance(limit, exp.Null) else _count(limit, source)
+    wanted = None if isinstance(limit, exp.Null) else _count(limit, source, _GREATEST)
+    if wanted is not None and wanted > _MOST_ROWS and ordering is not None and ordering.args.get("keys"):
+        wanted = None  # so many rows there never are
     if wanted is None and not skipped:
         return None
     assert ordering is not None
@@ -95,10 +100,10 @@ def bounds_of(ordering: exp.Expr | None, source: QueryText) -> Bounds | None:
     return Bounds(skipped + 1, None if wanted is None else skipped + wanted)
 
 
-def _count(node: exp.Expr | None, source: QueryText) -> int | None:
+def _count(node: exp.Expr | None, source: QueryText, most: int = _MOST_ROWS) -> int | None:
     if node is None or isinstance(node, exp.Null):
         return None
-    if not node.name.isdigit() or len(node.name) > 15:
+    if not node.name.isdigit() or int(node.name[:20]) > most:
         raise source.error(f"'{node.name}' is no number of rows", node, "write a whole number, as in LIMIT 10")
     return int(node.name)
 
@@ -115,7 +120,7 @@ class OrderedRows:
         self.relation = self._top(call.function, call.partition, call.order, Bounds(1, None), f"{call.function}()")
         self.numbers[index] = len(self.relation.schema) - 1
 
-    def over(self, calls: Sequence[tuple[int, OverCall]]) -> None:
+    def over(self, calls: Sequence[tuple[int, BoundOver]]) -> None:
         """Give the rows what calls ask for that see the same rows in the same order."""
         _, first = calls[0]
         parts, sorts = self._sorted(first.partition, first.order)
@@ -126,7 +131,7 @@ class OrderedRows:
         self.relation = Over(self.relation, parts, framed, first.frame, made, names)
         self.numbers |= {index: width + i for i, (index, _) in enumerate(calls)}
 
-    def _ordered(self, over: OverCall, sorts: tuple[SortKey, ...]) -> AggregateCall:
+    def _ordered(self, over: BoundOver, sorts: tuple[SortKey, ...]) -> AggregateCall:
         """The call over these rows; that of an end of the partition with the order which says where that is."""
         call = over.call.over(self.resolved)
         if over.end is None:
@@ -199,7 +204,7 @@ class OrderedRows:
 class BlockOrder:
     """What one block asks of the order of its rows; `on` are the values of DISTINCT ON."""
 
-    ranks: tuple[RankCall | OverCall, ...]
+    ranks: tuple[RankCall | BoundOver, ...]
     qualify: Expression | None
     on: tuple[Expression, ...] | None
     order: tuple[SortValue, ...]
@@ -213,7 +218,7 @@ class BlockOrder:
     def values(self) -> list[Expression]:
         """All that is computed of a row."""
         calls = [value for call in self.ranks for value in (*call.partition, *(key.value for key in call.order))]
-        calls += [value for call in self.ranks if isinstance(call, OverCall) for value in call.call.expressions]
+        calls += [value for call in self.ranks if isinstance(call, BoundOver) for value in call.call.expressions]
         conditions = () if self.qualify is None else (self.qualify,)
         return [*calls, *conditions, *(self.on or ()), *(key.value for key in self.order)]
 
@@ -223,9 +228,9 @@ class BlockOrder:
         def keys(order: tuple[SortValue, ...]) -> tuple[SortValue, ...]:
             return tuple(replace(key, value=change(key.value)) for key in order)
 
-        def over(call: RankCall | OverCall) -> RankCall | OverCall:
+        def over(call: RankCall | BoundOver) -> RankCall | BoundOver:
             made = replace(call, partition=tuple(map(change, call.partition)), order=keys(call.order))
-            return replace(made, call=made.call.over(change)) if isinstance(made, OverCall) else made
+            return replace(made, call=made.call.over(change)) if isinstance(made, BoundOver) else made
 
         return BlockOrder(
             tuple(map(over, self.ranks)),
@@ -248,7 +253,7 @@ class BlockOrder:
         whole = list(columns) == list(range(len(relation.schema)))
         rows = OrderedRows(relation if whole else Project(relation, refs, names))
         mine = self.mapped(lambda value: remap(value, moved))
-        alike: dict[object, list[tuple[int, OverCall]]] = {}
+        alike: dict[object, list[tuple[int, BoundOver]]] = {}
         for index, call in enumerate(mine.ranks):
             if isinstance(call, RankCall):
                 rows.number(index, call)

@@ -156,6 +156,8 @@ def _bind_set_operation(node: exp.SetOperation, context: Context, outer: Scope |
     kind = "union" if isinstance(node, exp.Union) else "except" if isinstance(node, exp.Except) else "intersect"
     word = kind.upper()
     sides = [context.bind_relation(side, outer, word) for side in (node.this, node.args["expression"])]
+    if (named := node.args.get("corresponding")) is not None:
+        sides = _corresponding(sides, named, node, context)
     widths = [len(side.schema) for side in sides]
     if widths[0] != widths[1]:
         what = f"the sides of {word} have {widths[0]} and {widths[1]} columns"
@@ -171,6 +173,27 @@ def _bind_set_operation(node: exp.SetOperation, context: Context, outer: Scope |
         types.append(sides[0].schema[position].type if met == functions.NULL else met)
     left, right = (_cast_columns(side, types) for side in sides)
     return SetOperation(kind, not node.args["distinct"], left, right)
+
+
+def _corresponding(
+    sides: list[Relation], named: list[exp.Identifier], node: exp.Expr, context: Context
+) -> list[Relation]:
+    """Of both sides the columns that are named, or else those of names that both have, in the order of the left."""
+    left, right = ([name.lower() for name in side.schema.names] for side in sides)
+    for name in named:
+        if name.name.lower() not in left or name.name.lower() not in right:
+            remedy = "name columns of both sides, or leave BY (..) out"
+            raise context.source.error(f"one side has no column '{name.name}'", name, remedy)
+    wanted = [name.name.lower() for name in named] or [name for name in left if name in right]
+    if not wanted:
+        remedy = "leave CORRESPONDING out: columns are matched by position then"
+        raise context.source.error("the sides have no column in common", node.args["expression"], remedy)
+    found: list[Relation] = []
+    for side, names in zip(sides, (left, right), strict=True):
+        columns = [side.schema[names.index(name)] for name in wanted]
+        refs = tuple(ColumnRef(names.index(name), c.type, c.name) for name, c in zip(wanted, columns, strict=True))
+        found.append(project(side, refs, tuple(column.name for column in columns)))
+    return found
 
 
 def _type_of(relation: Relation, position: int) -> pa.DataType:

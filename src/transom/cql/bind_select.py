@@ -12,7 +12,7 @@ from transom.core.errors import QueryError
 from transom.cql import syntax
 from transom.cql.bind_expression import AggregateRef, ExpressionBinder
 from transom.cql.bind_from import bind_from, unnested_array
-from transom.cql.bind_order import BlockOrder, OrderedRows, OverCall, RankCall, RankRef, SortValue, bounds_of
+from transom.cql.bind_order import BlockOrder, BoundOver, OrderedRows, RankCall, RankRef, SortValue, bounds_of
 from transom.cql.context import Context
 from transom.cql.group_windows import with_windows_in_from
 from transom.cql.limits import MAX_COLUMNS
@@ -96,7 +96,7 @@ class _QueryBlock:
 
     def bind(self, relation: Relation) -> Relation:
         calls: dict[AggregateCall, int] = {}
-        ranks: dict[RankCall | OverCall, int] = {}
+        ranks: dict[RankCall | BoundOver, int] = {}
         binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls, ranks=ranks)
         outputs = self._outputs(binder)
         keys = self._keys(outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -72,8 +72,8 @@ def _read_set_operations(reader: Reader) -> exp.Expr:
     query = _read_intersections(reader)
     while word := reader.take_one_of("UNION", "EXCEPT"):
         kind = exp.Union if word == "UNION" else exp.Except
-        distinct = _read_distinct(reader)
-        query = reader.spanned(kind(this=query, expression=_read_intersections(reader), distinct=distinct), start)
+        how = _read_how(reader)
+        query = reader.spanned(kind(this=query, expression=_read_intersections(reader), **how), start)
     return query
 
 
@@ -81,16 +81,20 @@ def _read_intersections(reader: Reader) -> exp.Expr:
     start = reader.word()
     query = _read_plain_query(reader)
     while reader.take("INTERSECT"):
-        distinct = _read_distinct(reader)
-        node = exp.Intersect(this=query, expression=_read_plain_query(reader), distinct=distinct)
+        how = _read_how(reader)
+        node = exp.Intersect(this=query, expression=_read_plain_query(reader), **how)
         query = reader.spanned(node, start)
     return query
 
 
-def _read_distinct(reader: Reader) -> bool:
+def _read_how(reader: Reader) -> dict[str, Any]:
+    """ALL or DISTINCT, and CORRESPONDING [BY (columns)]: of both sides the columns of one name."""
     if reader.at("BY"):
-        reader.reject("set operations match columns by position", "leave BY NAME out")
-    return reader.take_one_of("ALL", "DISTINCT") != "ALL"
+        reader.reject("set operations match columns by position", "write CORRESPONDING, or leave BY NAME out")
+    distinct = reader.take_one_of("ALL", "DISTINCT") != "ALL"
+    if not reader.take("CORRESPONDING"):
+        return {"distinct": distinct}
+    return {"distinct": distinct, "corresponding": reader.column_names() if reader.take("BY") else []}
 
 
 def _read_plain_query(reader: Reader) -> exp.Expr:

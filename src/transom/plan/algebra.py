@@ -620,7 +620,7 @@ class TopN(Relation):
 
 
 @dataclass(frozen=True)
-class Frame(Structural):
+class OverFrame(Structural):
     """Which rows of its partition a row sees: those at places from `start` to `end` away from its own, in an order.
 
     A place is the number of the row; among `peers` it is that of the group of rows which the order does not tell apart.
@@ -654,7 +654,7 @@ class Over(Relation):
     input: Relation
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
-    frame: Frame | None
+    frame: OverFrame | None
     calls: tuple[AggregateCall, ...]
     names: tuple[str, ...]
 

@@ -17,12 +17,12 @@ from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
     Distinct,
-    Frame,
     Join,
     Node,
     OrderedBy,
     OuterJoin,
     Over,
+    OverFrame,
     Project,
     Relation,
     TopN,
@@ -72,7 +72,7 @@ def _joined(node: Over) -> Relation:
     return _with_groups(node, numbered, by, Aggregate(pairs, keys, made, _names(keys, node), True))
 
 
-def _in_frame(frame: Frame, own: Expression, seen: Expression) -> list[Expression]:
+def _in_frame(frame: OverFrame, own: Expression, seen: Expression) -> list[Expression]:
     if frame.start == frame.end and frame.start is not None:
         return [Call("=", (_later(own, frame.start), seen), BOOLEAN)]
     bounds = ((">=", frame.start), ("<=", frame.end))
