@@ -67,7 +67,7 @@ from tests.cql.queries import marked, rejected
         ("SELECT 1 FROM S JOIN T", "JOIN", "no condition", "CROSS JOIN"),
         ("SELECT 1 FROM S LEFT T ON TRUE", "T", "JOIN is missing", "write JOIN"),
         ("SELECT 1 FROM S, LATERAL (SELECT 1 FROM T)", "LATERAL", "LATERAL is not supported", "WHERE"),
-        ("SELECT 1 FROM unnest(x)", "unnest", "is a function", "lists are no values"),
+        ("SELECT 1 FROM unnest(x)", "unnest(x)", "UNNEST stands behind the input", "FROM s [..], UNNEST(s.array)"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) AS x", "x", "no common name", "SELECT * FROM"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) [NOW]", "[NOW]", "belongs to one stream", "behind the name"),
         ("WITH RECURSIVE a AS (SELECT 1 FROM S) SELECT 1 FROM a", "RECURSIVE", "recursive", "named queries"),

@@ -67,10 +67,12 @@ def test_parquet_has_its_types_and_what_no_type_holds_is_left_out(tmp_path: Path
         "b": pa.array([1], pa.uint64()),
         "c": pa.array([None], pa.decimal128(9, 2)),
         "d": pa.array([[1]], pa.list_(pa.int8())),
+        "f": pa.array([b"1"], pa.binary()),
         "e": pa.array([0], pa.timestamp("ns")),
     }
     pyarrow.parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    assert types(tmp_path) == {"a": "INTEGER", "b": "DECIMAL(38, 0)", "c": "DECIMAL(9, 2)", "e": "TIMESTAMP"}
+    found = {"a": "INTEGER", "b": "DECIMAL(38, 0)", "c": "DECIMAL(9, 2)", "d": "TINYINT[]", "e": "TIMESTAMP"}
+    assert types(tmp_path) == found
 
 
 def test_so_many_rows_of_the_first_file_that_has_any_are_looked_at(tmp_path: Path) -> None:
