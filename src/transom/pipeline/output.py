@@ -45,7 +45,7 @@ class OutputWriter:
     def of(root: Operator, emit: str) -> OutputWriter:
         """For the rows of an operator."""
         name = output_form(root, emit)
-        if name == "changes" and _told_directly(root):
+        if name == "changes" and _emitted_directly(root):
             return OutputWriter(name, ChangesEmit(root.schema, direct=True))
         if name == "net":
             return OutputWriter(name, NetEmit(root.schema, answer_key(root)))
@@ -81,9 +81,9 @@ class OutputWriter:
         return self.emit.flush(state) if isinstance(self.emit, NetEmit) else self._nothing
 
 
-def _told_directly(root: Operator) -> bool:
-    """Whether changes are told without counting values: where rows know their end, and of joins whose rows come and go
-    with their partners, of which few are equal."""
+def _emitted_directly(root: Operator) -> bool:
+    """Whether no values are counted: where rows know their end, and of joins whose rows come and go with partners, of
+    which few are equal."""
     below = root
     while isinstance(below.node, Filter | Project):
         (below,) = below.inputs
