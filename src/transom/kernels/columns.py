@@ -88,11 +88,15 @@ def text_parts(array: pa.Array) -> tuple[Int64s, Bytes]:
 def text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], Bytes]:
     """The same as they lie."""
     if len(array) == 0:
-        return np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.uint8)
+        return np.zeros(1, dtype=np.int32), np.frombuffer(b"", dtype=np.uint8)
     _, offset_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
-    data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
-    return offsets, data
+    return offsets, np.frombuffer(b"" if data_buffer is None else data_buffer, dtype=np.uint8)
+
+
+def alike(array: Array) -> Array:
+    """An array for a loop to read: in one piece and not read-only, as most are; each other kind is compiled anew."""
+    return array if array.flags.carray else np.require(array, requirements=("C", "W"))
 
 
 def fixed_array(type_: pa.DataType, values: Array, valid: Bytes | None) -> pa.Array:

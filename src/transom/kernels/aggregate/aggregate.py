@@ -38,7 +38,7 @@ from transom.kernels.aggregate import accumulate as loop
 from transom.kernels.aggregate import cells, exact_sum, exact_variance
 from transom.kernels.aggregate.ordered import check_heaps
 from transom.kernels.aggregate.ranked import check_trees
-from transom.kernels.columns import empty_batch, fixed_array, is_text, validity
+from transom.kernels.columns import alike, empty_batch, fixed_array, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -280,7 +280,7 @@ class AggregateKernel:
         if (t[1:] < t[:-1]).any():
             order = np.argsort(t, kind="stable")
             t, slot, group = t[order], slot[order], group[order]
-        events = loop.GroupEvents(t, slot, group, np.ones(len(t), dtype=np.int64))
+        events = loop.GroupEvents(alike(t), slot, group, np.ones(len(t), dtype=np.int64))
         return self._shown(state, events, self._cells(values), row_pair, step)
 
     def run_unseen(self, state: AggregateState, values: pa.RecordBatch) -> tuple[Int64s, Int64s, Int64s]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
+from transom.kernels.columns import alike
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
@@ -100,7 +101,8 @@ class JoinSide:
     def write(self, slots: Int64s, rows: Arrivals) -> None:
         """Lay the rows into their slots; whoever is open is observed, by slot: positions of a ring grow forever."""
         self.lay(slots, rows)
-        waiting = write_entries(slots, rows.hashes, rows.ta, rows.te, rows.open_id, self.entries, self.first_pair)
+        times = alike(rows.ta), alike(rows.te), alike(rows.open_id)
+        waiting = write_entries(slots, rows.hashes, *times, self.entries, self.first_pair)
         if waiting:
             is_open = rows.open_id != NO_OPEN_ID
             self.lifetimes.observe(rows.open_id[is_open], slots[is_open])

@@ -56,4 +56,4 @@ def add_up(  # type: ignore[no-untyped-def]
                 elif kind == SUM_FLOAT:
                     index = table[c, OFFSET]
                     exact_times.add_total(floats[g * width + index], p_floats[s * width + index], way)
-        emit_rows(now, everything, False, table, width, cells, groups, out)
+        emit_rows(now, everything, np.bool_(False), table, width, cells, groups, out)

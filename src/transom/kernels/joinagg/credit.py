@@ -124,7 +124,7 @@ class CreditKernel:
                 last, going, index, events, False, live.entries, live.head, BLOCK
             )
             kept = live.satisfying(self.spec, members)
-            of_event, members = of_event[kept], members[:, kept]
+            of_event, members = of_event[kept], members.take(kept, axis=1)
             pair = 0
             while event < last or pair < len(of_event):
                 event, pair, stopped = apply(

@@ -96,7 +96,7 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
     while i < len(t):
         if t[i] != used[CLOCK]:
             if fill[TOUCHED]:
-                emit_rows(used[CLOCK], False, partial, table, width, cells, groups, out)
+                emit_rows(used[CLOCK], np.bool_(False), partial, table, width, cells, groups, out)
             used[CLOCK] = t[i]
         s = slot[i]
         way = sign[i]
@@ -159,7 +159,7 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
                     if current[j] >= 0:
                         break
                     current[j] = first[key * inputs + j]
-    emit_rows(used[CLOCK], False, partial, table, width, cells, groups, out)
+    emit_rows(used[CLOCK], np.bool_(False), partial, table, width, cells, groups, out)
     return i, 0
 
 

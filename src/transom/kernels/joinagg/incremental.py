@@ -89,7 +89,7 @@ class IncrementalKernel:
                 event, going, index, events, True, live.entries, live.head, BLOCK
             )
             kept = live.satisfying(self.spec, members)
-            of_event, members = of_event[kept], members[:, kept]
+            of_event, members = of_event[kept], members.take(kept, axis=1)
             pair = 0
             while pair < len(of_event):
                 pair = apply(

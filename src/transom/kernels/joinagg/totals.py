@@ -333,7 +333,7 @@ def settle(now, everything, partial, table, width, cells, groups, out):  # type:
 
 @inlined
 def emit_rows(now, everything, partial, table, width, cells, groups, out):  # type: ignore[no-untyped-def]
-    """As `settle`, for loops."""
+    """As `settle`, for loops. For a constant it would be compiled once more: it is given np.bool_(False), not False."""
     rows, shown, mark, counts, sum_top, sum_hi, sum_lo, last_top, last_hi, last_lo, last_n, floats, roots, _, at = (
         groups
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.columns import alike
 from transom.kernels.join.lazy_hash import link, spread_chains, unlink
 from transom.kernels.join.ring_hash import append_to_chains, first_alive
 from transom.kernels.join.side import CHAIN, HASH, TA, TE, write_entries
@@ -106,9 +107,9 @@ class InputRows:
     def write(self, slots: Int64s, rows: Newcomers) -> int:
         """Lay the rows into their slots; how many of them are open."""
         self.rows.write(slots, rows.columns)
-        waiting = 0
+        waiting, times = 0, (alike(rows.ta), alike(rows.te), alike(rows.open_id))
         for table, hashes, key in zip(self.tables, rows.hashes, rows.keys, strict=True):
-            waiting = write_entries(slots, hashes, rows.ta, rows.te, rows.open_id, table.entries, self.first_open)
+            waiting = write_entries(slots, hashes, *times, table.entries, self.first_open)
             if key is not None:
                 table.keys.write(slots, [key])
         return waiting

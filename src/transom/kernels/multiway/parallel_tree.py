@@ -35,7 +35,7 @@ import pyarrow as pa
 from transom.core.delta import Delta, Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
-from transom.kernels.columns import validity
+from transom.kernels.columns import alike, validity
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway.emission import Emission
@@ -186,7 +186,9 @@ class ParallelTreeKernel:
         own = state.inputs[i]
         positions = own.insert(rows)
         state.addresses.refresh(i, own.mask)
-        return Arrived(positions, state.keys.words(keys, len(delta)), delta.ta, ends(delta.te, delta.open_id))
+        return Arrived(
+            positions, state.keys.words(keys, len(delta)), delta.ta, ends(alike(delta.te), alike(delta.open_id))
+        )
 
     def _keys(self, i: int, rows: Newcomers, delta: Delta) -> list[pa.Array | None]:
         return [

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Changelog, Int64s, no_int64s
+from transom.kernels.columns import alike
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
@@ -65,7 +66,9 @@ class Beginnings:
             fresh = self.slots.take(rows.arrived)
             if self.slots.high > self.nodes.shape[1]:
                 self.nodes = grown(self.nodes, self.slots.high)
-            push_last(key[departed:], rows.t[departed:], _by_time(rows.t[departed:]), fresh, self.ends, self.nodes)
+            push_last(
+                key[departed:], alike(rows.t[departed:]), _by_time(rows.t[departed:]), fresh, self.ends, self.nodes
+            )
         # The n-th departure of a value is that of its n-th arrival, so all arrivals may go first.
         order = _by_time(rows.t[:departed])
         began, freed, empty = pop_first(key[:departed], order, self.ends, self.nodes)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transom.core.delta import Int64s
-from transom.kernels.columns import Bytes
+from transom.kernels.columns import Bytes, alike
 from transom.kernels.jit import jit
 
 RIGHT, ARRIVES = 1, 2  # bits of the kind of an event
@@ -47,8 +47,8 @@ class ChangeEvents(NamedTuple):
     def of(left: Changes, right: Changes) -> ChangeEvents:
         return ChangeEvents(
             *merge_changes(
-                left.departed_t, left.departed, right.departed_t, right.departed,
-                left.arrived_t, left.arrived, right.arrived_t, right.arrived,
+                alike(left.departed_t), left.departed, alike(right.departed_t), right.departed,
+                alike(left.arrived_t), left.arrived, alike(right.arrived_t), right.arrived,
             )
         )  # fmt: skip
 

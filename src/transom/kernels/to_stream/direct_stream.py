@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from transom.core.delta import Delta, Ends, Int64s, StreamDelta, no_int64s
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
-from transom.kernels.columns import is_text, validity
+from transom.kernels.columns import alike, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import Step
 from transom.kernels.keys import encode_keys, normalised, order_words
@@ -141,7 +141,7 @@ def _among(these: Int64s, those: Int64s) -> Mask:
     if not len(these) or not len(those):
         return np.zeros(len(these), dtype=np.bool_)
     if (these[1:] >= these[:-1]).all() and (those[1:] >= those[:-1]).all():
-        found: Mask = among(these, those)
+        found: Mask = among(alike(these), alike(those))
         return found
     return np.isin(these, those)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.core.time import FOREVER
+from transom.kernels.columns import alike
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
@@ -83,7 +84,7 @@ class Sessions:
         fresh = self.slots.take(count)  # one for each row, should it begin a session
         if self.slots.high > self.known.shape[1]:
             self.known = grown(self.known, self.slots.high)
-        session, begun, ended = assign(key, t, nodes, gap, fresh, self.of_key, self.known, self.following)
+        session, begun, ended = assign(key, alike(t), nodes, gap, fresh, self.of_key, self.known, self.following)
         self.slots.give_back(fresh[begun:])
         self.timers.append(end_after(t, gap), session)
         passed = int(np.searchsorted(self.timers.column(0), frontier))

@@ -25,6 +25,7 @@ import numpy as np
 
 from transom.core.delta import Delta, Int64s, StreamDelta
 from transom.core.time import FOREVER, UNBOUNDED
+from transom.kernels.columns import alike
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
 from transom.kernels.key_index import KeyIndex
@@ -102,7 +103,7 @@ class PartitionRowsWindow:
         te = np.full(count, OPEN_END, dtype=np.int64)
         by_time = end_after(rows.t, self.length)
         state.nodes[_TIME, nodes] = by_time
-        closed, freed = push_rows(partitions, rows.t, nodes, self.rows, state.lists, state.nodes, te)
+        closed, freed = push_rows(partitions, alike(rows.t), nodes, self.rows, state.lists, state.nodes, te)
         if self.length < UNBOUNDED:
             state.timers.append(by_time, nodes, serials)
             passed = int(np.searchsorted(state.timers.column(0), step.frontier))
