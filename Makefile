@@ -3,12 +3,13 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
 
 # Compiled loops are kept beside the environment that compiled them; the test processes share them.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-.PHONY: help test check format demo bench nightly seeds planted docs lock clean
+.PHONY: help test check format demo bench nightly seeds loops planted docs lock clean
 
 help:
 	@echo 'make demo     a first query and its answer'
@@ -18,6 +19,7 @@ help:
 	@echo 'make bench    list the benchmarks'
 	@echo 'make nightly  every test, with many more generated examples'
 	@echo 'make seeds    choose the generated examples of make test anew'
+	@echo 'make loops    list anew which loops are compiled at installation: those that the tests have compiled'
 	@echo 'make planted  plant bugs one by one and see whether the tests catch them (an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
@@ -42,7 +44,12 @@ $(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-test: $(READY)
+# Once: what changes later is compiled by whoever needs it.
+$(COMPILED): $(READY)
+	@$(BIN)/transom compile --runtime local
+	@touch $@
+
+test: $(COMPILED)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules src/transom benchmarks tests
 
 check: $(READY)
@@ -64,12 +71,15 @@ bench: $(READY)
 nightly: export TRANSOM_TESTS := nightly
 nightly: test
 
+loops: $(READY)
+	$(BIN)/python -m tests.kernels.loops
+
 seeds: $(READY)
 	rm -rf build/seeds
 	TRANSOM_CHOOSE_SEEDS=build/seeds $(BIN)/python -m pytest -q -n 2 -p no:cacheprovider tests/properties
 	$(BIN)/python -m tests.properties.seeds build/seeds
 
-planted: $(READY)
+planted: $(COMPILED)
 	$(BIN)/python -m tests.planted.plant --jobs 2
 
 docs: $(READY)

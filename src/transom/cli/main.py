@@ -95,6 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", action="store_true", help="as JSON")
     explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
     _add_runtime(explain)
+    compiling = commands.add_parser(
+        "compile",
+        help="compile the loops of the engine now, not when the first query needs them",
+        description="Compiles the loops of the engine and keeps them: for the workers of a Spark that Transom starts, "
+        "or with --runtime local for queries in this process; NUMBA_CACHE_DIR in the environment is a place for both.",
+    )
+    _add_runtime(compiling, cores="how many processes compile (default: one for each core)")
     # Its options are those of the benchmark, which knows them itself.
     commands.add_parser("bench", help="list the benchmarks, or run one (in a checkout)", add_help=False)
     demo = commands.add_parser(
@@ -165,7 +172,7 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_display_options(shell)
 
 
-def _add_runtime(parser: argparse.ArgumentParser) -> None:
+def _add_runtime(parser: argparse.ArgumentParser, cores: str = "how many cores Spark may use (default: all)") -> None:
     parser.add_argument(
         "--runtime",
         metavar="{spark,local}",
@@ -174,7 +181,7 @@ def _add_runtime(parser: argparse.ArgumentParser) -> None:
         help="where queries run: on Spark, which is started on this machine, or in this process; TRANSOM_RUNTIME in "
         "the environment says it for all commands (default %(default)s)",
     )
-    parser.add_argument("--cores", metavar="N", type=_count, help="how many cores Spark may use (default: all)")
+    parser.add_argument("--cores", metavar="N", type=_count, help=cores)
 
 
 def _add_display_options(parser: argparse.ArgumentParser) -> None:
