@@ -9,14 +9,13 @@ file runs without any bug, and has to pass; so has every other test that fails w
 and nothing else. A run over all bugs writes the file anew, if none was missed.
 
 A copy always lies in the same folder and files keep their times, so that Numba finds what it compiled before. It looks
-at the file of a loop only, though, not at the files of the loops that are compiled into it, so what was compiled from
-files that import the one with the bug is thrown away.
+at the file of a loop only, though, not at the files of the loops that are compiled into it, so those are thrown away
+into which something is compiled that the bug changes.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -35,6 +34,7 @@ from typing import Final
 
 from tests.planted.bug import Bug
 from tests.planted.bugs import BUGS
+from tests.planted.compiled import changed_loops, compiled_name, read_module, take_compiled
 
 ROOT: Final = Path(__file__).parents[2]
 NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
@@ -92,6 +92,8 @@ class Bed:
     def prepare(self, checkout: Path, tests: list[str], jobs: int) -> float:
         """Run these tests without a bug; how long that took."""
         shutil.copytree(checkout, self.copy)
+        if "NUMBA_CACHE_DIR" in os.environ:  # what was compiled at installation
+            take_compiled(Path(os.environ["NUMBA_CACHE_DIR"]), ROOT, self.copy / CACHE, self.copy)
         started = time.monotonic()
         there = collected(self.copy).intersection(tests)
         failed = run_stage(self.copy, [*sorted(there), "-n", str(jobs), "--dist=worksteal"]) if there else None
@@ -101,14 +103,9 @@ class Bed:
         return time.monotonic() - started
 
     def be_like(self, other: Bed) -> None:
-        """What the other has compiled is moved here: Numba knows folders by their paths."""
-        shutil.copytree(other.warm, self.warm)
-        for folder in {path.parent for path in (self.warm / "src").rglob("*.py")}:
-            at = folder.relative_to(self.warm)
-            compiled = self.warm / CACHE / compiled_name(other.copy / at)
-            if compiled.exists():
-                compiled.rename(self.warm / CACHE / compiled_name(self.copy / at))
-        self.copy.mkdir()
+        shutil.copytree(other.warm, self.warm, ignore=shutil.ignore_patterns(CACHE))
+        take_compiled(other.warm / CACHE, other.copy, self.warm / CACHE, self.copy)
+        shutil.copytree(self.warm, self.copy)
 
     def plant(self, bug: Bug, caught_by: str | None) -> Found:
         """`caught_by` is the test that caught it before, and that passes without it."""
@@ -116,9 +113,7 @@ class Bed:
         file = self.copy / "src" / "transom" / bug.file
         source = file.read_text(encoding="utf-8")
         file.write_text(planted(bug, source), encoding="utf-8")
-        for stem in stems_that_import(file, self.copy / "src"):
-            for compiled in (self.copy / CACHE).glob(f"*/{stem}.*"):
-                compiled.unlink()
+        self._throw_away(file, source)
         started = time.monotonic()
         failed = None
         if caught_by is not None and (self.copy / caught_by.split("::")[0]).exists():
@@ -131,32 +126,41 @@ class Bed:
                     raise Broken(f"without any bug a test fails: {failed}")
         return Found(bug, failed, time.monotonic() - started)
 
+    def _throw_away(self, file: Path, source: str) -> None:
+        """What is compiled differently with the bug, in other files than its own, which Numba looks at itself."""
+        sources = self.copy / "src"
+        names = {".".join(path.relative_to(sources).with_suffix("").parts): path for path in sources.rglob("*.py")}
+        read = {name: read_module(path.read_text(encoding="utf-8")) for name, path in names.items() if path != file}
+        (own,) = names.keys() - read.keys()
+        changed = changed_loops(read | {own: read_module(source)}, own, file.read_text(encoding="utf-8"))
+        for module, name in changed:
+            path = names[module]
+            for compiled in (self.copy / CACHE / compiled_name(path.parent)).glob(f"{path.stem}.{name}-*"):
+                compiled.unlink()
+
     def _renew(self) -> None:
         """Without any bug."""
-        shutil.rmtree(self.copy)
-        shutil.copytree(self.warm, self.copy)
+        mirror(self.warm, self.copy)
 
 
-def compiled_name(folder: Path) -> str:
-    """The folder of a cache in which Numba keeps what it compiled from the files of a folder."""
-    return f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
+def mirror(source: Path, target: Path) -> None:
+    """The files of a folder as they are in another one, with their times: those alone are copied that differ."""
+    there = {entry.name: entry for entry in os.scandir(source)}
+    for entry in os.scandir(target):
+        other = there.get(entry.name)
+        if other is None or other.is_dir() != entry.is_dir():
+            shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
+    for name, entry in there.items():
+        at = target / name
+        if entry.is_dir():
+            at.mkdir(exist_ok=True)
+            mirror(Path(entry), at)
+        elif not at.exists() or _stamp(at.stat()) != _stamp(entry.stat()):
+            shutil.copy2(entry, at)
 
 
-def stems_that_import(file: Path, sources: Path) -> set[str]:
-    """The names of all files that import the file, directly or not, and of the file itself."""
-    imports: dict[Path, set[str]] = {}
-    for path in sources.rglob("*.py"):
-        found = re.findall(r"^from (transom[\w.]*) import (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        imports[path] = {
-            m for module, names in found for m in (module, *(f"{module}.{n}" for n in re.findall(r"\w+", names)))
-        }
-    reached = {file}
-    while True:
-        modules = {".".join(path.relative_to(sources).with_suffix("").parts) for path in reached}
-        more = reached | {path for path, imported in imports.items() if imported & modules}
-        if more == reached:
-            return {path.stem for path in reached}
-        reached = more
+def _stamp(found: os.stat_result) -> tuple[int, int]:
+    return found.st_mtime_ns, found.st_size
 
 
 def run_tests(copy: Path) -> str | None:
