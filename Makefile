@@ -50,7 +50,7 @@ $(COMPILED): $(READY)
 	@touch $@
 
 test: $(COMPILED)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules src/transom benchmarks tests
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -p no:cacheprovider --doctest-modules src/transom benchmarks tests
 
 check: $(READY)
 	$(BIN)/ruff format --check .

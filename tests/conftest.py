@@ -44,19 +44,17 @@ settings.load_profile("nightly" if NIGHTLY else "ci")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """By day without those of the night; tests on Spark run before the properties.
+    """By day without those of the night; tests on Spark run first.
 
-    They take seconds each. Of two test processes one comes to them when most loops are compiled, and has one Spark for
-    them all; the other takes over what is left at the end, and many small tests are left then, so both end together.
+    They take seconds each. Of several test processes the first has them all, and one Spark for them; the others take
+    over from it what is behind them, and many small tests are left at the end, so all end together.
     """
     if not NIGHTLY:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
     moved = set(on_spark)
-    others = [item for item in items if item not in moved]
-    before = next((i for i, item in enumerate(others) if "properties" in item.path.parts), len(others))
-    items[:] = others[:before] + on_spark + others[before:]
+    items[:] = on_spark + [item for item in items if item not in moved]
 
 
 @pytest.fixture(scope="session")

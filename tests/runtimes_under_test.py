@@ -18,13 +18,23 @@ T = TypeVar("T")
 Inputs = dict[str, list[tuple[Any, ...]]]
 
 
+RESTARTS = 12
+"""So many by day where there are more rows; at night a run is restarted after every row."""
+
+
+def after_rows(inputs: Inputs) -> Callable[[int], bool]:
+    """Behind which rows a run is restarted."""
+    every = 1 if NIGHTLY else max(1, sum(map(len, inputs.values())) // RESTARTS)
+    return lambda i: i % every == 0
+
+
 def in_one_batch(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     return run_locally(query, catalogue, inputs)
 
 
-def restarted_after_every_row(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
+def restarted_after_rows(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     pushes = row_by_row(inputs)
-    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=lambda i: True)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", restart=after_rows(inputs))
 
 
 def in_partitions(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
@@ -34,13 +44,13 @@ def in_partitions(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
 
 def in_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     pushes = row_by_row(inputs)
-    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=lambda i: True)
+    return run_locally(query, catalogue, inputs, pushes, emit="lifetimes", partitions=3, restart=after_rows(inputs))
 
 
 def in_two_partitions_restarted(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
-    """Row by row, every row in a task of its own, saved and restored after every batch."""
-    batches = one_by_one(row_by_row(inputs))
-    return run_in_partitions(query, catalogue, inputs, batches, partitions=2, emit="lifetimes", restart=lambda i: True)
+    """Row by row, every row in a task of its own, saved and restored between batches."""
+    batches, restart = one_by_one(row_by_row(inputs)), after_rows(inputs)
+    return run_in_partitions(query, catalogue, inputs, batches, partitions=2, emit="lifetimes", restart=restart)
 
 
 def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) -> Callable[..., History]:
@@ -56,12 +66,12 @@ def by_negative_tuples(runtime: Callable[[Node, Catalogue, Inputs], History]) ->
 RUNTIMES: dict[str, Callable[[Node, Catalogue, Inputs], History]] = {
     "reference": evaluate,
     "local": in_one_batch,
-    "local_restarted": restarted_after_every_row,
+    "local_restarted": restarted_after_rows,
     "partitions": in_partitions,
     "partitions_restarted": in_partitions_restarted,
     "buckets_restarted": in_two_partitions_restarted,
     "negative": by_negative_tuples(in_one_batch),
-    "negative_restarted": by_negative_tuples(restarted_after_every_row),
+    "negative_restarted": by_negative_tuples(restarted_after_rows),
     "negative_partitions_restarted": by_negative_tuples(in_partitions_restarted),
 }
 
