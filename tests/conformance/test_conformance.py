@@ -11,7 +11,8 @@ from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
-RUNS = runs(CASES, by_day=2)
+NAMES = {f"{case.file}: {case.title}": case for case in CASES}
+RUNS = runs("tests/conformance/test_conformance.py::test_conformance", NAMES, by_day=2)
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
