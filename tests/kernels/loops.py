@@ -35,8 +35,9 @@ def compiled_loops(known: Loops) -> Loops:
     loops: Loops = {}
     for module, name, loop in all_loops():
         kept = loop._cache._cache_file._load_index()  # which Numba shows to nobody else
-        described = [[describe(given) for given in key[0]] for key in kept]
-        signatures = [s for s in described if None not in s] or known.get(module, {}).get(name, [])
+        described = ([describe(given) for given in key[0]] for key in kept)
+        whole = [[type_ for type_ in types if type_ is not None] for types in described if None not in types]
+        signatures = whole or known.get(module, {}).get(name, [])
         if signatures:
             loops.setdefault(module, {})[name] = sorted(signatures, key=json.dumps)
     return loops

@@ -44,18 +44,19 @@ def type_of(described: Described) -> Any:
     >>> type_of("int64"), type_of("int64 1 C readonly"), type_of(["bool", "float64"])
     (int64, Array(int64, 1, 'C', True, aligned=True), Tuple((bool, float64)))
     """
+    made: Any = types  # Numba says little about the types of its types
     if isinstance(described, list):
-        return types.Tuple(tuple(type_of(part) for part in described))
+        return made.Tuple(tuple(type_of(part) for part in described))
     if isinstance(described, dict):
         [(name, parts)] = described.items()
         module, _, named = name.rpartition(".")
-        return types.Tuple.from_types([type_of(part) for part in parts], getattr(import_module(module), named))
+        return made.Tuple.from_types([type_of(part) for part in parts], getattr(import_module(module), named))
     of, *array = described.split()
-    scalar = types.boolean if of == "bool" else getattr(types, of)
+    scalar = made.boolean if of == "bool" else getattr(made, of)
     if not array:
         return scalar
     dimensions, layout, *readonly = array
-    return types.Array(scalar, int(dimensions), layout, readonly=bool(readonly))
+    return made.Array(scalar, int(dimensions), layout, readonly=bool(readonly))
 
 
 def describe(given: Any) -> Described | None:
@@ -64,19 +65,17 @@ def describe(given: Any) -> Described | None:
     >>> describe(type_of("int64 2 F")), describe(types.literal(1))
     ('int64 2 F', None)
     """
-    match given:
-        case types.BaseTuple():
-            parts = [part for part in map(describe, given) if part is not None]
-            if len(parts) != len(given):
-                return None
-            if not isinstance(given, types.BaseNamedTuple):
-                return parts
-            of = given.instance_class
-            return {f"{of.__module__}.{of.__qualname__}": parts}
-        case types.Array(aligned=True):
-            return f"{given.dtype} {given.ndim} {given.layout}" + " readonly" * (not given.mutable)
-        case types.Literal():
+    if isinstance(given, types.BaseTuple):
+        tuple_type: Any = given
+        parts = [part for part in map(describe, tuple_type.types) if part is not None]
+        if len(parts) != len(tuple_type.types):
             return None
-        case types.Integer() | types.Float() | types.Boolean():
-            return str(given)
+        if not isinstance(given, types.BaseNamedTuple):
+            return parts
+        of = tuple_type.instance_class
+        return {f"{of.__module__}.{of.__qualname__}": parts}
+    if isinstance(given, types.Array) and given.aligned:
+        return f"{given.dtype} {given.ndim} {given.layout}" + " readonly" * (not given.mutable)
+    if isinstance(given, types.Integer | types.Float | types.Boolean) and not isinstance(given, types.Literal):
+        return str(given)
     return None
