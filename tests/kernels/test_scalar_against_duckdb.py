@@ -42,6 +42,7 @@ from transom.core.schema import (
     TINYINT,
     VARCHAR,
 )
+from transom.kernels.nested import held_rows
 from transom.kernels.scalar import evaluate, keep
 from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import FUNCTIONS, cast, resolve
@@ -73,7 +74,7 @@ def test_values_and_failures_are_duckdbs(
 @settings(max_examples=examples(by_day=40, at_night=60), suppress_health_check=list(HealthCheck))
 @given(found=cases("bool"))
 def test_keep_is_evaluate_where_true(found: tuple[Expression, pa.RecordBatch]) -> None:
-    predicate, batch = found
+    predicate, batch = found[0], held_rows(found[1])
     try:
         values = evaluate(predicate, batch)
     except EvaluationError:

@@ -25,6 +25,7 @@ from transom.cql.statements import parse_statements
 from transom.kernels.scalar import evaluate
 from transom.plan.algebra import Project
 from transom.plan.catalogue import Catalogue, QueryStatement, TableDefinition
+from transom.plan.nested_functions import NESTED_FUNCTIONS
 
 EXAMPLES = examples(by_day=150, at_night=5_000)
 
@@ -158,6 +159,7 @@ TEMPLATES = {
 LEFT_OUT = {
     *("timezone", "to_char", "date_format", "to_date", "to_timestamp", "split_index"),
     *("and", "or", "repeat", "like", "ilike", "concat"),
+    *(function.name for function in NESTED_FUNCTIONS),  # nested.md has them as they are written
 }
 
 
@@ -173,7 +175,8 @@ def argument(random: Random, kind: str, depth: int) -> str:
 
 def call(random: Random, depth: int) -> str:
     name = random.choice(sorted(set(TAKES) - LEFT_OUT))
-    arguments = [argument(random, kind, depth) for kind in random.choice(TAKES[name])]
+    takes = random.choice([kinds for kinds in TAKES[name] if "array" not in kinds])
+    arguments = [argument(random, kind, depth) for kind in takes]
     if name in INFIX:
         return f"({arguments[0]} {name} {arguments[1]})"
     if name == "in":

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.properties.queries import DECLARATIONS
+from tests.properties.queries import DECLARATIONS, FUNCTIONS
 from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import inputs
 from tests.run_locally import Answer, Push, Rows, batch_of
@@ -202,7 +202,7 @@ def trial_of(random: Random, policy: str, overload: str) -> Trial:
     generator: SharedJoins = SharedJoins(random, 0) if overload == "block" else PairsAlone(random)
     generator.equal = ()
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
-    catalogue = Catalogue()
+    catalogue = Catalogue(functions=FUNCTIONS)
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     declared = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
     budget, buffer = random.choice([1, 1, 300, 50_000]), random.choice([1, 2, 5, 5_000 if overload == "block" else 3])

@@ -17,7 +17,7 @@ import pytest
 from tests.net_table import check_table
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.queries import DECLARATIONS
+from tests.properties.queries import DECLARATIONS, FUNCTIONS
 from tests.properties.seeds import over_seeds
 from tests.properties.sharing_queries import SharedJoins
 from tests.properties.streams import cut, cut_into_tasks, inputs
@@ -127,7 +127,7 @@ class Trial:
 def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
     generator = SharedJoins(random, counting)
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
-    catalogue = Catalogue()
+    catalogue = Catalogue(functions=FUNCTIONS)
     tactic = random.choice(["auto", "auto", "auto", "lazy_hash" if generator.equal else "nested_loop", "nested_loop"])
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     declared = DECLARATIONS.format(bound_s=bounds["s"], bound_t=bounds["t"])
@@ -242,7 +242,7 @@ def test_each_query_of_a_group_in_partitions_equals_the_reference(counting: int)
 @pytest.mark.parametrize("emit", ["changes", "lifetimes"])
 def test_what_is_over_everything_begins_when_its_query_comes(emit: str) -> None:
     """It is in a partition of its own, behind those of the join; its COUNT is 0 from then on and not before."""
-    catalogue = Catalogue()
+    catalogue = Catalogue(functions=FUNCTIONS)
     parse_statements(DECLARATIONS.format(bound_s=0, bound_t=0), catalogue)
     rows: dict[str, Rows] = {
         name: [(to_datetime(t * SECOND), 1, "g", t, 0.5, None) for t in (1, 4, 10, 20)] for name in ("s", "t")

@@ -16,6 +16,7 @@ from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER,
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.functions import FUNCTIONS, Function, resolve
 from transom.plan.intervals import interval
+from transom.plan.nested_functions import NESTED_FUNCTIONS, struct_of
 from transom.plan.zones import Instant
 from transom.runtimes.reference.expression import SqlScope, expression_sql, literal_sql, type_sql
 
@@ -31,13 +32,19 @@ SAMPLES = (
     Literal(date(2024, 2, 29), DATE),
     Literal(datetime(2024, 2, 29, 12, 30), TIMESTAMP),
 )
+ARRAY = resolve("list_value", (Literal(3, INTEGER), Literal(4, INTEGER)))
+STRUCT = struct_of(("p",), (Literal(3, INTEGER),))
 OWN_SAMPLES: dict[str, tuple[Expression, ...]] = {
     **{name: (Literal("i", VARCHAR),) for name in ("regexp_matches", "regexp_full_match")},
     **{name: (Literal("%d.%m.%Y", VARCHAR),) for name in ("strptime", "try_strptime")},
+    **{name: (Literal("DD.MM.YYYY", VARCHAR),) for name in ("to_timestamp", "to_date")},
+    **{function.name: (ARRAY, STRUCT, Literal("p", VARCHAR)) for function in NESTED_FUNCTIONS},
     "time_bucket": (interval(0, 300_000_000),),
     "timezone": (Literal("UTC", VARCHAR), Instant(Literal(datetime(2024, 3, 31, 2, 30), TIMESTAMP), "Europe/Berlin")),
 }
 """What only these functions take."""
+NUMBERS = {"list_value": (1, 2, 3), "struct_pack": (2,)}
+"""How many arguments these take here: of [] DuckDB says no type, and a struct has a name for each value."""
 
 
 def sql(expression: Expression) -> str:
@@ -51,7 +58,7 @@ def calls(function: Function) -> list[Expression]:
     """Some calls that the plan accepts, at least one for each number of arguments up to three."""
     found = []
     most = 3 if function.most is None else min(function.most, 3)
-    for n in range(function.least, most + 1):
+    for n in NUMBERS.get(function.name, range(function.least, most + 1)):
         accepted = []
         for arguments in product((*SAMPLES, *OWN_SAMPLES.get(function.name, ())), repeat=n):
             try:

@@ -33,6 +33,7 @@ from transom.core.schema import (
 from transom.plan.expression import ColumnRef, Expression, Literal
 from transom.plan.functions import NULL, case, cast, resolve
 from transom.plan.intervals import interval
+from transom.plan.nested_functions import struct_of
 
 # Constants are never -0.0, which no query can write (it is the negative of 0.0): it equals 0.0, and the engine may take
 # either for a constant that it has seen before.
@@ -144,6 +145,9 @@ def every_call(name: str, most: int) -> Iterator[Expression]:
 def _pool(kind: str) -> list[Expression]:
     if kind in CONSTANTS:
         return [constant(value) for value in CONSTANTS[kind]]
+    if kind in ("array", "struct"):
+        one, other = column(TYPES.index(INTEGER)), column(TYPES.index(INTEGER) + len(TYPES))
+        return [resolve("list_value", (one, other)) if kind == "array" else struct_of(("p",), (one,))]
     return [column(TYPES.index(type_) + shift) for shift in (0, len(TYPES)) for type_ in KINDS.get(kind, TYPES)]
 
 
@@ -205,7 +209,7 @@ class Chance:
     def _call(self, depth: int) -> Expression:
         name = self.random.choice(self.names)
         same = self.random.choice(TYPES)
-        kinds = self.random.choice(BY_CONSTANT.get(name, TAKES[name]))
+        kinds = self.random.choice([each for each in BY_CONSTANT.get(name, TAKES[name]) if "array" not in each])
         return resolve(
             name,
             tuple(

@@ -239,7 +239,9 @@ UNSUPPORTED: Final[dict[str, str]] = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2"), _TRIGONOMETRY),
     **dict.fromkeys(("concat_ws", "md5", "sha1", "sha256"), _RARE),
     **dict.fromkeys(("regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract"), _PATTERNS),
-    **dict.fromkeys(("strftime", "strptime", "try_strptime", "to_char", "date_format"), _FORMATS),
+    **dict.fromkeys(
+        ("strftime", "strptime", "try_strptime", "to_char", "date_format", "to_timestamp", "to_date"), _FORMATS
+    ),
     **dict.fromkeys(("dayname", "monthname", "last_day", "make_date", "make_timestamp"), _RARE),
     **dict.fromkeys(("isodow", "isoyear", "decade", "century", "millisecond", "microsecond"), _RARE),
     **dict.fromkeys(("epoch_ms", "epoch_us", "time_bucket"), _RARE),
@@ -265,6 +267,7 @@ UNSUPPORTED: Final[dict[str, str]] = {
     "rpad": _SPACE,
     "split_part": "Spark fails at index 0, and has its own idea of an empty separator",
     "split_index": _RARE,
+    "ascii": _RARE,
     "epoch": "Spark has no such function of a timestamp without a zone",
     "date_trunc": "Spark truncates in the time zone of the session",
 }
