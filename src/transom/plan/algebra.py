@@ -60,6 +60,34 @@ def a_relation(node: Node) -> Relation:
     return node
 
 
+@dataclass(frozen=True)
+class OfStream(Node):
+    """A node with one input, a stream."""
+
+    input: Stream
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_stream(inputs[0]))
+
+
+@dataclass(frozen=True)
+class OfRelation(Node):
+    """A node with one input, a relation."""
+
+    input: Relation
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, input=a_relation(inputs[0]))
+
+
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
@@ -76,7 +104,7 @@ class StreamScan(Stream):
 
 
 @dataclass(frozen=True)
-class StreamFilter(Stream):
+class StreamFilter(OfStream, Stream):
     """A selection that a rewrite has moved below a window; queries are not bound to it directly."""
 
     input: Stream
@@ -89,16 +117,9 @@ class StreamFilter(Stream):
     def schema(self) -> Schema:
         return self.input.schema
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
-
 
 @dataclass(frozen=True)
-class StreamProject(Stream):
+class StreamProject(OfStream, Stream):
     """A projection below a window, made by a rewrite to carry fewer columns."""
 
     input: Stream
@@ -108,13 +129,6 @@ class StreamProject(Stream):
     @cached_property
     def schema(self) -> Schema:
         return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
 
 
 class Change(Enum):
@@ -126,7 +140,7 @@ class Change(Enum):
 
 
 @dataclass(frozen=True)
-class ToStream(Stream):
+class ToStream(OfRelation, Stream):
     input: Relation
     change: Change
 
@@ -134,16 +148,9 @@ class ToStream(Stream):
     def schema(self) -> Schema:
         return self.input.schema
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
-
 
 @dataclass(frozen=True)
-class Deduplicate(Stream):
+class Deduplicate(OfStream, Stream):
     """The rows of which none of their key has passed within `length` before them; repeats do not prolong it."""
 
     input: Stream
@@ -156,13 +163,6 @@ class Deduplicate(Stream):
     @property
     def schema(self) -> Schema:
         return self.input.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
 
 
 # --- windows ---------------------------------------------------------------------------------------------------------
@@ -207,20 +207,13 @@ class WindowSpec:
 
 
 @dataclass(frozen=True)
-class Window(Relation):
+class Window(OfStream, Relation):
     input: Stream
     spec: WindowSpec
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -254,7 +247,7 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 
 @dataclass(frozen=True)
-class WindowTable(Relation):
+class WindowTable(OfStream, Relation):
     """Each row of a stream once for every window that holds it; the rows of a window enter together when it is over:
     at `window_end` - 1 tick, those of a session at `window_end`. They never leave."""
 
@@ -264,13 +257,6 @@ class WindowTable(Relation):
     @cached_property
     def schema(self) -> Schema:
         return Schema((*self.input.schema.columns, *(Column(name, TIMESTAMP) for name in WINDOW_COLUMNS)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
 
 
 # --- relations -------------------------------------------------------------------------------------------------------
@@ -289,7 +275,7 @@ class TableScan(Relation):
 
 
 @dataclass(frozen=True)
-class Filter(Relation):
+class Filter(OfRelation, Relation):
     input: Relation
     predicate: Expression
 
@@ -300,16 +286,9 @@ class Filter(Relation):
     def schema(self) -> Schema:
         return self.input.schema
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
-
 
 @dataclass(frozen=True)
-class Project(Relation):
+class Project(OfRelation, Relation):
     input: Relation
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
@@ -321,16 +300,9 @@ class Project(Relation):
     def schema(self) -> Schema:
         return Schema(tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True)))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
-
 
 @dataclass(frozen=True)
-class Unnest(Relation):
+class Unnest(OfRelation, Relation):
     """Each row once for every element of its `array`, which stands behind the columns of the row.
 
     `names` are that of the element and, if there are two, that of its number, from 1 on. `outer`: a row whose array has
@@ -350,13 +322,6 @@ class Unnest(Relation):
         types = (self.array.type.value_type, BIGINT)
         added = tuple(Column(name, type_) for name, type_ in zip(self.names, types, strict=False))
         return Schema(self.input.schema.columns + added)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -507,7 +472,7 @@ class AggregateCall(Structural):
 
 
 @dataclass(frozen=True)
-class Aggregate(Relation):
+class Aggregate(OfRelation, Relation):
     """Columns: the keys, then the calls. Not `grouped`: one row always, over nothing as well (and no keys)."""
 
     input: Relation
@@ -525,28 +490,14 @@ class Aggregate(Relation):
         types = [key.type for key in self.keys] + [call.result_type for call in self.calls]
         return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
-
 
 @dataclass(frozen=True)
-class Distinct(Relation):
+class Distinct(OfRelation, Relation):
     input: Relation
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
 
 
 @dataclass(frozen=True)
@@ -583,7 +534,7 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class TopN(Relation):
+class TopN(OfRelation, Relation):
     """The rows whose number is within `least` and `most` (None: all from `least` on), within each partition.
 
     Rows are numbered in the order of `order`; what that leaves open, the columns of the input from left to right
@@ -611,13 +562,6 @@ class TopN(Relation):
             return self.input.schema
         return Schema((*self.input.schema.columns, Column(self.number, BIGINT)))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
-
 
 @dataclass(frozen=True)
 class OverFrame(Structural):
@@ -643,7 +587,7 @@ def _bound(places: int | None, unbounded: str) -> str:
 
 
 @dataclass(frozen=True)
-class Over(Relation):
+class Over(OfRelation, Relation):
     """Each row with aggregates of the rows that its frame holds; without a frame, of all rows of its partition.
 
     The order is that of `TopN`: what it leaves open, the columns of the input decide. A `first` without an order of its
@@ -665,10 +609,3 @@ class Over(Relation):
     def schema(self) -> Schema:
         made = (Column(name, call.result_type) for name, call in zip(self.names, self.calls, strict=True))
         return Schema((*self.input.schema.columns, *made))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))

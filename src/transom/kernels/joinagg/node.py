@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from transom.core.schema import BIGINT, Column, Schema
-from transom.plan.algebra import AggregateCall, Node, Relation, a_relation
+from transom.plan.algebra import AggregateCall, Node, OfRelation, Relation, a_relation
 from transom.plan.expression import Expression
 
 
@@ -51,7 +51,7 @@ class JoinAggregate(Relation):
 
 
 @dataclass(frozen=True)
-class MergeAggregate(Relation):
+class MergeAggregate(OfRelation, Relation):
     """The aggregate out of partial rows: their first `key_count` columns are the keys."""
 
     input: Relation
@@ -64,13 +64,6 @@ class MergeAggregate(Relation):
         types = [column.type for column in self.input.schema][: self.key_count]
         types += [call.result_type for call in self.calls]
         return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))
 
 
 def partial_columns(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from transom.core.schema import Schema
-from transom.plan.algebra import Node, Relation, a_relation
+from transom.plan.algebra import OfRelation, Relation
 
 
 @dataclass(frozen=True)
-class KeptForever(Relation):
+class KeptForever(OfRelation, Relation):
     """Every row of the input from its beginning on, whenever it ends there."""
 
     input: Relation
@@ -17,10 +17,3 @@ class KeptForever(Relation):
     @property
     def schema(self) -> Schema:
         return self.input.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_relation(inputs[0]))

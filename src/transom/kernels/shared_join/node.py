@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from transom.core.schema import BIGINT, Column, Schema
-from transom.plan.algebra import Node, Relation, Stream, WindowSpec, a_relation, a_stream
+from transom.plan.algebra import Node, OfStream, Relation, Stream, WindowSpec, a_relation
 
 AGE: Final = "age"
 NUMBER: Final = "number"
@@ -22,7 +22,7 @@ NUMBERS: Final = (-2, -1)
 
 
 @dataclass(frozen=True)
-class CountedWindow(Relation):
+class CountedWindow(OfStream, Relation):
     """The rows of a stream with their running number behind them, alive as long as any of several windows holds them.
 
     That is until `length` has passed and `rows` more rows have come, whichever is later.
@@ -35,13 +35,6 @@ class CountedWindow(Relation):
     @property
     def schema(self) -> Schema:
         return Schema((*self.input.schema.columns, Column(NUMBER, BIGINT)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from transom.core.schema import BIGINT, VARCHAR, Column, Schema
-from transom.plan.algebra import Node, Stream, a_stream
+from transom.plan.algebra import Node, OfStream, Stream, a_stream
 from transom.plan.expression import Expression
 
 MARKS: Final = (Column("attempt", BIGINT), Column("status", VARCHAR))
@@ -65,7 +65,7 @@ class SlideJoin(Stream):
 
 
 @dataclass(frozen=True)
-class SlideMarks(Stream):
+class SlideMarks(OfStream, Stream):
     """The same rows, and of the markers of all places that make a slide one, behind its rows."""
 
     input: Stream
@@ -73,10 +73,3 @@ class SlideMarks(Stream):
     @property
     def schema(self) -> Schema:
         return self.input.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from transom.core.schema import Column, Schema
-from transom.plan.algebra import AggregateCall, Node, Relation, Stream, WindowTableSpec, a_stream
+from transom.plan.algebra import AggregateCall, OfStream, Relation, Stream, WindowTableSpec
 from transom.plan.expression import Expression
 
 
 @dataclass(frozen=True)
-class WindowAggregate(Relation):
+class WindowAggregate(OfStream, Relation):
     """GROUP BY over a window table, one of the keys being a bound of the window. Columns are those of `Aggregate`.
 
     Keys and arguments are over the columns of the stream and, behind them, those of the window.
@@ -31,10 +31,3 @@ class WindowAggregate(Relation):
     def schema(self) -> Schema:
         types = [key.type for key in self.keys] + [call.result_type for call in self.calls]
         return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, input=a_stream(inputs[0]))
