@@ -240,7 +240,7 @@ class InputGate:
 
     def admit(self, state: InputState, classified: Classified) -> RejectedRows | None:
         """Take rows in source order; the ones that were rejected come back with their reasons."""
-        codes = self._reject_late(state, classified.times, classified.codes)
+        codes = self._with_late(state, classified.times, classified.codes)
         rejected_rows = np.flatnonzero(codes)
         late = int((codes[rejected_rows] >= LATE).sum())
         if late and self.definition.late == "fail":
@@ -351,7 +351,7 @@ class InputGate:
             remedy="allow more disorder in WATERMARK FOR, or declare late = 'dead_letter' or 'drop'",
         )
 
-    def _reject_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
+    def _with_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
         """The codes with what is late by what came before: the greatest instant so far, and idleness."""
         own, mark = self._mark(state)
         late = t < mark

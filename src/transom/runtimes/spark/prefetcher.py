@@ -17,7 +17,7 @@ from transom.program.unread import reject_grown
 _ROWS: Final = 1 << 16
 _SECONDS: Final = 0.1
 AHEAD: Final = 1 << 20
-"""So many rows a pump may be ahead of the query: rows that never end would fill the disk otherwise."""
+"""So many rows a prefetcher may be ahead of the query: rows that never end would fill the disk otherwise."""
 
 
 class Prefetcher:
@@ -55,7 +55,7 @@ class Prefetcher:
                 reject_grown(definition, source, self._position)
             return
         if self._growing or source.closes:
-            self._thread = threading.Thread(target=self._try, name="transom-pump", daemon=True)
+            self._thread = threading.Thread(target=self._try, name="transom-prefetcher", daemon=True)
             self._thread.start()
         else:
             self._work(ahead=None)

@@ -66,7 +66,7 @@ _POLL: Final = 0.05
 class Savepoint:
     """What a query takes over from the one that it resumes from: where that stopped, if it had done a batch at all.
 
-    In the folders may be rows that have been pumped, and memories; they are removed in the end.
+    In the folders may be rows that were read ahead, and cached state; they are removed in the end.
     """
 
     stop: Stop | None
@@ -201,7 +201,7 @@ class SparkQuery:
             if name in self._frames or name not in self.layout.sources:
                 continue  # Spark knows how far it has read a DataFrame, and partitions take no row of it
             source = self._open_source(self.layout.sources[name])
-            if source.distributed:  # of the others, a pump knows
+            if source.distributed:  # of the others, a prefetcher knows
                 reject_grown(self.layout.sources[name], source, last["at"].get(name, {}))
 
     @property
