@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from tests.pipeline.spread_queries import laid_out
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, StreamDelta
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, StreamDelta, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.pipeline.exchange import FeedState, relation_of, stream_of
+from transom.pipeline.exchange import FeedState, Sent, relation_of, stream_of
 from transom.pipeline.feed import sent, unpacked
 from transom.pipeline.frames import Frame
 from transom.pipeline.layout import Channel
@@ -130,6 +130,12 @@ def test_both_inputs_of_a_union_tell_the_same_end_and_it_is_written_once() -> No
     assert receiver.step(delta([], [(0, 9)], chunks=2)) == ([], [(1, 9), (1, 9)])
     assert receiver.step(delta([(3, 10, 0), (4, 10, 2)])) == ([3, 4], [])
     assert receiver.step(delta([], [(0, 19)])) == ([], [(3, 19)]), "no two rows share what was given back"
+
+
+def test_within_a_process_the_end_that_both_inputs_of_a_union_tell_is_sent_once() -> None:
+    given = delta([], [(3, 9), (0, 8)], chunks=2)
+    (ends,) = Sent(0, given, [no_int64s()] * PARTITIONS).ends
+    assert (ends.open_id.tolist(), ends.te.tolist()) == ([0, 3], [8, 9])
 
 
 def test_rows_with_a_known_end_need_no_open_id() -> None:

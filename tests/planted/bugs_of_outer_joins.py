@@ -57,11 +57,11 @@ OUTER_JOINS: Final = (
         "of two open partners the first that leaves leaves the row alone",
     ),
     Bug(
-        "timer_of_another_row",
+        "row_that_is_over_looked_at_again",
         "kernels/outer_join/watch.py",
-        "if marks[slot, TIMER] == due[1, i]:",
-        "if marks[slot, TIMER] >= due[1, i]:",
-        "the timer of a row that is gone takes that of the row in its place",
+        "marks[slot, COVER] = OPEN_END",
+        "marks[slot, COVER] = te",
+        "a row that comes and goes within a step is alone for good",
     ),
     Bug(
         "timer_not_set_again",
