@@ -102,6 +102,12 @@ def test_of_two_open_partners_the_one_that_stays_is_enough(tactic: str) -> None:
         assert alone(found) == [(0, 1, 2), (0, 9, 20)]
 
 
+def test_a_partner_that_leaves_early_does_not_hide_one_that_stays() -> None:
+    left, right = [row(0, 1, 40)], [row(0, 2, 20), row(1, 3, 5)]
+    for kind in ("left", "anti"):
+        assert alone(stepped(kind, "lazy_hash", left, right, [4, 10, 30, 50])) == [(0, 1, 2), (0, 20, 40)]
+
+
 @pytest.mark.parametrize("tactic", TACTICS)
 def test_partners_that_came_meanwhile_leave_unnoticed_no_more_than_the_first(tactic: str) -> None:
     """When the first one leaves nothing is to be said; when the last one does there is nobody else to say so."""
