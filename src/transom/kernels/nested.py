@@ -220,22 +220,28 @@ def values_at(type_: pa.DataType, data: Bytes, starts: Int64s) -> pa.Array:
     return text_array(pa.binary(), offsets, out, valid)
 
 
+def held(array: pa.Array) -> pa.Array:
+    """Values as they come in, as the engine holds them."""
+    return encoded(array) if is_nested(array.type) else array
+
+
+def shown(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Values that the engine holds, as people see them."""
+    return decoded(array, type_) if is_nested(type_) else array
+
+
 def held_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows as they come in, as the engine holds them."""
     if not any(map(is_nested, rows.schema.types)):
         return rows
-    arrays = [encoded(column) if is_nested(column.type) else column for column in rows.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
+    return pa.RecordBatch.from_arrays(list(map(held, rows.columns)), names=rows.schema.names)
 
 
 def shown_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of the engine as people see them: in the columns of `schema`."""
     if not any(map(is_nested, schema.types)):
         return rows
-    columns = [
-        decoded(column, field.type) if is_nested(field.type) else column
-        for column, field in zip(rows.columns, schema, strict=True)
-    ]
+    columns = list(map(shown, rows.columns, schema.types))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

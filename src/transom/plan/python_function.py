@@ -88,17 +88,16 @@ class PythonFunction:
         return found
 
     def _check_values(self, found: pa.Array) -> None:
-        """A moment beyond the years 1 to 9999, or a number of too many digits, would be found far from here."""
+        """A moment beyond the years 1 to 9999, too many digits or half a character would be found far from here."""
+        try:
+            found.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise self._wrong(f"what is no {sql_name(self.returns)}: {error}", "return values of that type") from None
         if self.returns in (DATE, TIMESTAMP):
             unit = _DAY if self.returns == DATE else 1
             bounds = pc.min_max(found.cast(pa.int32() if self.returns == DATE else pa.int64())).as_py()
             if bounds["min"] is not None and not BEGINNING <= bounds["min"] * unit <= bounds["max"] * unit <= FOREVER:
                 raise self._wrong(f"a {sql_name(self.returns)} beyond the years 1 to 9999", "return others, or NULL")
-        elif pa.types.is_decimal(self.returns):
-            try:
-                found.validate(full=True)
-            except pa.ArrowInvalid as error:
-                raise self._wrong(f"what is no {sql_name(self.returns)}: {error}", "declare more digits") from None
 
     def _wrong(self, what: str, remedy: str) -> EvaluationError:
         return EvaluationError(f"the Python function '{self.name}' gave {what}", remedy=remedy)

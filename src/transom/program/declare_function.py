@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 import pyarrow as pa
 
 from transom.core.errors import OptionError, QueryError, TransomError
-from transom.core.schema import SQL_NAMES
+from transom.core.schema import SQL_NAMES, is_nested
 from transom.cql.bind_expression import CHANCE, WALL_CLOCK
 from transom.cql.type_text import type_of_name
 from transom.plan.catalogue import Catalogue
@@ -87,9 +87,15 @@ def _noted(hint: Any) -> SqlType | None:
     return next((each for each in get_args(hint)[1:] if isinstance(each, str | pa.DataType)), None)
 
 
+def _is_sql(type_: pa.DataType) -> bool:
+    if is_nested(type_):
+        return all(_is_sql(type_.field(i).type) for i in range(type_.num_fields))
+    return type_ in SQL_NAMES or (pa.types.is_decimal128(type_) and 0 <= type_.scale <= type_.precision)
+
+
 def _type(given: SqlType, function: str) -> pa.DataType:
     if isinstance(given, pa.DataType):
-        if given in SQL_NAMES or (pa.types.is_decimal128(given) and 0 <= given.scale <= given.precision):
+        if _is_sql(given):
             return given
         raise OptionError(
             f"the function '{function}' has the type {given}, which no SQL type is", remedy="name an SQL type: 'DOUBLE'"

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, UnsupportedError
 from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR, held_type, is_array, is_nested
+from transom.kernels.nested import held, shown
 from transom.kernels.scalar import (
     arithmetic,
     casts,
@@ -143,8 +144,14 @@ def _call(call: Call) -> Compiled:
 def _python(call: PythonCall) -> Compiled:
     function = call.function
     if function.nulls == "propagate" and any(_is_null(argument) for argument in call.arguments):
-        return Constant(pa.scalar(None, call.type))
-    return _apply(lambda *values: function.apply(as_arrays(values)), call.arguments)
+        return Constant(pa.scalar(None, held_type(call.type)))
+    types = [argument.type for argument in call.arguments]
+
+    def run(*values: Value) -> Value:
+        given = [shown(array, type_) for array, type_ in zip(as_arrays(values), types, strict=True)]
+        return held(function.apply(given))
+
+    return _apply(run, call.arguments)
 
 
 def _is_null(expression: Expression) -> bool:
