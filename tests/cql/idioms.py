@@ -45,6 +45,8 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT MAP['a', 1] FROM orders", "a MAP is not supported"),
     ("SELECT ROW(1, 2) FROM orders", "there is no function 'row'"),
     ("SELECT CARDINALITY(tags) FROM orders", "'array_length' does not take (VARCHAR)"),
+    ("SELECT unnest([id, 1]), SUM(id) OVER () FROM orders", "the SELECT list holds one unnest, and none beside"),
+    ("SELECT unnest([id, 1]) FROM orders QUALIFY RANK() OVER (ORDER BY id) = 1", "the SELECT list holds one unnest"),
     ("SELECT * FROM orders CROSS JOIN UNNEST(tags) AS t (tag)", "UNNEST takes an array, not 'tags'"),
     ("SELECT * FROM orders, LATERAL TABLE(explode(tags)) AS t (tag)", "LATERAL is not supported"),
     ("CREATE TABLE o (id INT, proc AS PROCTIME()) WITH ('connector' = 'kafka')", "a computed column is not supported"),

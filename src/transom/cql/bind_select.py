@@ -56,9 +56,11 @@ def _unnested_in_list(node: exp.Select, relation: Relation, scope: Scope, contex
     items = [item for item in node.expressions if _is_unnest(item.this)]
     if not items:
         return relation, scope
-    if len(items) > 1 or node.args.get("group") is not None:
+    ranked = node.args.get("qualify") is not None or any(item.find(syntax.Ranked) for item in node.expressions)
+    if len(items) > 1 or node.args.get("group") is not None or ranked:
         remedy = "write FROM s [..], UNNEST(s.a) AS u(x), and use the columns of u"
-        raise context.source.error("the SELECT list holds one unnest, and none beside GROUP BY", items[-1].this, remedy)
+        what = "the SELECT list holds one unnest, and none beside GROUP BY, OVER and QUALIFY"
+        raise context.source.error(what, items[-1].this, remedy)
     (item,) = items
     binder = ExpressionBinder(context, scope, "UNNEST", sub_queries=False)
     array = unnested_array(item.this.expressions[0], binder)
