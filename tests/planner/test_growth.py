@@ -60,6 +60,7 @@ def test_what_keeps_rows_that_never_end_grows(query: str, what: list[str]) -> No
         "ISTREAM(SELECT name FROM s [NOW] JOIN t USING (k))",
         "INSERT INTO out SELECT k FROM s WHERE k > 1 UNION ALL SELECT k FROM r",
         "SELECT k FROM s WHERE k > 1",
+        "SELECT k, SUM(k) OVER (PARTITION BY window_end) FROM TUMBLE(s, ts, INTERVAL '1' HOUR)",
     ],
 )
 def test_what_forgets_or_keeps_nothing_does_not(query: str) -> None:

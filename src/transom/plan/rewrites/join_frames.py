@@ -17,6 +17,7 @@ from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
     Distinct,
+    Filter,
     Join,
     Node,
     OrderedBy,
@@ -26,6 +27,7 @@ from transom.plan.algebra import (
     Project,
     Relation,
     TopN,
+    WindowTable,
     a_relation,
 )
 from transom.plan.expression import Call, ColumnRef, Expression, Literal, SubQuery, conjunction, shifted, transform
@@ -65,11 +67,28 @@ def _joined(node: Over) -> Relation:
     places = Distinct(places) if node.frame.peers else places
     seen = [shifted(column, len(by)) for column in columns(numbered)]
     keys = columns(places)
-    met = [part for key, i in zip(keys, node.partition, strict=False) for part in same_values(key, seen[i])]
+    met = [part for key, i in zip(keys, node.partition, strict=False) for part in _same(numbered, i, key, seen[i])]
     met += _in_frame(node.frame, keys[-1], seen[-1])
     pairs = Join((places, numbered), conjunction(tuple(met)))
     made = tuple(_in_place(call.over(lambda each: shifted(each, len(by))), seen[-1]) for call in calls)
     return _with_groups(node, numbered, by, Aggregate(pairs, keys, made, _names(keys, node), True))
+
+
+def _same(rows: Relation, i: int, one: Expression, other: Expression) -> tuple[Expression, ...]:
+    """That two values of a column are the same. Where it is never NULL the planner is to see the column itself: one
+    that says when rows enter lets joins forget."""
+    return (Call("=", (one, other), BOOLEAN),) if _is_never_null(rows, i) else same_values(one, other)
+
+
+def _is_never_null(node: Node, i: int) -> bool:
+    """Of numbers, and of the bounds of windows."""
+    if isinstance(node, WindowTable) or (isinstance(node, TopN) and node.number is not None):
+        own = len(node.inputs[0].schema)
+        return i >= own or (isinstance(node, TopN) and _is_never_null(node.input, i))
+    if isinstance(node, Project):
+        value = node.expressions[i]
+        return isinstance(value, ColumnRef) and _is_never_null(node.input, value.index)
+    return isinstance(node, Filter | TopN | Distinct) and _is_never_null(node.input, i)
 
 
 def _in_frame(frame: OverFrame, own: Expression, seen: Expression) -> list[Expression]:
@@ -113,7 +132,7 @@ def _with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relati
     """The rows with what is said of their group: over nothing COUNT is 0, all others are NULL."""
     width = len(rows.schema)
     theirs = tuple(shifted(column, width) for column in columns(groups))
-    same = [part for i, key in zip(by, theirs, strict=False) for part in same_values(columns(rows)[i], key)]
+    same = [part for i, key in zip(by, theirs, strict=False) for part in _same(rows, i, columns(rows)[i], key)]
     frame = node.frame
     sure = frame is None or ((frame.start or 0) <= 0 <= (frame.end or 0))
     predicate = conjunction(tuple(same))
