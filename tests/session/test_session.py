@@ -85,6 +85,16 @@ def test_every_kind_of_rows_is_taken() -> None:
         )
 
 
+def test_a_row_with_a_partner_forever_is_written_before_the_end() -> None:
+    """A partner that never leaves decides it: nothing that may come can change the row."""
+    with Session(tick="1 second") as session:
+        session.stream("s", [{"ts": "2024-05-01 10:00:00", "k": 1}, {"ts": "2024-05-01 10:00:01", "k": 2}], time="ts")
+        session.stream("r", [{"ts": "2024-05-01 10:00:02", "k": 2}], time="ts")
+        found = session.run("SELECT k FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)", emit="lifetimes")
+        ((k, te),) = [(row["k"], row["te"]) for row in found.to_pylist()]
+    assert k == 2 and te is not None
+
+
 def test_arrow_types_become_sql_types() -> None:
     session = Session()
     columns = {

@@ -112,7 +112,7 @@ def advance(  # type: ignore[no-untyped-def]
                 end_covered(marks, slot, position, cover, rows, ends, counts)
             else:
                 end_alone(marks, slot, position, cover, ta, rows, ends, counts)
-        if marks[slot, SINCE] == NONE:
+        if marks[slot, SINCE] == NONE and cover < FOREVER:
             marks[slot, SINCE] = ta
         if pairs[2, i] == OPEN_END:
             marks[slot, OPEN_PARTNERS] += 1
@@ -178,6 +178,8 @@ def settle(marks, slot, position, frontier, semi, over, rows, timers, ends, coun
     alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
     if alone and semi:
         end_covered(marks, slot, position, cover, rows, ends, counts)
+    elif semi and cover == FOREVER:
+        end_covered(marks, slot, position, cover, rows, ends, counts)  # nothing can change it any more
     elif not over and (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
         rows[0, counts[0]] = position
         rows[1, counts[0]] = marks[slot, SINCE] if semi else cover
