@@ -191,7 +191,8 @@ def _text_since(reader: Reader, start: Word) -> str:
     while follows.start >= start.start and follows.kind != "end":
         before = reader.word(ahead - 1)
         gap = " " if before.stop < follows.start and before.start >= start.start else ""
-        text = gap + reader.source.text[follows.start : follows.stop] + text
+        if before.start != follows.start:  # or they are words of one parameter
+            text = gap + reader.source.text[follows.start : follows.stop] + text
         ahead, follows = ahead - 1, before
     return text
 
