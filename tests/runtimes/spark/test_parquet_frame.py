@@ -113,6 +113,11 @@ def test_a_file_that_spark_may_read_otherwise_is_left_to_it(tmp_path: Path, colu
     reject(ParquetFrame(str(tmp_path), {}, {"k": T.LongType()}), "1.parquet", why)
 
 
+def test_an_instant_is_no_local_time(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "1.parquet")
+    reject(ParquetFrame(str(tmp_path), {}, {"k": T.TimestampNTZType()}), "1.parquet", "is timestamp")
+
+
 def test_files_are_left_to_spark_for_what_is_about_them(tmp_path: Path) -> None:
     known = ParquetFrame(str(tmp_path), {}, {"ts": T.TimestampType()})
     of_old = pa.table({"ts": pa.array([NEW], pa.timestamp("us", "UTC"))})
