@@ -60,6 +60,13 @@ def test_without_warm_memory_it_is_made_again_from_the_log(least: int, monkeypat
     assert reported(kept.messages), "something was reported"
 
 
+def test_what_leaves_a_step_refers_to_nothing_of_its_memory() -> None:
+    """Its rows may lie where the cached state was, and that room is given to others."""
+    index = SavedPartition()
+    kept = [message for t in range(5) for message in index.step(messages(t, 3)).messages]
+    assert reported(kept) and not any(message.parts for message in kept)
+
+
 def test_what_was_not_committed_is_not_trusted() -> None:
     index = SavedPartition()
     index.step(messages(0))
