@@ -104,7 +104,8 @@ class Home:
 def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
     """What matters to others: not how a status reports of time spent, nor what lies beneath a NULL.
 
-    Lifetimes have no order: in which they come depends on where a memory that was made again keeps its rows.
+    Lifetimes and net changes have no order: in which they come depends on where a memory that was made again keeps its
+    rows.
     """
     found = []
     for message in messages:
@@ -113,7 +114,7 @@ def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
             for p in message.opened():
                 columns = [] if p.rows is None else [c.to_pylist() for c in p.rows.columns]
                 rows = [repr(row) for row in zip(*columns, strict=True)]
-                unordered = message.kind == OUT and forms[p.about["query"]] == "lifetimes"
+                unordered = message.kind == OUT and forms[p.about["query"]] in ("lifetimes", "net")
                 parts.append((p.about, p.rows is None, sorted(rows) if unordered else rows))
             found.append(repr((message.fragment, message.partition, message.kind, parts)))
     return sorted(found)

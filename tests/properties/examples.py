@@ -18,7 +18,7 @@ from transom.core.errors import UnsupportedError
 from transom.cql.statements import parse_statements
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement
-from transom.plan.expression import Exists, InQuery, walk
+from transom.plan.expression import SubQuery, walk
 from transom.plan.rewrites.outer_columns import expressions_of
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
@@ -127,4 +127,4 @@ def _nodes(query: Node) -> Iterator[Node]:
         yield node
         pending.extend(node.inputs)
         parts = [part for expression in expressions_of(node) for part in walk(expression)]
-        pending.extend(part.query for part in parts if isinstance(part, Exists | InQuery))
+        pending.extend(part.query for part in parts if isinstance(part, SubQuery))
