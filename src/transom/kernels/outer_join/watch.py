@@ -178,8 +178,9 @@ def settle(marks, slot, position, frontier, semi, over, rows, timers, ends, coun
     alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
     if alone and semi:
         end_covered(marks, slot, position, cover, rows, ends, counts)
-    elif semi and cover == FOREVER:
-        end_covered(marks, slot, position, cover, rows, ends, counts)  # nothing can change it any more
+    elif semi and cover == FOREVER and marks[slot, SHOWN] == NOT_SHOWN:
+        # Nothing can change it any more. What is shown already stays open: no end is written before time passes it.
+        end_covered(marks, slot, position, cover, rows, ends, counts)
     elif not over and (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
         rows[0, counts[0]] = position
         rows[1, counts[0]] = marks[slot, SINCE] if semi else cover
