@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from transom.core.errors import EvaluationError
 from transom.core.schema import HUGEINT, VARCHAR, is_array, is_nested, sql_name
-from transom.kernels.nested import decoded, held_rows
+from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import evaluate
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
@@ -107,6 +107,7 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
 def open_duckdb() -> duckdb.DuckDBPyConnection:
     opened = duckdb.connect()
     opened.execute("SET threads = 1")
+    opened.execute("SET timezone = 'UTC'")
     return opened
 
 
@@ -142,8 +143,7 @@ def check(connection: duckdb.DuckDBPyConnection, expression: Expression, batch: 
     theirs = evaluate_in_duckdb(connection, expression, batch)
     try:
         mine = evaluate(expression, held_rows(batch))
-        if is_nested(expression.type):
-            mine = decoded(mine, expression.type)
+        mine = shown(mine, expression.type)
     except EvaluationError as error:
         assert theirs is None or any(limit in str(error) for limit in LIMITS), (sql(expression), str(error), theirs)
         return

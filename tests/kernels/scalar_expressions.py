@@ -21,6 +21,7 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
     is_array,
@@ -35,12 +36,13 @@ SMALL_DECIMAL, WIDE_DECIMAL = pa.decimal128(4, 1), pa.decimal128(18, 3)
 ARRAYS, STRUCTS = pa.list_(INTEGER), pa.struct([("p", INTEGER), ("q", pa.list_(VARCHAR))])
 TYPES = [
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, SMALL_DECIMAL, WIDE_DECIMAL, HUGEINT, VARCHAR, DATE,
-    TIMESTAMP, ARRAYS, STRUCTS,
+    TIMESTAMP, TIMESTAMPTZ, ARRAYS, STRUCTS,
 ]  # fmt: skip
 PLAIN_TYPES = [type_ for type_ in TYPES if not is_nested(type_)]
 WORDS = [
     "", "a", "A", "abc", "aBc", " a ", "é", "É", "ß", "İ", "👍", "e\u0301", "a%b", "a_b", "a!b", "%", "_", "日本語",
     "1", "-7", "2.5", " 12 ", "128", "true", "f", "2020-02-29", "2019-02-29", "1969-12-31 23:59:59.5",
+    "2024-03-31 01:30:00+02", "2024-03-31T01:30:00.123456-09:30", "0001-01-01 00:00:00+05", "2024-03-31 01:30Z",
     "x" * 40, "a,b,,c", ",", "aa", "aaa", "\u2003t", "a\nb",
 ]  # fmt: skip
 
@@ -114,7 +116,7 @@ KINDS: dict[str, list[pa.DataType]] = {
     "text": [VARCHAR],
     "bool": [BOOLEAN],
     "date": [DATE],
-    "moment": [DATE, TIMESTAMP],
+    "moment": [DATE, TIMESTAMP, TIMESTAMPTZ],
     "array": [ARRAYS],
     "struct": [STRUCTS],
     "any": TYPES,
@@ -171,7 +173,7 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "make_timestamp": [("int",), ("micros",)],
     "make_date": [("index", "index", "index"), ("int", "index", "index")],
     "time_bucket": [("width", "moment"), ("width", "moment", "moment"), ("width", "moment", "offset")],
-    "timezone": [("zone", "instant")],
+    "timezone": [("zone", "instant"), ("zone", "moment")],
     "strftime": [("moment", "written")],
     "strptime": [("text", "read"), ("stamp", "read")],
     "try_strptime": [("text", "read"), ("stamp", "read")],

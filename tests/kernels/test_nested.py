@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from transom.kernels.nested import decoded, encoded
+from transom.kernels.nested import decoded, encoded, held
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,7 @@ def test_elements_are_read_as_they_were_written(type_: pa.DataType, values: list
     found = decoded(encoded(arrays), arrays.type)
     assert found.type == arrays.type
     assert found.to_pylist() == arrays.to_pylist()
+
+
+def test_an_empty_cut_of_arrays_holds_nothing() -> None:
+    assert len(held(pa.array([[1], [2, 3]], pa.list_(pa.int32())).slice(2))) == 0

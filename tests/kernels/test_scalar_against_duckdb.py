@@ -39,6 +39,7 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
 )
@@ -98,8 +99,8 @@ EDGES: dict[pa.DataType, list[Any]] = {
     HUGEINT: [None, -10**37, -10**19, -1, 0, 3, 10**18],
     VARCHAR: [None, "", "a", " aB\t", "ÀßİΣ", "e\u0301👍", "1", "-2.5", "a%_b"],
     DATE: [None, date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2020, 2, 29), date(9999, 12, 31)],
-    TIMESTAMP: [None, datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2020, 2, 29, 12, 30),
-                datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    **{t: [None, datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2020, 2, 29, 12, 30),
+           datetime(9999, 12, 31, 23, 59, 59, 999_999)] for t in (TIMESTAMP, TIMESTAMPTZ)},
 }  # fmt: skip
 JUST_OUTSIDE = {type_: [127.5, -128.5, 128.0, 32768.0, -(2.0**31) - 256, 2.0**63, 1e20] for type_ in (REAL, DOUBLE)}
 """What the integer types cannot hold, or only just."""
@@ -190,14 +191,18 @@ READ = [
     "true", "TRUE", "t", "yes", "no", "on", " true", "2020-02-29", "2019-02-29", "2020-1-2", "2020/01/02", "2020-01/02",
     " 2020-01-02 ", "2020-13-01", "2020-01-02 10:00:00", "2020-01-02T10:00:00.5", "2020-01-02 10:00",
     "2020-01-02 1:2:3", "2020-01-02 23:60:00", "2020-01-02 10:00:00Z", "2020-01-02 10:00:00.1234567", "2020-01-02 10",
-    "1-1-1", "99999999999999.9995", "99999999999999999999999999999999999999", "999.95", "-999.95", "\u0661",
+    "2020-01-02 10:00:00.5+02", "2020-01-02T10:00-0930", "2020-01-02 10:00:00+05:45 ", "2020-01-02 10:00:00+1",
+    "2020-01-02+02", "0001-01-01 00:00:00-05", "2020-01-02 10:00:00+02:3", "1-1-1", "99999999999999.9995", "99999999999999999999999999999999999999", "999.95", "-999.95", "\u0661",
     "1\u00a0", "x" * 300,
 ]  # fmt: skip
 UNSUPPORTED = {
     ("1e3", "DECIMAL"), ("1E-1", "DECIMAL"), ("15e-1", "DECIMAL"), ("1e-400", "DECIMAL"), ("inf", "DATE"),
     ("inf", "TIMESTAMP"), ("-Infinity", "DATE"), ("-Infinity", "TIMESTAMP"), ("1_000", "INTEGER"), ("0x10", "BIGINT"),
     ("2020-01-02 10:00:00+02", "TIMESTAMP"), ("2020-01-02 24:00:00", "TIMESTAMP"), ("10000-01-01", "DATE"),
-    ("0000-01-01", "DATE"),
+    ("0000-01-01", "DATE"), ("inf", "TIMESTAMP WITH TIME ZONE"), ("-Infinity", "TIMESTAMP WITH TIME ZONE"),
+    ("2020-01-02 10:00:00 Europe/Berlin", "TIMESTAMP WITH TIME ZONE"),
+    *itertools.product(("2020-01-02 10:00:00.5+02", "2020-01-02T10:00-0930", "2020-01-02 10:00:00+05:45 ",
+                        "0001-01-01 00:00:00-05"), ("DATE", "TIMESTAMP")),
 }  # fmt: skip
 """What DuckDB would read and the engine rejects on purpose."""
 
@@ -235,7 +240,8 @@ def test_texts_are_read_as_duckdb_reads_them(connection: duckdb.DuckDBPyConnecti
 
 @pytest.mark.parametrize(("text", "name"), sorted(UNSUPPORTED))
 def test_texts_that_are_rejected(text: str, name: str) -> None:
-    target = {"DECIMAL": WIDE_DECIMAL, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "INTEGER": INTEGER, "BIGINT": BIGINT}[name]
+    types = (WIDE_DECIMAL, DATE, TIMESTAMP, TIMESTAMPTZ, INTEGER, BIGINT)
+    target = next(type_ for type_ in types if type_sql(type_).partition("(")[0] == name)
     batch = pa.record_batch([pa.array(["", text], VARCHAR).slice(1)], names=["c0"])
     with pytest.raises(EvaluationError, match="it is no"):
         evaluate(cast(ColumnRef(0, VARCHAR, "c0"), target), batch)

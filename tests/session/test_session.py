@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def test_arrow_types_become_sql_types() -> None:
     (row,) = session.run("SELECT * FROM t", emit="latest").to_pylist()
     assert row == {
         "u8": 255, "u64": decimal.Decimal(2**64 - 1), "half": 0.5, "text": "é", "known": "x", "day": date(2024, 5, 1),
-        "at": NOON, "price": decimal.Decimal("1.50"), "nothing": None,
+        "at": NOON.replace(tzinfo=UTC), "price": decimal.Decimal("1.50"), "nothing": None,
     }  # fmt: skip
     with pytest.raises(SourceError, match="column 'l' of 'u' is duration"):
         session.table("u", pa.table({"l": [timedelta(1)]}))

@@ -22,13 +22,14 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
     Column,
     Schema,
 )
 
-_SAME: Final = (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP)
+_SAME: Final = (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ)
 _WIDER: Final = {
     pa.uint8(): SMALLINT,
     pa.uint16(): INTEGER,
@@ -151,7 +152,7 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
     if type_ in _WIDER:
         return _WIDER[type_]
     if pa.types.is_timestamp(type_):
-        return TIMESTAMP
+        return TIMESTAMP if type_.tz is None else TIMESTAMPTZ
     if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
         return pa.decimal128(type_.precision, type_.scale)
     return None

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from transom.connectors.fit import fit
 from transom.core.delta import Int64s
 from transom.core.errors import OptionError, SourceError
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, TIMESTAMP, VARCHAR, Column, sql_name
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, sql_name
 
 Bits = npt.NDArray[np.uint64]
 Fill = Callable[[Int64s, Int64s, int], pa.Array]
@@ -124,8 +124,11 @@ def random_below(rows: Int64s, salt: int, bound: int) -> Int64s:
 # --- the rules -------------------------------------------------------------------------------------------------------
 
 
+_MOMENTS: Final = (TIMESTAMP, TIMESTAMPTZ, DATE)
+
+
 def _usual(type_: pa.DataType) -> str:
-    if type_ in (TIMESTAMP, DATE):
+    if type_ in _MOMENTS:
         return "instant"
     if type_ == VARCHAR:
         return "text 8"
@@ -219,7 +222,7 @@ def _text(column: Column, words: Sequence[str]) -> Fill:
 
 
 def _instant(column: Column, words: Sequence[str]) -> Fill:
-    if column.type not in (TIMESTAMP, DATE) or words:
+    if column.type not in _MOMENTS or words:
         raise _wrong(column, "instant stands alone, for a TIMESTAMP or a DATE", f"write {_RULES}")
     day = 86_400_000_000
     if column.type == DATE:

@@ -14,8 +14,9 @@ from transom.connectors.fit import CannotFit, fit, outside_time, shown, written
 from transom.connectors.source import Rejected
 from transom.core.delta import Int64s
 from transom.core.errors import SourceError
-from transom.core.schema import TIMESTAMP, Schema, sql_name
+from transom.core.schema import TIMESTAMP, TIMESTAMPTZ, Schema, sql_name
 
+_MOMENTS: Final = (TIMESTAMP, TIMESTAMPTZ)
 _UNIT_HINT: Final = " (if it counts from 1970, say what: time_unit = 's', 'ms' or 'us')"
 
 
@@ -113,7 +114,7 @@ def _conform_part(parsed: ParsedRows, declared: DeclaredRows, file: str) -> tupl
             fitted = fit(values, column.type, declared.time_unit)
         except CannotFit:
             remedy = f"declare '{column.name}' with another type"
-            if column.type == TIMESTAMP and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+            if column.type in _MOMENTS and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
                 remedy = "say what the numbers count since 1970: time_unit = 's', 'ms' or 'us'"
             raise SourceError(
                 f"column '{column.name}' of file '{file}' is {values.type},"
@@ -123,7 +124,7 @@ def _conform_part(parsed: ParsedRows, declared: DeclaredRows, file: str) -> tupl
         for row in fitted.bad:
             wrong.setdefault(row, []).append(
                 f"column '{column.name}' is {sql_name(column.type)} and cannot hold {shown(values, row)}"
-                + (_UNIT_HINT if column.type == TIMESTAMP and _digits(values, row) else "")
+                + (_UNIT_HINT if column.type in _MOMENTS and _digits(values, row) else "")
             )
         if at == declared.time_column:
             for row in outside_time(fitted.values):

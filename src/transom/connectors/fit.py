@@ -13,6 +13,7 @@ exceptions are everyday: the nearest floating number is taken, and instants are 
 | DATE | dates, timestamps at midnight, the text 2024-05-01; years 1 to 9999 |
 | TIMESTAMP | timestamps of any unit and zone, dates, ISO text with or without a zone; years 1 to 9999;
 with a time_unit whole numbers too |
+| TIMESTAMPTZ | the same |
 | T[], STRUCT(..) | lists and structs whose parts fit, or the JSON text of one |
 """
 
@@ -29,7 +30,7 @@ import pyarrow.compute as pc
 from transom.connectors.decimal_text import read_decimals
 from transom.connectors.fit_nested import NoNesting, fit_nested, lists_of_texts
 from transom.connectors.row_text import value_text
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, is_nested
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested
 from transom.core.time import BEGINNING, FOREVER
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
@@ -76,6 +77,9 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
         return _fit_nested(values, type_, time_unit)
     if type_ == VARCHAR:
         return _fit_text(values)
+    if type_ == TIMESTAMPTZ:
+        fitted = fit(values, TIMESTAMP, time_unit)
+        return Fitted(fitted.values.view(TIMESTAMPTZ), fitted.bad)
     if _is_text(given):
         return _fit_from_text(values, type_, time_unit)
     if type_ == TIMESTAMP:

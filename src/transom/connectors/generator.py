@@ -130,7 +130,7 @@ class GeneratorSource(Source):
         arrays = []
         for at, (column, rule) in enumerate(zip(self._columns, self._rules, strict=True)):
             if at == self._time:
-                arrays.append(pa.array(self._disordered(rows, instants), pa.int64()).cast(TIMESTAMP))
+                arrays.append(pa.array(self._disordered(rows, instants), pa.int64()).cast(column.type))
             elif rule is None:
                 arrays.append(pa.nulls(len(rows), column.type))
             else:

@@ -21,7 +21,7 @@ from transom.connectors.conform import DeclaredRows, ParsedRows, fold
 from transom.connectors.fit_nested import Pairs, dumped, load
 from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
-from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR, is_array, is_nested
+from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_nested
 
 _FEW: Final = 8
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
@@ -149,7 +149,7 @@ def _near(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
         return pa.list_(_near_part(type_.value_type, declared))
     if is_nested(type_):
         return pa.struct([(field.name, _near_part(field.type, declared)) for field in type_])
-    if type_ == TIMESTAMP and declared.time_unit is not None:
+    if type_ in (TIMESTAMP, TIMESTAMPTZ) and declared.time_unit is not None:
         return pa.int64()
     if pa.types.is_floating(type_):
         return DOUBLE

@@ -8,11 +8,12 @@
 | DECIMAL(p, s) | decimal128(p, s); SUM of integers is decimal128(38, 0) |
 | VARCHAR | string |
 | DATE, TIMESTAMP | date32, timestamp[us] |
+| TIMESTAMP WITH TIME ZONE, TIMESTAMPTZ | timestamp[us, UTC] |
 | T[], ARRAY(T) | list<T> |
 | STRUCT(a T, ..), ROW(a T, ..) | struct<a: T, ..> |
 
-A nested value, one of the last two, is held by the engine as a byte string (`kernels/nested.py`): `Schema.arrow` are
-the columns as they come in and go out, `Schema.held` those that move between operators.
+`Schema.arrow` are the columns as they come in and go out, `Schema.held` those that move between operators. There a
+nested value, one of the last two, is a byte string (`kernels/nested.py`), and an instant with a zone one without.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ DOUBLE: Final = pa.float64()
 VARCHAR: Final = pa.string()
 DATE: Final = pa.date32()
 TIMESTAMP: Final = pa.timestamp("us")
+TIMESTAMPTZ: Final = pa.timestamp("us", "UTC")
+"""An instant: a TIMESTAMP whose clock is known to be that of UTC."""
 HUGEINT: Final = pa.decimal128(38, 0)
 
 SQL_NAMES: Final[dict[pa.DataType, str]] = {
@@ -46,6 +49,7 @@ SQL_NAMES: Final[dict[pa.DataType, str]] = {
     VARCHAR: "VARCHAR",
     DATE: "DATE",
     TIMESTAMP: "TIMESTAMP",
+    TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
 }
 
 
@@ -86,7 +90,14 @@ _NESTED: Final = frozenset((pa.list_(pa.null()).id, pa.struct([]).id))
 
 def held_type(type_: pa.DataType) -> pa.DataType:
     """How a value is held between operators and in state."""
-    return pa.binary() if is_nested(type_) else type_
+    if is_nested(type_):
+        return pa.binary()
+    return TIMESTAMP if type_ == TIMESTAMPTZ else type_
+
+
+def is_held_otherwise(type_: pa.DataType) -> bool:
+    """Whether it is another type between operators."""
+    return is_nested(type_) or type_ == TIMESTAMPTZ
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.emit_modes import EMITS, Emit
-from transom.core.schema import DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name
+from transom.core.schema import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, Schema, sql_name
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.literals import bind_duration, bind_type
@@ -290,7 +290,7 @@ def _instants(
         instants = Column(column.name, TIMESTAMP)
         schema = Schema(tuple(instants if one is column else one for one in schema))
         column = instants
-    if column.type != TIMESTAMP:
+    if column.type not in (TIMESTAMP, TIMESTAMPTZ):
         what = f"the time column '{column.name}' is a {sql_name(column.type)}"
         unit = ", or say what it counts since 1970: time_unit = 's'" if pa.types.is_integer(column.type) else ""
         raise settings.source.error(what, node, f"declare {column.name} TIMESTAMP{unit if of_files else ''}")

@@ -6,7 +6,7 @@ import os
 
 from sqlglot import exp
 
-from transom.core.schema import TIMESTAMP, Schema
+from transom.core.schema import TIMESTAMP, TIMESTAMPTZ, Schema
 from transom.cql import syntax
 from transom.cql.query_text import QueryText
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition, TimeColumn, ViewDefinition
@@ -56,7 +56,7 @@ def _has_readers(name: str, catalogue: Catalogue) -> bool:
 
 
 def _only_time(path: str, schema: Schema, node: exp.Expr, source: QueryText) -> str:
-    found = [column.name for column in schema if column.type == TIMESTAMP]
+    found = [column.name for column in schema if column.type in (TIMESTAMP, TIMESTAMPTZ)]
     if len(found) == 1:
         return found[0]
     why = f"it has several TIMESTAMP columns: {', '.join(found)}" if found else "it has no TIMESTAMP column"

@@ -167,10 +167,8 @@ CALLS: Final[dict[str, str]] = {
 }
 """Functions of others."""
 
-_ZONE: Final = "declare TIMESTAMP, which is UTC; for a place write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'"
 _NESTED: Final = "declare a STRUCT(a INTEGER, ..), or VARCHAR for the text of it"
 TYPES: Final[dict[str, str]] = {
-    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIMESTAMP_NTZ"), _ZONE),
     "MULTISET": "declare an array, as in INTEGER[]",
     **dict.fromkeys(("MAP", "JSON", "JSONB", "VARIANT", "SUPER"), _NESTED),
     **dict.fromkeys(
@@ -215,7 +213,6 @@ COLUMNS: Final[dict[str, str]] = {
 """Columns that others have without declaring them."""
 
 LITERALS: Final[dict[str, str]] = {
-    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ"), "times are UTC here, without a zone: write TIMESTAMP '..'"),
     "TIME": "write TIMESTAMP '..', or the hour(ts) of one",
     **dict.fromkeys(("X", "B", "E", "U", "N"), "write a text in 'quotes', with no letter before it"),
 }

@@ -71,19 +71,20 @@ def _read_plain_type(reader: Reader, name: str, start: Word) -> exp.Expr:
         remedy = "write DECIMAL(10, 2)"
         numbers = reader.wrapped(lambda: reader.listed(lambda: reader.literal("number", "a number", remedy)))
     if name == "TIMESTAMP":
-        if reader.at("WITH", "TIME", "ZONE") or reader.at("WITH", "LOCAL", "TIME", "ZONE"):
-            reader.reject("there is no type 'TIMESTAMP WITH TIME ZONE'", TYPES["TIMESTAMPTZ"], start)
+        if reader.take("WITH", "TIME", "ZONE") or reader.take("WITH", "LOCAL", "TIME", "ZONE"):
+            name = "TIMESTAMPTZ"
         reader.take("WITHOUT", "TIME", "ZONE")
     return reader.spanned(syntax.TypeName(this=name, expressions=numbers), start)
 
 
-_MOMENTS: Final = ("DATE", "TIMESTAMP", "DATETIME")
+_MOMENTS: Final = ("DATE", "TIMESTAMP", "DATETIME", "TIMESTAMPTZ", "TIMESTAMP_LTZ")
 _OTHERS: Final = """BOOLEAN BOOL SMALLINT INT2 INTEGER INT INT4 BIGINT INT8 REAL FLOAT4 FLOAT8 DOUBLE NUMERIC DECIMAL
 VARCHAR TEXT""".split()
 
 
 def at_typed_literal(reader: Reader) -> bool:
-    return reader.word().capitals in (*_MOMENTS, *_OTHERS) and reader.word(1).kind == "text"
+    zoned = reader.at("TIMESTAMP", "WITH", "TIME", "ZONE")
+    return reader.word().capitals in (*_MOMENTS, *_OTHERS) and reader.word(4 if zoned else 1).kind == "text"
 
 
 def read_typed_literal(reader: Reader) -> exp.Expr:

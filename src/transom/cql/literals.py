@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -21,8 +21,10 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
+    sql_name,
 )
 from transom.core.time import SECOND, UNITS, months_of, parse_duration, parse_interval, unit_of
 from transom.cql import syntax
@@ -46,14 +48,17 @@ _TYPES: Final[dict[str, pa.DataType]] = {
         (DOUBLE, "DOUBLE FLOAT8"),
         (VARCHAR, "VARCHAR TEXT STRING CHAR BPCHAR"),
         (DATE, "DATE"),
-        (TIMESTAMP, "TIMESTAMP DATETIME"),
+        (TIMESTAMP, "TIMESTAMP DATETIME TIMESTAMP_NTZ"),
+        (TIMESTAMPTZ, "TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_TZ"),
     )
     for name in names.split()
 }
 _MOST_PLACES: Final = 6
 _DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC")
 _MOMENT: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?", re.ASCII
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?"
+    r"(Z|([+-])(\d\d)(?::?(\d\d))?)?)?",
+    re.ASCII,
 )
 
 
@@ -76,10 +81,10 @@ def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> p
     if found is None and name in TYPES:
         raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
-        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
+        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ"
         known += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
-    if found == TIMESTAMP and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
+    if found in (TIMESTAMP, TIMESTAMPTZ) and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
         return found  # of how many places is said, and not held to, as with VARCHAR(10)
     if numbers and found != VARCHAR:
         raise source.error(f"{name} takes no numbers", node, f"write {name}")
@@ -121,21 +126,23 @@ def bind_constant(node: exp.Literal, source: QueryText) -> Literal:
 
 
 def bind_typed_literal(node: syntax.TypedLiteral, source: QueryText) -> Literal:
-    """DATE '..' and TIMESTAMP '..'; a text that is none is an error here, not when the query runs."""
+    """DATE '..', TIMESTAMP '..' and TIMESTAMPTZ '..'; a text that is none is an error here, not when the query runs."""
     type_ = bind_type(node.args["to"], source)
     text = node.this.name
     found = _MOMENT.fullmatch(text)
     try:
-        if found is None or (type_ == DATE and found[4]):
+        if found is None or (type_ == DATE and found[4]) or (found[8] and type_ != TIMESTAMPTZ):
             raise ValueError(text)
         year, month, day, hour, minute, second = (int(group or 0) for group in found.groups()[:6])
         micros = int((found[7] or "").ljust(6, "0"))
         if type_ == DATE:
             return Literal(date(year, month, day), DATE)
-        return Literal(datetime(year, month, day, hour, minute, second, micros), TIMESTAMP)
-    except ValueError:
+        ahead = timedelta(hours=int(found[10] or 0), minutes=int(found[11] or 0))
+        ahead = -ahead if found[9] == "-" else ahead
+        return Literal(datetime(year, month, day, hour, minute, second, micros) - ahead, type_)
+    except (ValueError, OverflowError):
         what, remedy = ("date", "2024-05-01") if type_ == DATE else ("timestamp", "2024-05-01 10:00:00")
-        remedy = f"write {'DATE' if type_ == DATE else 'TIMESTAMP'} '{remedy}'"
+        remedy = f"write {sql_name(type_)} '{remedy}{'+02' if type_ == TIMESTAMPTZ else ''}'"
         raise source.error(f"'{text}' is no {what}", node, remedy) from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from transom.core.errors import QueryError
@@ -37,6 +37,8 @@ def constant(name: str, value: Value) -> str:
             return _decimal(name, value)
         case datetime() if value.tzinfo is None:
             return f"TIMESTAMP '{value.isoformat(' ')}'"
+        case datetime():
+            return f"TIMESTAMPTZ '{value.astimezone(UTC).isoformat(' ')}'"
         case date() if not isinstance(value, datetime):
             return f"DATE '{value.isoformat()}'"
         case list():
@@ -46,8 +48,7 @@ def constant(name: str, value: Value) -> str:
             return f"{{{', '.join(fields)}}}"
     raise QueryError(
         f"the parameter '{name}' cannot be {value!r}",
-        remedy="give a text, a finite number, True, False, None, a date, a datetime without a time zone,"
-        " or a list or dictionary of these",
+        remedy="give a text, a finite number, True, False, None, a date, a datetime, or a list or dictionary of these",
     )
 
 

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.core.schema import is_nested
+from transom.core.schema import held_type, is_held_otherwise, is_nested
 from transom.kernels.columns import (
     Bytes,
     bitmap_of,
@@ -91,9 +91,10 @@ def parts_of(array: pa.Array) -> EncodedValues:
     if pa.types.is_struct(type_):
         return struct_of([parts_of(child) for child in array.flatten()], there)
     if pa.types.is_list(type_):
-        begins = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
-        first = int(begins[0]) if len(array) else 0
-        last = int(begins[-1]) if len(array) else 0
+        begins = np.zeros(1, np.int32)
+        if len(array):  # what a cut leaves of nothing still begins somewhere
+            begins = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+        first, last = int(begins[0]), int(begins[-1])
         elements = parts_of(array.values.slice(first, last - first))
         return arrays_of(elements, begins.astype(np.int64) - first, there)
     values = fixed_values(array)
@@ -211,7 +212,7 @@ def _decoded(type_: pa.DataType, data: Bytes, starts: Int64s) -> pa.Array:
 def values_at(type_: pa.DataType, data: Bytes, starts: Int64s) -> pa.Array:
     """The values that begin there, as a column of the engine: nested ones as byte strings, others as they are."""
     if not is_nested(type_):
-        return _decoded(type_, data, starts)
+        return _decoded(held_type(type_), data, starts)
     valid = np.empty(len(starts), dtype=np.uint8)
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     measure_values(data, starts, valid, offsets)
@@ -222,24 +223,24 @@ def values_at(type_: pa.DataType, data: Bytes, starts: Int64s) -> pa.Array:
 
 def held(array: pa.Array) -> pa.Array:
     """Values as they come in, as the engine holds them."""
-    return encoded(array) if is_nested(array.type) else array
+    return encoded(array) if is_nested(array.type) else array.view(held_type(array.type))
 
 
 def shown(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """Values that the engine holds, as people see them."""
-    return decoded(array, type_) if is_nested(type_) else array
+    return decoded(array, type_) if is_nested(type_) else array.view(type_)
 
 
 def held_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows as they come in, as the engine holds them."""
-    if not any(map(is_nested, rows.schema.types)):
+    if not any(map(is_held_otherwise, rows.schema.types)):
         return rows
     return pa.RecordBatch.from_arrays(list(map(held, rows.columns)), names=rows.schema.names)
 
 
 def shown_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of the engine as people see them: in the columns of `schema`."""
-    if not any(map(is_nested, schema.types)):
+    if not any(map(is_held_otherwise, schema.types)):
         return rows
     columns = list(map(shown, rows.columns, schema.types))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -25,7 +25,6 @@ from transom.plan.nested_functions import NESTED_FUNCTIONS, field_of, struct_of
 from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from transom.plan.typing_rules import INTERVAL, NULL, cast, coerce, common_type, meeting_type, settle, settled
-from transom.plan.zones import UTC, Instant, no_instant
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *OPERATORS,
@@ -34,8 +33,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     *DATE_FUNCTIONS,
     *NESTED_FUNCTIONS,
 )
-
-_INSTANTS_TAKEN: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "is_null"})
 
 _BY_NAME: Final[dict[str, Function]] = {name: f for f in FUNCTIONS for name in (f.name, *f.aliases)}
 
@@ -61,8 +58,6 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
             f"'{found.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
             remedy=f"write {found.usage}",
         )
-    if any(isinstance(argument, Instant) for argument in arguments):
-        return _with_instants(found, arguments)
     if found.name == "time_bucket" or all(argument.type != INTERVAL for argument in arguments):
         return found.rule(found, arguments)
     if found.name not in INTERVALS_TAKEN:
@@ -71,16 +66,6 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
     if made is None:
         raise misfit(found, arguments, "write timestamp + INTERVAL '10' MINUTE, or compare it with another interval")
     return made
-
-
-def _with_instants(found: Function, arguments: tuple[Expression, ...]) -> Expression:
-    """Instants can be shown in a zone, and compared with each other."""
-    if found.name == "timezone":
-        return found.rule(found, arguments)
-    instants = [argument for argument in arguments if isinstance(argument, Instant)]
-    if found.name in _INSTANTS_TAKEN and len(instants) == len(arguments):
-        return found.rule(found, tuple(instant.shown_in(UTC) for instant in instants))
-    raise no_instant(f"'{found.name}'")
 
 
 def is_function(name: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from transom.core.time import UNITS
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.typing_rules import INTERVAL, NULL, coerce, is_integer, is_temporal
@@ -118,10 +118,16 @@ def _moved(function: str, left: Expression, right: Expression) -> Expression | N
         return Interval(_combined("+", add, one.months, by.months), _combined("+", add, one.micros, by.micros))
     if not (is_temporal(left.type) or left.type == NULL):
         return None
-    moment = coerce(left, TIMESTAMP)
+    type_ = moment_type(left)
+    moment = coerce(left, type_)
     if by.months == _NOTHING:
-        return Call("add_interval", (moment, by.micros), TIMESTAMP)
-    return Call("add_months", (moment, by.months, by.micros), TIMESTAMP)
+        return Call("add_interval", (moment, by.micros), type_)
+    return Call("add_months", (moment, by.months, by.micros), type_)
+
+
+def moment_type(moment: Expression) -> pa.DataType:
+    """What a moment is that is made from another: with a zone if that has one."""
+    return TIMESTAMPTZ if moment.type == TIMESTAMPTZ else TIMESTAMP
 
 
 def _whole(value: Expression) -> Interval:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, QueryError
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, sql_name
+from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, sql_name
 from transom.core.time import BEGINNING, FOREVER
 from transom.plan.expression import Expression, Literal
 from transom.plan.typing_rules import NULL, coerce, common_type, fits, is_integer, type_name
@@ -93,7 +93,7 @@ class PythonFunction:
             found.validate(full=True)
         except pa.ArrowInvalid as error:
             raise self._wrong(f"what is no {sql_name(self.returns)}: {error}", "return values of that type") from None
-        if self.returns in (DATE, TIMESTAMP):
+        if self.returns in (DATE, TIMESTAMP, TIMESTAMPTZ):
             unit = _DAY if self.returns == DATE else 1
             bounds = pc.min_max(found.cast(pa.int32() if self.returns == DATE else pa.int64())).as_py()
             if bounds["min"] is not None and not BEGINNING <= bounds["min"] * unit <= bounds["max"] * unit <= FOREVER:

@@ -19,14 +19,12 @@ from transom.core.schema import (
     INTEGER,
     REAL,
     SMALLINT,
-    TIMESTAMP,
     TINYINT,
     VARCHAR,
 )
 from transom.plan.expression import Call, Case, Expression, Literal
-from transom.plan.intervals import between, no_interval
+from transom.plan.intervals import between, moment_type, no_interval
 from transom.plan.typing_rules import (
-    INSTANT,
     INTERVAL,
     MAX_DIGITS,
     NULL,
@@ -43,7 +41,6 @@ from transom.plan.typing_rules import (
     settled,
     type_name,
 )
-from transom.plan.zones import no_instant
 
 Arguments = tuple[Expression, ...]
 
@@ -199,7 +196,7 @@ def _comparison(function: Function, arguments: Arguments) -> Expression:
 
 def truth(expression: Expression) -> Expression:
     """The expression as a condition; numbers are true unless they are 0."""
-    if is_temporal(expression.type) or expression.type in (INSTANT, INTERVAL):
+    if is_temporal(expression.type) or expression.type == INTERVAL:
         raise QueryError(
             f"{'an' if expression.type == INTERVAL else 'a'} {type_name(expression.type)} is no condition",
             remedy="compare it with something, as in value > other",
@@ -245,8 +242,6 @@ def case(conditions: Arguments, results: Arguments, otherwise: Expression | None
     values = (*results, otherwise if otherwise is not None else Literal(None, NULL))
     if any(value.type == INTERVAL for value in values):
         raise no_interval("CASE")
-    if any(value.type == INSTANT for value in values):
-        raise no_instant("CASE")
     type_ = meeting_type(values)
     if type_ is None:
         raise cannot_mix("CASE", values)
@@ -286,7 +281,8 @@ def _add_interval(function: Function, arguments: Arguments) -> Expression:
     moment, micros = arguments
     if not (is_temporal(moment.type) or moment.type == NULL) or not (is_integer(micros.type) or micros.type == NULL):
         raise misfit(function, arguments, "write timestamp + INTERVAL '10' MINUTE")
-    return Call("add_interval", (coerce(moment, TIMESTAMP), coerce(micros, BIGINT)), TIMESTAMP)
+    type_ = moment_type(moment)
+    return Call("add_interval", (coerce(moment, type_), coerce(micros, BIGINT)), type_)
 
 
 def _add_months(function: Function, arguments: Arguments) -> Expression:
@@ -295,7 +291,8 @@ def _add_months(function: Function, arguments: Arguments) -> Expression:
     if not (is_temporal(moment.type) or moment.type == NULL) or not whole:
         raise misfit(function, arguments)
     months, micros = (coerce(amount, BIGINT) for amount in (*amounts, Literal(0, BIGINT))[:2])
-    return Call("add_months", (coerce(moment, TIMESTAMP), months, micros), TIMESTAMP)
+    type_ = moment_type(moment)
+    return Call("add_months", (coerce(moment, type_), months, micros), type_)
 
 
 EQUAL: Final = Function("=", "a = b", "whether they are equal; NaN equals NaN", 2, 2, _comparison)

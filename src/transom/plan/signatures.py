@@ -11,10 +11,22 @@ from typing import Any, Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, INTEGER, TIMESTAMP, TINYINT, VARCHAR, is_array
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    TINYINT,
+    VARCHAR,
+    is_array,
+)
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.formats import READ, WRITTEN, from_date_format, from_to_char, split_format
-from transom.plan.intervals import Interval, with_intervals
+from transom.plan.intervals import Interval, moment_type, with_intervals
 from transom.plan.nested_functions import array_length
 from transom.plan.patterns import objection
 from transom.plan.scalar_operators import Arguments, Function, misfit, one_type, texts
@@ -28,7 +40,7 @@ from transom.plan.typing_rules import (
     is_number,
     is_temporal,
 )
-from transom.plan.zones import Instant, zone_of
+from transom.plan.zones import instant_of, local_time, zone_of
 
 _MOST_DIGITS: Final = 1000
 
@@ -283,7 +295,8 @@ def _moment(function: Function, arguments: Arguments, moment: Expression) -> Exp
 
 def _date_trunc(function: Function, arguments: Arguments) -> Expression:
     part = _part_name(function, arguments)
-    return Call("date_trunc", (part, _moment(function, arguments, arguments[1])), TIMESTAMP)
+    start = Call("date_trunc", (part, _moment(function, arguments, arguments[1])), TIMESTAMP)
+    return coerce(start, moment_type(arguments[1]))
 
 
 def _date_diff(function: Function, arguments: Arguments) -> Expression:
@@ -330,7 +343,7 @@ def _time_bucket(function: Function, arguments: Arguments) -> Expression:
     else:
         origin = [] if offset is None else [_moment(function, arguments, offset)]
         bucket = Call("time_bucket", (start, *amounts, *origin), TIMESTAMP)
-    return coerce(bucket, DATE) if moment.type == DATE else bucket
+    return coerce(bucket, DATE if moment.type == DATE else moment_type(moment))
 
 
 def _timezone(function: Function, arguments: Arguments) -> Expression:
@@ -339,9 +352,9 @@ def _timezone(function: Function, arguments: Arguments) -> Expression:
     if not isinstance(zone, Literal) or not isinstance(zone.value, str):
         raise misfit(function, arguments, "write the name of the zone: AT TIME ZONE 'Europe/Berlin'")
     name = zone_of(zone.value)
-    if isinstance(moment, Instant):
-        return moment.shown_in(name)
-    return Instant(_moment(function, arguments, moment), name)
+    if moment.type == TIMESTAMPTZ:
+        return local_time(moment, name)
+    return instant_of(_moment(function, arguments, moment), name)
 
 
 def _format(function: Function, arguments: Arguments, known: frozenset[str]) -> Literal:

@@ -23,6 +23,7 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
     is_array,
@@ -35,9 +36,6 @@ from transom.plan.expression import Cast, Expression, Literal
 NULL: Final = pa.null()
 INTERVAL: Final = pa.month_day_nano_interval()
 """The type of `plan/intervals.py`: known while a query is bound, and to no column."""
-
-INSTANT: Final = pa.timestamp("us", "UTC")
-"""That of `plan/zones.py`, as well."""
 
 MAX_DIGITS: Final = 38
 
@@ -62,10 +60,10 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def is_temporal(type_: pa.DataType) -> bool:
-    return type_ in (DATE, TIMESTAMP)
+    return type_ in (DATE, TIMESTAMP, TIMESTAMPTZ)
 
 
-_BOUND_ONLY: Final = {NULL: "NULL", INTERVAL: "INTERVAL", INSTANT: "TIMESTAMP WITH TIME ZONE"}
+_BOUND_ONLY: Final = {NULL: "NULL", INTERVAL: "INTERVAL"}
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -138,7 +136,7 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if is_nested(a) or is_nested(b):
         return _wider_nested(a, b)
     if is_temporal(a) and is_temporal(b):
-        return TIMESTAMP
+        return TIMESTAMPTZ if TIMESTAMPTZ in (a, b) else TIMESTAMP
     if BOOLEAN in (a, b):
         other = b if a == BOOLEAN else a
         return other if is_integer(other) or other == HUGEINT else None
@@ -231,7 +229,7 @@ def cast(expression: Expression, target: pa.DataType, safe: bool = False) -> Exp
     if source == target:
         return expression
     if not is_castable(source, target):
-        remedy = "cast between numbers, between DATE and TIMESTAMP, or from and to VARCHAR"
+        remedy = "cast between numbers, between DATE, TIMESTAMP and TIMESTAMPTZ, or from and to VARCHAR"
         if is_nested(source) or is_nested(target):
             remedy = "cast arrays to arrays, and structs to structs with the same fields in the same order"
         raise QueryError(
@@ -246,7 +244,7 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
 
     A REAL is not written as a text: how many digits DuckDB shows of one follows no rule that could be followed.
     """
-    if (source, target) == (REAL, VARCHAR) or source in (INTERVAL, INSTANT):
+    if (source, target) == (REAL, VARCHAR) or source == INTERVAL:
         return False
     if source in (target, NULL):
         return True
@@ -275,9 +273,6 @@ def settle(expression: Expression) -> Expression:
             "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
         )
         raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
-    if expression.type == INSTANT:
-        remedy = "write AT TIME ZONE once more: ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' is the time there"
-        raise QueryError("a TIMESTAMP WITH TIME ZONE cannot be a column", remedy=remedy)
     return coerce(expression, settled(expression.type))
 
 

@@ -1,48 +1,43 @@
-"""Moments in time zones while a query is bound: a local time and the zone that it is meant in.
+"""Time zones: instants, which are TIMESTAMPs WITH TIME ZONE, and what the clocks of a zone show.
 
-`ts AT TIME ZONE 'UTC'` says which instant a TIMESTAMP without a zone means, and a second AT TIME ZONE what the clocks
-show there at that instant, as in PostgreSQL and DuckDB. Like an INTERVAL, an instant is known to no column.
+`ts AT TIME ZONE 'Europe/Berlin'` of a TIMESTAMP is the instant at which clocks there show it, and of an instant what
+they show then, as in PostgreSQL and DuckDB. Everywhere else an instant is read and written as by the clocks of UTC.
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 from zoneinfo import available_timezones
 
-import pyarrow as pa
-
 from transom.core.errors import QueryError
-from transom.core.schema import TIMESTAMP, VARCHAR
-from transom.plan.expression import Call, Expression, Literal
-from transom.plan.typing_rules import INSTANT
+from transom.core.schema import TIMESTAMP, TIMESTAMPTZ, VARCHAR
+from transom.plan.expression import Call, Cast, Expression, Literal
+from transom.plan.typing_rules import cast
 
 UTC: Final = "UTC"
 
 
-@dataclass(frozen=True)
-class Instant(Expression):
+def local_time(instant: Expression, zone: str) -> Expression:
+    """What the clocks of a zone show at an instant."""
+    made = isinstance(instant, Cast) and instant.operand.type == TIMESTAMP  # from what those of UTC show
+    local = instant.operand if made else cast(instant, TIMESTAMP)  # type: ignore[attr-defined]
+    if zone == UTC:
+        return local
+    if isinstance(local, Call) and local.function == "change_zone" and local.arguments[2] == Literal(UTC, VARCHAR):
+        return _shown(*local.arguments[:2], zone)
+    return _shown(local, Literal(UTC, VARCHAR), zone)
+
+
+def instant_of(local: Expression, zone: str) -> Expression:
     """The instant at which the clocks of a zone show a local time."""
+    return cast(local if zone == UTC else _shown(local, Literal(zone, VARCHAR), UTC), TIMESTAMPTZ)
 
-    local: Expression
-    zone: str
 
-    @property
-    def type(self) -> pa.DataType:
-        return INSTANT
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.local,)
-
-    def __str__(self) -> str:
-        return f"{self.local} AT TIME ZONE '{self.zone}'"
-
-    def shown_in(self, zone: str) -> Expression:
-        """What the clocks of a zone show at this instant."""
-        return Call("change_zone", (self.local, Literal(self.zone, VARCHAR), Literal(zone, VARCHAR)), TIMESTAMP)
+def _shown(local: Expression, zone: Expression, other: str) -> Expression:
+    """What the clocks of another zone show when those of a zone show it."""
+    return Call("change_zone", (local, zone, Literal(other, VARCHAR)), TIMESTAMP)
 
 
 def zone_of(text: str) -> str:
@@ -60,10 +55,3 @@ def _known() -> dict[str, str]:
     """But for the names by which a machine has a zone of its own."""
     names = available_timezones() - {"localtime", "Factory", "posixrules"}
     return {name.lower(): name for name in names | {UTC}}
-
-
-def no_instant(what: str) -> QueryError:
-    remedy = (
-        "write AT TIME ZONE once more: ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' is what the clocks show there"
-    )
-    return QueryError(f"{what} does not take a TIMESTAMP WITH TIME ZONE", remedy=remedy)

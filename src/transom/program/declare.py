@@ -9,7 +9,7 @@ from typing import Final
 from typing import Literal as OneOf
 
 from transom.core.errors import OptionError, SourceError
-from transom.core.schema import TIMESTAMP, Column, Schema
+from transom.core.schema import TIMESTAMP, TIMESTAMPTZ, Column, Schema
 from transom.core.text import lone_surrogate, visible
 from transom.core.time import parse_duration
 from transom.cql.bind_definition import ARRIVAL_TIME
@@ -59,7 +59,8 @@ class Timing:
         assert self.column is not None
         at = _index(name, columns, self.column)
         known = columns[at].name
-        typed = Schema((*columns.columns[:at], Column(known, TIMESTAMP), *columns.columns[at + 1 :]))
+        type_ = TIMESTAMPTZ if columns[at].type == TIMESTAMPTZ else TIMESTAMP
+        typed = Schema((*columns.columns[:at], Column(known, type_), *columns.columns[at + 1 :]))
         return typed, TimeColumn(known, _micros(self.bound, "the bound", 0))
 
 

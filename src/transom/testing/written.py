@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transom.connectors.fit import fit
 from transom.core.errors import SourceError, Span
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Column, Schema, is_nested, sql_name
+from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, Schema, is_nested, sql_name
 from transom.core.time import from_datetime, to_datetime
 from transom.testing.instant_text import EXAMPLES, Times
 
@@ -135,11 +135,11 @@ class WrittenRows:
             if word.text.lower() not in ("true", "false"):
                 raise ValueError
             return word.text.lower() == "true"
-        if type_ == TIMESTAMP:
+        if type_ in (TIMESTAMP, TIMESTAMPTZ):
             instant = self.times.read(word.text)
             if instant is None:
                 raise ValueError
-            return to_datetime(instant)
+            return to_datetime(instant) if type_ == TIMESTAMP else to_datetime(instant).replace(tzinfo=UTC)
         if type_ == DATE:
             return date.fromisoformat(word.text)
         if pa.types.is_floating(type_):
@@ -198,7 +198,7 @@ def _show_value(value: Any, times: Times) -> str:
 def _remedy(type_: pa.DataType) -> str:
     if type_ == BOOLEAN:
         return "write true, false or NULL"
-    if type_ == TIMESTAMP:
+    if type_ in (TIMESTAMP, TIMESTAMPTZ):
         return EXAMPLES
     if is_nested(type_):
         return "write it as JSON without spaces, or in 'quotes': [1,null] or {\"a\":1}"

@@ -13,7 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, VARCHAR, is_nested, sql_name
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    REAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    held_type,
+    is_nested,
+    sql_name,
+)
 from transom.kernels.nested import decoded, encoded
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
@@ -37,6 +50,7 @@ def cast(expression: Cast) -> Kernel:
     if is_nested(expression.target):
         return _nested_cast(expression)
     convert = converter(expression.operand.type, expression.target)
+    target = held_type(expression.target)
     reason = f"it is no {sql_name(expression.target)}"
 
     def run(value: Value) -> Value:
@@ -46,7 +60,7 @@ def cast(expression: Cast) -> Kernel:
             row = first_true(bad)
             if row is not None:
                 raise failure(expression, reason, (column,), row)
-        return result
+        return result.view(target) if result.type != target else result
 
     return run
 
@@ -78,8 +92,8 @@ def converter(source: pa.DataType, target: pa.DataType) -> Converter:
     if target == BOOLEAN:
         zero = pa.scalar(0, source)
         return lambda column: (pc.not_equal(column, zero), None)
-    if target == TIMESTAMP:
-        return lambda column: (column.cast(TIMESTAMP), None)
+    if target in (TIMESTAMP, TIMESTAMPTZ):
+        return lambda column: (column.cast(TIMESTAMP).view(target), None)
     if target == DATE:
         return lambda column: (_as_dates(column), None)
     if is_decimal(target):

@@ -1,8 +1,8 @@
 """Texts read as numbers, truth values, dates and timestamps.
 
 What is read here is read as DuckDB reads it. DuckDB takes a little more, which is rejected on purpose: digits in groups
-(1_000), hexadecimal and binary numbers, exponents for DECIMAL, years outside 1 to 9999, 24 o'clock, and time zones
-beside Z, which it would drop without a word.
+(1_000), hexadecimal and binary numbers, exponents for DECIMAL, years outside 1 to 9999, 24 o'clock, time zones by
+their names, and in a TIMESTAMP zones beside Z, which it would drop without a word.
 
 Columns in the plain form that files have go through Arrow; every other distinct text goes through a regular expression.
 """
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BIGINT, BOOLEAN, DATE, HUGEINT
+from transom.core.schema import BIGINT, BOOLEAN, DATE, HUGEINT, TIMESTAMP, TIMESTAMPTZ
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.values import UNKNOWN, nulled, whole
 from transom.plan.typing_rules import is_decimal, is_float, is_integer
@@ -30,9 +30,12 @@ _BLANK: Final = " \t\n\v\f\r"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FLOAT: Final = rf"\A[{_BLANK}]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))[{_BLANK}]*\z"
 _DAY: Final = r"(\d{1,4})([-/])(\d{1,2})\2(\d{1,2})"
-_TIME: Final = r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?(?: ?Z)?"
+_CLOCK: Final = r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?"
+_TIME: Final = rf"{_CLOCK}(?: ?Z)?"
+_OFFSET: Final = r"(?:Z|([+-])(\d\d)(?::?(\d\d))?)?"
 _DATE: Final = re.compile(rf"[{_BLANK}]*{_DAY}(?:(?:T|[ \t]+){_TIME})?[{_BLANK}]*", re.ASCII)
 _TIMESTAMP: Final = re.compile(rf"[{_BLANK}]*{_DAY}(?:(?:T|[ \t]+){_TIME}[{_BLANK}]*)?", re.ASCII)
+_INSTANT: Final = re.compile(rf"[{_BLANK}]*{_DAY}(?:(?:T|[ \t]+){_CLOCK}{_OFFSET}[{_BLANK}]*)?", re.ASCII)
 
 _TRUE: Final = pa.array(["true", "t", "yes", "y", "1"])
 _FALSE: Final = pa.array(["false", "f", "no", "n", "0"])
@@ -49,8 +52,8 @@ def reader(target: pa.DataType) -> Reader:
         return _by_text(lambda text: _read_decimal(text, target), lambda items: decimals.scaled_exact(items, target))
     if target == BOOLEAN:
         return _booleans
-    plain = r"\A\d{4}-\d\d-\d\d\z" if target == DATE else r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{6})?\z"
-    return _temporal(plain, target)
+    plain, read = _TEMPORAL[target]
+    return _temporal(plain, target, read)
 
 
 def _by_text(read: Callable[[str], Any], build: Callable[[list[Any]], pa.Array]) -> Reader:
@@ -130,8 +133,8 @@ def _booleans(column: pa.Array) -> Converted:
 # --- dates -----------------------------------------------------------------------------------------------------------
 
 
-def _temporal(plain: str, target: pa.DataType) -> Reader:
-    slow = _by_text(_read_date if target == DATE else _read_timestamp, lambda items: pa.array(items, target))
+def _temporal(plain: str, target: pa.DataType, read: Callable[[str], Any]) -> Reader:
+    slow = _by_text(read, lambda items: pa.array(items, target))
 
     def convert(column: pa.Array) -> Converted:
         if pc.all(pc.match_substring_regex(column, plain)).as_py() is False:
@@ -157,10 +160,31 @@ def _read_timestamp(text: str) -> datetime | None:
     return _moment(found) if found else None
 
 
+def _read_instant(text: str) -> datetime | None:
+    found = _INSTANT.fullmatch(text)
+    local = _moment(found) if found else None
+    if found is None or local is None or found[9] is None:
+        return local
+    ahead = timedelta(hours=int(found[10]), minutes=int(found[11] or 0))
+    try:
+        return local - ahead if found[9] == "+" else local + ahead
+    except OverflowError:
+        return None
+
+
 def _moment(found: re.Match[str]) -> datetime | None:
-    year, _, month, day, hour, minute, second, fraction = found.groups()
+    year, _, month, day, hour, minute, second, fraction = found.groups()[:8]
     micros = int(((fraction or "") + "000000")[:6])
     try:
         return datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)
     except ValueError:
         return None
+
+
+_PLAIN_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{6})?"
+_TEMPORAL: Final[dict[pa.DataType, tuple[str, Callable[[str], Any]]]] = {
+    DATE: (r"\A\d{4}-\d\d-\d\d\z", _read_date),
+    TIMESTAMP: (_PLAIN_TIME + r"\z", _read_timestamp),
+    TIMESTAMPTZ: (_PLAIN_TIME + r"(Z|[+-]\d\d(:?\d\d)?)\z", _read_instant),
+}
+"""How texts look that Arrow reads, and what reads the others."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.values import valid_like, whole
 from transom.plan.typing_rules import is_decimal
@@ -21,6 +21,8 @@ def writer(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
         return _write_decimals
     if source == TIMESTAMP:
         return _write_timestamps
+    if source == TIMESTAMPTZ:
+        return lambda column: pc.binary_join_element_wise(_write_timestamps(column.cast(TIMESTAMP)), "+00", "")
     if source == BOOLEAN:
         words = (pa.scalar("true"), pa.scalar("false"))
         return lambda column: pc.if_else(column, *words)

@@ -239,6 +239,6 @@ def _any_value(type_: pa.DataType) -> Literal | None:
         (pa.types.is_decimal(type_), Decimal(0)),
         (pa.types.is_string(type_), ""),
         (pa.types.is_date(type_), date(1970, 1, 1)),
-        (pa.types.is_timestamp(type_) and type_.tz is None, datetime(1970, 1, 1)),
+        (pa.types.is_timestamp(type_), datetime(1970, 1, 1)),
     )
     return next((Literal(value, type_) for fits, value in kinds if fits), None)

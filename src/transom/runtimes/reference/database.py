@@ -34,6 +34,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     rules = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
     off = ",".join(rule for rule in rules if rule != "filter_pushdown")
     connection.execute(f"SET disabled_optimizers = '{off}'")
+    connection.execute("SET timezone = 'UTC'")
     # As columns of Arrow: for a plain Python function DuckDB takes NaN for NULL.
     for name, function, type_, result in (
         ("exact_sums", exact.sums, "DOUBLE[]", "DOUBLE"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, VARCHAR, is_array, is_struct, sql_name
+from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_struct, sql_name
 from transom.core.time import from_datetime
 from transom.plan.algebra import Relation
 from transom.plan.expression import (
@@ -86,6 +86,8 @@ def literal_sql(value: Any, type_: pa.DataType) -> str:
         text = "NULL"
     elif type_ == TIMESTAMP:
         return f"make_timestamp(CAST({from_datetime(value)} AS BIGINT))"
+    elif type_ == TIMESTAMPTZ:
+        return f"make_timestamptz(CAST({from_datetime(value)} AS BIGINT))"
     elif type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
     else:

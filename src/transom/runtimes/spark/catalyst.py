@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, REAL, TIMESTAMP, VARCHAR, is_nested
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, REAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested
 from transom.kernels.scalar import can_fail
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, conjunction, conjuncts
 from transom.plan.typing_rules import NULL, digits_of, is_decimal, is_float, is_integer
@@ -76,6 +76,8 @@ def _column(expression: Expression, columns: Sequence[Column | None], depth: int
         return _shielded(column, expression.type) if column is not None else None
     if isinstance(expression, Literal):
         return None if expression.type == NULL else literal(expression)
+    if expression.type == TIMESTAMPTZ:  # Spark may go by the clocks of its session
+        return None
     if isinstance(expression, Cast):
         operand = _column(expression.operand, columns, depth + 1)
         return None if operand is None else _cast(operand, expression.operand.type, expression.target)
@@ -125,7 +127,7 @@ def literal(constant: Literal) -> Column:
     value, type_ = pa.scalar(constant.value, constant.type).as_py(), constant.type
     if value is None or type_ in (BOOLEAN, VARCHAR, DOUBLE):
         written = F.lit(value)
-    elif type_ == TIMESTAMP:
+    elif type_ in (TIMESTAMP, TIMESTAMPTZ):
         written = F.lit(value.isoformat(sep=" "))
     elif type_ == DATE:
         written = F.lit(value.isoformat())

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from transom.connectors.memory import MemorySource
 from transom.connectors.source import rejected_batch
 from transom.core.errors import SourceError
-from transom.core.schema import TIMESTAMP
 from transom.core.time import FOREVER, to_datetime
 from transom.pipeline.layout import Definition, Layout
 from transom.pipeline.packer import Packer
@@ -101,7 +100,7 @@ def _rows_of(frame: DataFrame, name: str, layout: Layout) -> tuple[list[Column],
     exact = declared_columns(frame, columns, f"'{definition.name}'")
     given = [column if column is not None else reference(n) for column, n in zip(exact, names, strict=True)]
     sent = set(layout.channels_of(name)[0].columns) | {at}
-    shown = _will_be_shown(exact[at], layout)
+    shown = _will_be_shown(exact[at], definition.columns[at].type, layout)
     wanted = _wanted(layout, name, exact) if definition.late != "dead_letter" else None
     chosen = []
     for i, column in enumerate(given):
@@ -145,13 +144,13 @@ def _time_column(definition: Definition) -> int:
     return [column.name.lower() for column in definition.columns].index(definition.time.column.lower())
 
 
-def _will_be_shown(time: Column | None, layout: Layout) -> Column:
+def _will_be_shown(time: Column | None, type_: pa.DataType, layout: Layout) -> Column:
     """Rows that are rejected for their time; all of them where Spark cannot tell."""
     if time is None:
         return F.lit(True)
-    bad = time.isNull() | (time >= literal(Literal(to_datetime(FOREVER), TIMESTAMP)))
+    bad = time.isNull() | (time >= literal(Literal(to_datetime(FOREVER), type_)))
     if layout.origin is not None:
-        bad = bad | (time < literal(Literal(to_datetime(layout.origin), TIMESTAMP)))
+        bad = bad | (time < literal(Literal(to_datetime(layout.origin), type_)))
     return F.coalesce(bad, F.lit(True))
 
 

@@ -5,12 +5,13 @@
 | boolean, byte, short, integer, long | BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT |
 | float, double, decimal(p, s) | REAL, DOUBLE, DECIMAL(p, s) |
 | string (of any collation), char, varchar, binary, void | VARCHAR |
-| date, timestamp, timestamp_ntz | DATE, TIMESTAMP |
+| date, timestamp_ntz, timestamp | DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE |
 | array<T>, struct<a: T, ..> | T[], STRUCT(a T, ..) |
 
 Instants. Our TIMESTAMP counts microseconds since 1970 in UTC and has no zone, which is Spark's `timestamp_ntz` read as
-UTC. Spark's `timestamp` is an instant too: it is taken as the same count of microseconds, and never by way of the
-text or the wall clock that `spark.sql.session.timeZone` would make of it. So a query has one answer in all zones.
+UTC. Spark's `timestamp` is an instant, a TIMESTAMP WITH TIME ZONE: it is taken as the same count of microseconds, also
+where a TIMESTAMP is declared, and never by way of the text or the wall clock that `spark.sql.session.timeZone` would
+make of it. So a query has one answer in all zones.
 
 Bytes are taken as text where they are valid UTF-8, as in files; a row where they are not is rejected.
 """
@@ -35,6 +36,7 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
     Schema,
@@ -53,9 +55,9 @@ _SAME: Final[dict[pa.DataType, T.DataType]] = {
     VARCHAR: T.StringType(),
     DATE: T.DateType(),
     TIMESTAMP: T.TimestampNTZType(),
+    TIMESTAMPTZ: T.TimestampType(),
 }
 _OURS: Final = {type(spark): ours for ours, spark in _SAME.items()} | {
-    T.TimestampType: TIMESTAMP,
     T.CharType: VARCHAR,
     T.VarcharType: VARCHAR,
     T.BinaryType: VARCHAR,
