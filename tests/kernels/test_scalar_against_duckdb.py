@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.kernels.duckdb_scalar import check, evaluate_in_duckdb, open_duckdb, type_sql
 from tests.kernels.scalar_expressions import (
     ARRAYS,
+    JSONS,
     KINDS,
     SAMPLES,
     SMALL_DECIMAL,
@@ -36,12 +37,14 @@ from transom.core.schema import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     REAL,
     SMALLINT,
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
+    arrow_type,
 )
 from transom.kernels.nested import held_rows
 from transom.kernels.scalar import evaluate, keep
@@ -88,6 +91,7 @@ def test_keep_is_evaluate_where_true(found: tuple[Expression, pa.RecordBatch]) -
 # --- every function on every type, at the edges -----------------------------------------------------------------------
 
 EDGES: dict[pa.DataType, list[Any]] = {
+    JSON: [None, *JSONS],
     ARRAYS: [None, [], [None], [0], [1, None], [1, 2], [-1, 3, 3]],
     STRUCTS: [None, *({"p": p, "q": q} for p, q in ((None, None), (1, ["", None, "a"]), (1, ["a\0b"]), (-2, [])))],
     BOOLEAN: [None, True, False],
@@ -140,7 +144,7 @@ def edge_calls(name: str) -> Iterator[tuple[Expression, pa.RecordBatch]]:
         for choice in itertools.islice(itertools.product(*pools), 0, None, step):
             types = [item for item in choice if isinstance(item, pa.DataType)]
             rows = list(itertools.product(*(EDGES[type_] for type_ in types)))[:200] or [()]
-            columns = [pa.array([row[i] for row in rows], type_) for i, type_ in enumerate(types)]
+            columns = [pa.array([row[i] for row in rows], arrow_type(type_)) for i, type_ in enumerate(types)]
             batch = pa.record_batch(columns or [pa.array([1])], [f"c{i}" for i in range(len(types) or 1)])
             references = iter([ColumnRef(i, type_, f"c{i}") for i, type_ in enumerate(types)])
             arguments = [next(references) if isinstance(item, pa.DataType) else constant(item) for item in choice]
@@ -172,7 +176,8 @@ def test_edges_of_every_type(connection: duckdb.DuckDBPyConnection, name: str) -
 
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_edges_of_every_cast(connection: duckdb.DuckDBPyConnection, source: pa.DataType) -> None:
-    batch = pa.record_batch([pa.array([*EDGES[source], *JUST_OUTSIDE.get(source, [])], source)], names=["c0"])
+    edges = [*EDGES[source], *JUST_OUTSIDE.get(source, [])]
+    batch = pa.record_batch([pa.array(edges, arrow_type(source))], names=["c0"])
     for target, safe in itertools.product(TYPES, (False, True)):
         try:
             expression = cast(ColumnRef(0, source, "c0"), target, safe)
@@ -192,7 +197,9 @@ READ = [
     " 2020-01-02 ", "2020-13-01", "2020-01-02 10:00:00", "2020-01-02T10:00:00.5", "2020-01-02 10:00",
     "2020-01-02 1:2:3", "2020-01-02 23:60:00", "2020-01-02 10:00:00Z", "2020-01-02 10:00:00.1234567", "2020-01-02 10",
     "2020-01-02 10:00:00.5+02", "2020-01-02T10:00-0930", "2020-01-02 10:00:00+05:45 ", "2020-01-02 10:00:00+1",
-    "2020-01-02+02", "0001-01-01 00:00:00-05", "2020-01-02 10:00:00+02:3", "1-1-1", "99999999999999.9995", "99999999999999999999999999999999999999", "999.95", "-999.95", "\u0661",
+    "2020-01-02+02", "0001-01-01 00:00:00-05", "2020-01-02 10:00:00+02:3",
+    "1-1-1", "99999999999999.9995",
+    "99999999999999999999999999999999999999", "999.95", "-999.95", "\u0661",
     "1\u00a0", "x" * 300,
 ]  # fmt: skip
 UNSUPPORTED = {
@@ -200,6 +207,7 @@ UNSUPPORTED = {
     ("inf", "TIMESTAMP"), ("-Infinity", "DATE"), ("-Infinity", "TIMESTAMP"), ("1_000", "INTEGER"), ("0x10", "BIGINT"),
     ("2020-01-02 10:00:00+02", "TIMESTAMP"), ("2020-01-02 24:00:00", "TIMESTAMP"), ("10000-01-01", "DATE"),
     ("0000-01-01", "DATE"), ("inf", "TIMESTAMP WITH TIME ZONE"), ("-Infinity", "TIMESTAMP WITH TIME ZONE"),
+    ("inf", "JSON"), ("-Infinity", "JSON"), ("NaN", "JSON"), ("[1,]", "JSON"),
     ("2020-01-02 10:00:00 Europe/Berlin", "TIMESTAMP WITH TIME ZONE"),
     *itertools.product(("2020-01-02 10:00:00.5+02", "2020-01-02T10:00-0930", "2020-01-02 10:00:00+05:45 ",
                         "0001-01-01 00:00:00-05"), ("DATE", "TIMESTAMP")),
@@ -240,7 +248,7 @@ def test_texts_are_read_as_duckdb_reads_them(connection: duckdb.DuckDBPyConnecti
 
 @pytest.mark.parametrize(("text", "name"), sorted(UNSUPPORTED))
 def test_texts_that_are_rejected(text: str, name: str) -> None:
-    types = (WIDE_DECIMAL, DATE, TIMESTAMP, TIMESTAMPTZ, INTEGER, BIGINT)
+    types = (JSON, WIDE_DECIMAL, DATE, TIMESTAMP, TIMESTAMPTZ, INTEGER, BIGINT)
     target = next(type_ for type_ in types if type_sql(type_).partition("(")[0] == name)
     batch = pa.record_batch([pa.array(["", text], VARCHAR).slice(1)], names=["c0"])
     with pytest.raises(EvaluationError, match="it is no"):

@@ -26,6 +26,7 @@ from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import evaluate
 from transom.plan.algebra import Project
 from transom.plan.catalogue import Catalogue, QueryStatement, TableDefinition
+from transom.plan.json_functions import JSON_FUNCTIONS
 from transom.plan.nested_functions import NESTED_FUNCTIONS
 
 EXAMPLES = examples(by_day=150, at_night=5_000)
@@ -33,7 +34,8 @@ EXAMPLES = examples(by_day=150, at_night=5_000)
 TABLE = """CREATE TABLE rows (b BOOLEAN, t TINYINT, s SMALLINT, i INTEGER, n BIGINT, h HUGEINT, e DECIMAL(4, 1),
   w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ);"""
 ROWS = [
-    "TRUE, 1, 2, 3, 4, 5, 7.5, 8.125, 6.5, '0.5', 9.5, 'abc', '2020-01-01', '2020-01-01 00:00:00', '2020-01-01 00:00:00+02'",
+    "TRUE, 1, 2, 3, 4, 5, 7.5, 8.125, 6.5, '0.5', 9.5, 'abc', '2020-01-01', "
+    "'2020-01-01 00:00:00', '2020-01-01 00:00:00+02'",
     ", ".join(["NULL"] * 15),
     "FALSE, -128, -32768, -2147483648, -9223372036854775808, -10000000000000000000000000000000000000, -999.9, "
     "-999999999999999.999, -9999999999999999999999999999999999.9999, '-0.99999999999999999999999999999999999999', "
@@ -59,11 +61,18 @@ CASES = [
     "ts - TIMESTAMP '2000-01-01' BETWEEN INTERVAL '0' SECOND AND 9999 * INTERVAL '1' DAY", "(ts - da) IS NULL",
     "INTERVAL '1 month' = INTERVAL '30 days'", "ts - NULL < INTERVAL '1' DAY", "EXTRACT(epoch FROM da - ts)",
     "da + '1 year'::INTERVAL", "time_bucket(INTERVAL '7 hours', da)", "strftime('%Y', da)", "regexp_matches(v, NULL)",
-    "tz AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'Asia/Tokyo'", "tz AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'",
+    "tz AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'Asia/Tokyo'",
+    "tz AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'",
     "tz::VARCHAR", "tz::DATE", "tz::TIMESTAMP", "da::TIMESTAMPTZ", "tz = ts", "tz - ts > INTERVAL '1' HOUR",
-    "tz BETWEEN '2020-01-01 00:00:00-03' AND TIMESTAMPTZ '2020-01-02 00:00:00+02'", "v::TIMESTAMPTZ", "tz::INTEGER",
+    "tz BETWEEN '2020-01-01 00:00:00-03' AND TIMESTAMPTZ '2020-01-02 00:00:00+02'",
+    "v::TIMESTAMPTZ", "tz::INTEGER",
     "COALESCE(tz, da)", "CASE WHEN b THEN tz ELSE ts END", "tz + INTERVAL '1 month -2 days 03:04:05.5'",
-    "(TIMESTAMP WITH TIME ZONE '2020-01-01 00:00:00.5-0930')::VARCHAR", "x = e", "x <> s", "GREATEST(e, x, s)", "CASE WHEN b THEN x ELSE s END", "e BETWEEN x AND d",
+    "(TIMESTAMP WITH TIME ZONE '2020-01-01 00:00:00.5-0930')::VARCHAR",
+    "'{\"a\": [1.50]}'::JSON -> '$.a[0]'", "'{\"a\": [1.50]}' ->> 'a'", "('[7, 8]'::JSON -> -1)::INTEGER", "v::JSON",
+    "json_type('[1]', '$[0]')", "upper('{\"a\": 1}'::JSON)", "'[1]'::JSON = '[1]'",
+    "json_value('{\"a\": \"x\"}', '$.a')",
+    "COALESCE(CAST(NULL AS JSON), '1')", "'1'::JSON || v",
+    "x = e", "x <> s", "GREATEST(e, x, s)", "CASE WHEN b THEN x ELSE s END", "e BETWEEN x AND d",
 ]  # fmt: skip
 
 
@@ -108,7 +117,8 @@ class Written:
         """DuckDB's answer; None where it fails, "rejected" where it does not take the types."""
         try:
             answer = self.duckdb.sql(f"SELECT {text} AS z FROM rows WHERE rowid = {row}").to_arrow_table()
-            return answer["z"].combine_chunks()
+            found = answer["z"].combine_chunks()
+            return found.storage if isinstance(found.type, pa.JsonType) else found
         except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException):
             return None
         except duckdb.BinderException:
@@ -166,6 +176,7 @@ LEFT_OUT = {
     *("to_char", "date_format", "to_date", "to_timestamp", "split_index"),
     *("and", "or", "repeat", "like", "ilike", "concat"),
     *(function.name for function in NESTED_FUNCTIONS),  # nested.md has them as they are written
+    *(function.name for function in JSON_FUNCTIONS),
 }
 
 

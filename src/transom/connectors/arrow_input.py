@@ -19,6 +19,7 @@ from transom.core.schema import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     REAL,
     SMALLINT,
     TIMESTAMP,
@@ -147,6 +148,8 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
     if hasattr(type_, "value_field") and not pa.types.is_map(type_) and not pa.types.is_run_end_encoded(type_):
         element = _sql_type(type_.value_field)
         return None if element is None else pa.list_(element)
+    if isinstance(type_, pa.JsonType):
+        return JSON
     if type_ in _SAME:
         return type_
     if type_ in _WIDER:

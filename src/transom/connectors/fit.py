@@ -14,6 +14,7 @@ exceptions are everyday: the nearest floating number is taken, and instants are 
 | TIMESTAMP | timestamps of any unit and zone, dates, ISO text with or without a zone; years 1 to 9999;
 with a time_unit whole numbers too |
 | TIMESTAMPTZ | the same |
+| JSON | text that is JSON; numbers, booleans, lists and structs as their JSON |
 | T[], STRUCT(..) | lists and structs whose parts fit, or the JSON text of one |
 """
 
@@ -30,7 +31,20 @@ import pyarrow.compute as pc
 from transom.connectors.decimal_text import read_decimals
 from transom.connectors.fit_nested import NoNesting, fit_nested, lists_of_texts
 from transom.connectors.row_text import value_text
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, HUGEINT, REAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested
+from transom.core.json_text import is_json
+from transom.core.schema import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    JSON,
+    REAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    arrow_type,
+    is_nested,
+)
 from transom.core.time import BEGINNING, FOREVER
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
@@ -71,8 +85,12 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     given = values.type
+    if isinstance(given, pa.BaseExtensionType):
+        return fit(values.storage, type_, time_unit)
     if pa.types.is_null(given):
-        return Fitted(pa.nulls(len(values), type_))
+        return Fitted(pa.nulls(len(values), arrow_type(type_)))
+    if type_ == JSON:
+        return _fit_json(values)
     if is_nested(type_):
         return _fit_nested(values, type_, time_unit)
     if type_ == VARCHAR:
@@ -99,6 +117,15 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
         narrow = fit(wide.values, type_)
         return Fitted(narrow.values, tuple(sorted({*wide.bad, *narrow.bad})))
     return _cast_each(values, lambda part: pc.cast(part, type_), type_)
+
+
+def _fit_json(values: pa.Array) -> Fitted:
+    if pa.types.is_nested(values.type):
+        return Fitted(value_text(values).cast(VARCHAR))
+    text = _fit_text(values)
+    encoded = text.values.dictionary_encode()
+    known = pa.array([is_json(each) for each in encoded.dictionary.to_pylist()], BOOLEAN).take(encoded.indices)
+    return _without(text, pc.invert(known).fill_null(False))
 
 
 def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:

@@ -21,7 +21,8 @@ from transom.connectors.conform import DeclaredRows, ParsedRows, fold
 from transom.connectors.fit_nested import Pairs, dumped, load
 from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
-from transom.core.schema import BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_nested
+from transom.core.json_text import read, written
+from transom.core.schema import BOOLEAN, DOUBLE, JSON, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_nested
 
 _FEW: Final = 8
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
@@ -94,6 +95,8 @@ def _odd_lines(records: RecordSplit, spelling: Sequence[str], declared: Declared
     """
     buffer = np.frombuffer(records.data, np.uint8)
     framed = (buffer[records.starts] == ord("{")) & (buffer[records.ends - 1] == ord("}"))
+    if JSON in declared.columns.types:  # of which the reader would want to know what is in it
+        return list(range(len(records)))
     odd = set(np.flatnonzero(~framed).tolist())
     positions: list[int] = []
     lowered = records.data.lower()
@@ -207,7 +210,9 @@ def _values(pairs: Pairs, names: dict[str, int], declared: DeclaredRows) -> list
         if at in seen:
             raise _Malformed(f"has field '{name}' twice")
         seen.add(at)
-        if isinstance(value, list) and is_nested(declared.columns[at].type):
+        if value is not None and declared.columns[at].type == JSON:
+            values[at] = written(read(dumped(value)))
+        elif isinstance(value, list) and is_nested(declared.columns[at].type):
             values[at] = dumped(value)
         elif isinstance(value, list):
             kind = "an object" if isinstance(value, Pairs) else "an array"

@@ -9,6 +9,7 @@
 | VARCHAR | string |
 | DATE, TIMESTAMP | date32, timestamp[us] |
 | TIMESTAMP WITH TIME ZONE, TIMESTAMPTZ | timestamp[us, UTC] |
+| JSON | string: a text that is known to be valid JSON |
 | T[], ARRAY(T) | list<T> |
 | STRUCT(a T, ..), ROW(a T, ..) | struct<a: T, ..> |
 
@@ -36,6 +37,8 @@ DATE: Final = pa.date32()
 TIMESTAMP: Final = pa.timestamp("us")
 TIMESTAMPTZ: Final = pa.timestamp("us", "UTC")
 """An instant: a TIMESTAMP whose clock is known to be that of UTC."""
+JSON: Final = pa.json_()
+"""What is known of a column while a query is planned; in files, batches and between operators it is a VARCHAR."""
 HUGEINT: Final = pa.decimal128(38, 0)
 
 SQL_NAMES: Final[dict[pa.DataType, str]] = {
@@ -50,6 +53,7 @@ SQL_NAMES: Final[dict[pa.DataType, str]] = {
     DATE: "DATE",
     TIMESTAMP: "TIMESTAMP",
     TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    JSON: "JSON",
 }
 
 
@@ -92,11 +96,16 @@ def held_type(type_: pa.DataType) -> pa.DataType:
     """How a value is held between operators and in state."""
     if is_nested(type_):
         return pa.binary()
-    return TIMESTAMP if type_ == TIMESTAMPTZ else type_
+    return TIMESTAMP if type_ == TIMESTAMPTZ else arrow_type(type_)
+
+
+def arrow_type(type_: pa.DataType) -> pa.DataType:
+    """How a value comes in and goes out."""
+    return VARCHAR if type_ == JSON else type_
 
 
 def is_held_otherwise(type_: pa.DataType) -> bool:
-    """Whether it is another type between operators."""
+    """Whether it comes in and goes out as another type than it is between operators."""
     return is_nested(type_) or type_ == TIMESTAMPTZ
 
 
@@ -131,7 +140,7 @@ class Schema:
 
     def arrow(self) -> pa.Schema:
         """The columns as they come in and go out."""
-        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+        return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])
 
     def held(self) -> pa.Schema:
         """The columns as operators have them."""

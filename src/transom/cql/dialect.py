@@ -35,6 +35,7 @@ from transom.cql.grammar_expression import (
     read_in,
     read_nested,
     read_part,
+    read_path,
     read_type,
     read_typed_literal,
 )
@@ -51,6 +52,8 @@ POSITIONAL QUALIFY RIGHT SELECT SEMI THEN TRUE UNION USING VALUES WHEN WHERE WIT
 _RENAMED: Final = {"AS": TokenType.ALIAS, "GROUP": TokenType.GROUP_BY, "ORDER": TokenType.ORDER_BY}
 _SYMBOLS: Final = {
     "::": TokenType.DCOLON,
+    "->": TokenType.ARROW,
+    "->>": TokenType.DARROW,
     "||": TokenType.DPIPE,
     ">=": TokenType.GTE,
     "<=": TokenType.LTE,
@@ -193,7 +196,10 @@ class _ExpressionParser(parser.Parser):
             return self._parse_column_ops(read_interval_value(words))
         if at_typed_literal(words):
             return self._parse_column_ops(read_typed_literal(words))
-        return self._parse_column()
+        found = self._parse_column()
+        while found is not None and words.word().kind == "symbol" and words.word().text in ("->", "->>"):
+            found = self._parse_column_ops(read_path(words, found))
+        return found
 
     def _parse_function_call(
         self,
@@ -238,8 +244,6 @@ class _ExpressionParser(parser.Parser):
 def _reject_foreign(words: _TokenWords) -> None:
     """What others write: by the word that is not expected, or the one before it that was taken for a name."""
     before, at = words.word(-1), words.word()
-    if before.text == "-" and at.text in (">", ">>"):
-        words.reject("-> is not supported", "declare the fields of a JSON text as columns of a jsonl file", before)
     if before.text == "*" and words.word(-2).text == "*" and words.word(-2).stop == before.start:
         words.reject("** is not supported", "write power(a, b)", before)
     if at.kind == "text" and before.capitals in LITERALS:

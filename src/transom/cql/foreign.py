@@ -100,7 +100,7 @@ STATEMENTS: Final[dict[str, str]] = {
 _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is behind the stream, not in the list"
 _CLOCK: Final = "use the time column of a stream: its rows carry their time"
 _ARRIVAL: Final = "declare the stream WITH (time = 'arrival'), and use arrival_time"
-_JSON: Final = "JSON is read as a text here: declare its fields as columns of a jsonl file"
+_JSON: Final = "write CAST(text AS JSON), and json -> '$.a' or json ->> '$.a' for what is in it"
 _ONE_EACH: Final = "write ARRAY_AGG(a ORDER BY b), or ARRAY_AGG(DISTINCT a)"
 _ENDS: Final = ("start", "end", "rowtime", "proctime")
 
@@ -117,11 +117,7 @@ CALLS: Final[dict[str, str]] = {
         """explode posexplode unnest flatten generate_series array map struct element_at
         string_split split list_transform transform""",
     ),
-    **_same(
-        _JSON,
-        """json_value json_query json_extract json_extract_string json_exists get_json_object from_json to_json
-        jsonb_extract_path_text json_object parse_json""",
-    ),
+    **_same(_JSON, "json_exists from_json to_json jsonb_extract_path_text json_object parse_json json_each"),
     **_same(
         _CLOCK,
         """unix_timestamp current_watermark mz_now localtimestamp getdate sysdate current_row_timestamp
@@ -167,10 +163,10 @@ CALLS: Final[dict[str, str]] = {
 }
 """Functions of others."""
 
-_NESTED: Final = "declare a STRUCT(a INTEGER, ..), or VARCHAR for the text of it"
+_NESTED: Final = "declare JSON, or a STRUCT(a INTEGER, ..)"
 TYPES: Final[dict[str, str]] = {
     "MULTISET": "declare an array, as in INTEGER[]",
-    **dict.fromkeys(("MAP", "JSON", "JSONB", "VARIANT", "SUPER"), _NESTED),
+    **dict.fromkeys(("MAP", "VARIANT", "SUPER"), _NESTED),
     **dict.fromkeys(
         ("BYTES", "BINARY", "VARBINARY", "BYTEA", "BLOB"), "declare VARCHAR, with the bytes as hexadecimal digits"
     ),

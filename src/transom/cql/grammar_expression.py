@@ -287,8 +287,43 @@ def _read_ordered(reader: Reader) -> exp.Expr:
     return reader.spanned(exp.Ordered(this=value, desc=descending, nulls_first=first), start)
 
 
+def read_path(reader: Reader, this: exp.Expr) -> exp.Expr:
+    """value -> 'path' and value ->> 'path'."""
+    start = reader.word()
+    reader.skip()
+    sign = "-" if reader.take("-") else ""
+    path = reader.word()
+    if path.kind not in (("number",) if sign else ("number", "text")):
+        reader.reject(
+            f"the path behind {start} is a constant", "write json -> '$.a[0]', json -> 'a' or json -> 0", path
+        )
+    reader.skip()
+    constant: exp.Expr = exp.Literal(this=path.text, is_string=path.kind == "text")
+    constant = reader.spanned(exp.Neg(this=constant) if sign else constant, path)
+    name = "json_extract" if start.text == "->" else "json_extract_string"
+    return reader.spanned(exp.Anonymous(this=name, expressions=[this, constant]), start)
+
+
+def _read_json_value(reader: Reader) -> exp.Expr:
+    """JSON_VALUE(json, path [RETURNING type] [NULL ON EMPTY] [NULL ON ERROR]), as Flink and the standard write it."""
+    start = reader.word()
+    call = exp.Anonymous(this="json_value", expressions=reader.listed(reader.value))
+    kind = read_type(reader) if reader.take("RETURNING") else None
+    while (word := reader.word()).capitals in ("NULL", "ERROR", "DEFAULT"):
+        if not (reader.take("NULL", "ON", "EMPTY") or reader.take("NULL", "ON", "ERROR")):
+            reader.reject(f"JSON_VALUE with {word} is not supported", "write COALESCE(json_value(..), default)")
+    if kind is None:
+        return call
+    # Of a text its characters, as of every value that is not to stay JSON.
+    whole = reader.spanned(exp.Literal(this="$", is_string=True), start)
+    call = exp.Anonymous(this="json_extract_string", expressions=[reader.spanned(call, start), whole])
+    return exp.TryCast(this=reader.spanned(call, start), to=kind)
+
+
 def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
     match start.capitals:
+        case "JSON_VALUE":
+            return _read_json_value(reader)
         case "EXISTS":
             if not at_query(reader):
                 reader.reject("EXISTS takes a query", "write EXISTS (SELECT .. WHERE ..)")

@@ -18,6 +18,7 @@ from transom.core.schema import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     REAL,
     SMALLINT,
     TIMESTAMP,
@@ -49,6 +50,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
         (VARCHAR, "VARCHAR TEXT STRING CHAR BPCHAR"),
         (DATE, "DATE"),
         (TIMESTAMP, "TIMESTAMP DATETIME TIMESTAMP_NTZ"),
+        (JSON, "JSON JSONB"),
         (TIMESTAMPTZ, "TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_TZ"),
     )
     for name in names.split()
@@ -81,7 +83,8 @@ def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> p
     if found is None and name in TYPES:
         raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
-        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ"
+        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
+        known += ", TIMESTAMPTZ, JSON"
         known += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
     if found in (TIMESTAMP, TIMESTAMPTZ) and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
@@ -93,6 +96,8 @@ def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> p
 
 def _nested_type(node: syntax.NestedType, source: QueryText) -> pa.DataType:
     types = [bind_type(each, source) for each in node.args["types"]]
+    if JSON in types:
+        raise source.error("there is no JSON within arrays and structs", node, "declare VARCHAR, or all of it as JSON")
     if node.this == "ARRAY":
         return pa.list_(types[0])
     names = [each.name for each in node.args["names"]]

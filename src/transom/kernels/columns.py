@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.core.errors import EvaluationError
-from transom.core.schema import is_nested
+from transom.core.schema import JSON, is_nested
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ def is_text(type_: pa.DataType) -> bool:
     return type_.id in _TEXTS or is_nested(type_)
 
 
-_TEXTS = frozenset((pa.string().id, pa.binary().id))
+_TEXTS = frozenset((pa.string().id, pa.binary().id, JSON.id))
 
 
 def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
-from transom.core.schema import held_type, is_held_otherwise, is_nested
+from transom.core.schema import arrow_type, held_type, is_held_otherwise, is_nested
 from transom.kernels.columns import (
     Bytes,
     bitmap_of,
@@ -228,7 +228,7 @@ def held(array: pa.Array) -> pa.Array:
 
 def shown(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """Values that the engine holds, as people see them."""
-    return decoded(array, type_) if is_nested(type_) else array.view(type_)
+    return decoded(array, type_) if is_nested(type_) else array.view(arrow_type(type_))
 
 
 def held_rows(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, arrow_type
 from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
 from transom.plan.expression import Call, Case, Expression, Literal
 from transom.plan.scalar_operators import truth
@@ -205,6 +205,7 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
         remedy = "order by the value itself, or leave DISTINCT out"
         raise QueryError("DISTINCT values can be ordered by nothing but themselves", remedy=remedy)
     order = by[:1] if written.distinct and by else (*by, OrderedBy(value))
+    value = cast(value, arrow_type(value.type))
     type_ = pa.list_(value.type)
     return refer(AggregateCall("array_agg", value, type_, written.distinct, order, written.condition))
 

@@ -21,6 +21,7 @@ from transom.plan.aggregate_functions import (
 from transom.plan.algebra import OrderedBy
 from transom.plan.expression import Expression
 from transom.plan.intervals import INTERVALS_TAKEN, no_interval, with_intervals
+from transom.plan.json_functions import JSON_FUNCTIONS
 from transom.plan.nested_functions import NESTED_FUNCTIONS, field_of, struct_of
 from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
 from transom.plan.signatures import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
@@ -32,6 +33,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     *TEXT_FUNCTIONS,
     *DATE_FUNCTIONS,
     *NESTED_FUNCTIONS,
+    *JSON_FUNCTIONS,
 )
 
 _BY_NAME: Final[dict[str, Function]] = {name: f for f in FUNCTIONS for name in (f.name, *f.aliases)}

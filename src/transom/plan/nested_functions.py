@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, is_array, is_nested, is_struct
+from transom.core.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, arrow_type, is_array, is_nested, is_struct
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.scalar_operators import Arguments, Function, misfit
 from transom.plan.typing_rules import (
@@ -28,6 +28,7 @@ def _array(function: Function, arguments: Arguments) -> Expression:
     type_ = meeting_type(arguments) if arguments else NULL
     if type_ is None:
         raise cannot_mix("an array", arguments)
+    type_ = arrow_type(type_)
     return Call("list_value", tuple(coerce(each, type_) for each in arguments), pa.list_(type_))
 
 
@@ -38,6 +39,7 @@ def struct_of(names: tuple[str, ...], values: Arguments) -> Expression:
         if name.lower() in seen:
             raise QueryError(f"a struct has one field '{name}' at most", remedy="give the fields different names")
         seen.add(name.lower())
+    values = tuple(coerce(value, arrow_type(value.type)) for value in values)
     return Call("struct_pack", values, struct_type(names, [value.type for value in values]))
 
 

@@ -18,6 +18,7 @@ from transom.core.schema import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     TIMESTAMP,
     TIMESTAMPTZ,
     TINYINT,
@@ -58,6 +59,8 @@ def _implicit(argument: Expression, type_: pa.DataType) -> bool:
         return True
     if type_ == DOUBLE:
         return is_number(source)
+    if type_ == VARCHAR:
+        return bool(source == JSON)
     if is_integer(type_) and is_integer(source):
         return source.bit_width <= type_.bit_width or isinstance(argument, Literal)
     return False
@@ -314,6 +317,8 @@ def _of_moment(gives: pa.DataType) -> Rule:
 def _epoch_ms(function: Function, arguments: Arguments) -> Expression:
     """Milliseconds of a moment, or the moment of milliseconds."""
     (value,) = arguments
+    if value.type == NULL:
+        return Literal(None, TIMESTAMP)
     if not is_integer(value.type):
         return Call("epoch_ms", (_moment(function, arguments, value),), BIGINT)
     micros = Call("*", (coerce(value, BIGINT), Literal(1000, BIGINT)), BIGINT)

@@ -20,6 +20,7 @@ from transom.core.schema import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     REAL,
     SMALLINT,
     TIMESTAMP,
@@ -135,6 +136,8 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return b
     if is_nested(a) or is_nested(b):
         return _wider_nested(a, b)
+    if JSON in (a, b):
+        return JSON if VARCHAR in (a, b) else None
     if is_temporal(a) and is_temporal(b):
         return TIMESTAMPTZ if TIMESTAMPTZ in (a, b) else TIMESTAMP
     if BOOLEAN in (a, b):
@@ -252,6 +255,8 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
         return _is_castable_nested(source, target)
     if VARCHAR in (source, target):
         return True
+    if JSON in (source, target):
+        return bool(source == JSON)
     if is_temporal(source) or is_temporal(target):
         return is_temporal(source) and is_temporal(target)
     # A decimal without a digit before the point has no 1.

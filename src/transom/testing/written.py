@@ -15,7 +15,18 @@ import pyarrow as pa
 
 from transom.connectors.fit import fit
 from transom.core.errors import SourceError, Span
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, Schema, is_nested, sql_name
+from transom.core.schema import (
+    BOOLEAN,
+    DATE,
+    JSON,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Column,
+    Schema,
+    is_nested,
+    sql_name,
+)
 from transom.core.time import from_datetime, to_datetime
 from transom.testing.instant_text import EXAMPLES, Times
 
@@ -122,7 +133,7 @@ class WrittenRows:
         transom.core.errors.SourceError: line 1, column 1: 1 is no BOOLEAN for 'open', in a text
           write true, false or NULL
         """
-        if type_ == VARCHAR:
+        if type_ in (VARCHAR, JSON):
             return word.value
         if is_nested(type_):
             fitted = fit(pa.array([word.value]), type_)

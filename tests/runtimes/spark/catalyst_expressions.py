@@ -26,6 +26,7 @@ from transom.core.schema import (
     REAL,
     SMALLINT,
     TIMESTAMP,
+    TIMESTAMPTZ,
     TINYINT,
     VARCHAR,
     Schema,
@@ -52,9 +53,9 @@ NASTY: dict[pa.DataType, list[Any]] = {
               "-2.5", "a%_b", "a\\b", "a\nb", "a\x00b", "true", "x" * 40],
     DATE: [None, date(1, 1, 1), date(1582, 10, 10), date(1969, 12, 31), date(1970, 1, 1), date(2020, 2, 29),
            date(2021, 3, 14), date(9999, 12, 31)],
-    TIMESTAMP: [None, datetime(1, 1, 1), datetime(1582, 10, 10, 3), datetime(1969, 12, 31, 23, 59, 59, 999_999),
-                datetime(2020, 2, 29, 12, 30), datetime(2021, 3, 14, 2, 30, 0, 1), datetime(2021, 11, 7, 1, 30),
-                datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    **{t: [None, datetime(1, 1, 1), datetime(1582, 10, 10, 3), datetime(1969, 12, 31, 23, 59, 59, 999_999),
+           datetime(2020, 2, 29, 12, 30), datetime(2021, 3, 14, 2, 30, 0, 1), datetime(2021, 11, 7, 1, 30),
+           datetime(9999, 12, 31, 23, 59, 59, 999_999)] for t in (TIMESTAMP, TIMESTAMPTZ)},
 }  # fmt: skip
 CONSTANTS: dict[str, list[Any]] = {
     "pattern": [

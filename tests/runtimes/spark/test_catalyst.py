@@ -28,6 +28,7 @@ from tests.runtimes.spark.catalyst_expressions import (
 )
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, VARCHAR
+from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import compile_expression, evaluate, keep
 from transom.plan.algebra import TableScan
 from transom.plan.expression import Call, Exists, Expression, Literal, OuterColumn, conjunction, conjuncts
@@ -38,6 +39,7 @@ from transom.runtimes.spark.types import declared_columns, to_spark
 
 AT_ONCE = 120
 BATCH = nasty_batch(1)
+HELD = held_rows(BATCH)
 MODES = first_of(("true", "true"), ("false", "true"), ("true", "false"))
 
 
@@ -79,7 +81,7 @@ def check(frame: DataFrame, expressions: Sequence[Expression]) -> int:
         for i, (expression, _) in enumerate(some):
             assert result.schema.fields[i].dataType == to_spark(expression.type), str(expression)
             found = table.column(i).combine_chunks().cast(expression.type)
-            assert_same(expression, found, evaluate(expression, BATCH))
+            assert_same(expression, found, shown(evaluate(expression, HELD), expression.type))
     return len(pushed)
 
 
@@ -219,7 +221,7 @@ ZERO, FIVE = Literal(0.0, DOUBLE), Literal(5.0, DOUBLE)
 )
 def test_a_filter_keeps_what_the_engine_keeps_though_the_source_skips(frame: DataFrame, predicate: Expression) -> None:
     """Row groups of two rows: a reader that trusts the bounds beside them would lose NaN and -0.0."""
-    positions = keep(predicate, BATCH)
+    positions = keep(predicate, HELD)
     assert positions is not None and len(positions) > 0
     assert sorted(kept(frame, predicate), key=str) == sorted(exact(BATCH.column(WITNESS).take(positions)), key=str)
 

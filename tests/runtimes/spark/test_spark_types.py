@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from tests.kernels.scalar_expressions import TYPES
 from transom.core.errors import SourceError
-from transom.core.schema import BIGINT, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, VARCHAR, Schema
+from transom.core.schema import BIGINT, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Schema, arrow_type
 from transom.runtimes.spark.types import declared_columns, readable, schema_of, to_spark
 
 INSTANTS = [
@@ -34,12 +34,12 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_types_go_there_and_back(spark: SparkSession) -> None:
     fields = [T.StructField(f"c{i}", to_spark(type_)) for i, type_ in enumerate(TYPES)]
-    assert schema_of(spark.createDataFrame([], T.StructType(fields))).types == TYPES
+    assert schema_of(spark.createDataFrame([], T.StructType(fields))).types == list(map(arrow_type, TYPES))
 
 
 def test_other_types_that_one_of_ours_holds(spark: SparkSession) -> None:
     frame = spark.createDataFrame([], "a timestamp, b binary, c void, d string collate UTF8_LCASE")
-    assert schema_of(frame) == pa.schema([("a", TIMESTAMP), ("b", VARCHAR), ("c", VARCHAR), ("d", VARCHAR)])
+    assert schema_of(frame) == pa.schema([("a", TIMESTAMPTZ), ("b", VARCHAR), ("c", VARCHAR), ("d", VARCHAR)])
 
 
 def test_texts_of_a_declared_length(spark: SparkSession) -> None:

@@ -19,6 +19,7 @@ from transom.core.schema import (
     DATE,
     DOUBLE,
     HUGEINT,
+    JSON,
     REAL,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -30,6 +31,7 @@ from transom.core.schema import (
 from transom.kernels.nested import decoded, encoded
 from transom.kernels.scalar import decimals
 from transom.kernels.scalar.dates import DAY, floor_divide
+from transom.kernels.scalar.json_values import as_json, from_json
 from transom.kernels.scalar.nested_values import converted
 from transom.kernels.scalar.numbers import half_away
 from transom.kernels.scalar.read_text import reader
@@ -84,6 +86,10 @@ def _nested_cast(expression: Cast) -> Kernel:
 
 def converter(source: pa.DataType, target: pa.DataType) -> Converter:
     """How values of one type become values of another."""
+    if target == JSON:
+        return as_json
+    if source == JSON:
+        return (lambda column: (column, None)) if target == VARCHAR else from_json(target, converter)
     if source == VARCHAR:
         return reader(target)
     if target == VARCHAR:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.errors import EvaluationError, UnsupportedError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, REAL, VARCHAR, held_type, is_array, is_nested
+from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, REAL, VARCHAR, held_type, is_array, is_nested
 from transom.kernels.nested import held, shown
 from transom.kernels.scalar import (
     arithmetic,
@@ -24,6 +24,7 @@ from transom.kernels.scalar import (
     comparison,
     dates,
     formats,
+    json_values,
     like,
     nested_values,
     numbers,
@@ -90,6 +91,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
     "change_zone": zones.change_zone,
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value"), json_values.json_function),
+    **dict.fromkeys(("json_array_length", "json_type"), json_values.json_function),
 }
 
 
@@ -312,7 +315,7 @@ def _may_fail(node: Expression) -> bool:
 
 _FAILING: Final = {
     "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
-    "change_zone",
+    "change_zone", "json_extract", "json_extract_string", "json_value", "json_array_length", "json_type",
 }  # fmt: skip
 
 
@@ -326,6 +329,8 @@ def _cast_may_fail(source: pa.DataType, target: pa.DataType) -> bool:
         return any(a != b and _cast_may_fail(a, b) for a, b in pairs)
     if VARCHAR in (source, target):
         return bool(source == VARCHAR)
+    if source == JSON:
+        return True
     if is_decimal(target):
         return True
     if is_integer(target):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from duckdb.func import ARROW, SPECIAL
 
 from transom.core.errors import EvaluationError
-from transom.core.schema import Schema, sql_name
+from transom.core.schema import Schema, arrow_type, sql_name
 from transom.core.time import FOREVER, format_instant
 from transom.plan.python_function import PythonFunction
 from transom.runtimes.reference import exact
@@ -100,7 +100,9 @@ def _bring(connection: duckdb.DuckDBPyConnection, function: PythonFunction) -> N
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, schema: Schema, lifetimes: Sequence[Lifetime]) -> None:
-    columns = {f"c{i}": pa.array([life.values[i] for life in lifetimes], c.type) for i, c in enumerate(schema)}
+    columns = {
+        f"c{i}": pa.array([life.values[i] for life in lifetimes], arrow_type(c.type)) for i, c in enumerate(schema)
+    }
     columns["ta"] = pa.array([life.ta for life in lifetimes], pa.int64())
     columns["te"] = pa.array([FOREVER if life.te is None else life.te for life in lifetimes], pa.int64())
     typed = ", ".join(f"CAST(c{i} AS {type_sql(c.type)}) AS c{i}" for i, c in enumerate(schema))

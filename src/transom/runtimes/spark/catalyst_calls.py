@@ -226,9 +226,12 @@ _PATTERNS: Final = "Spark follows Java's regular expressions"
 _LETTERS: Final = "Java and DuckDB follow different versions of Unicode"
 _LOGARITHMS: Final = "the last digit depends on the library; outside the domain Spark gives NULL"
 _NESTED: Final = "within arrays and structs Spark compares NULL, and counts elements, in its own way"
+_JSON: Final = "Spark reads other texts as JSON, and writes numbers in another way"
 _SPACE: Final = "it may fail for want of space, and Spark has other limits"
 
 UNSUPPORTED: Final[dict[str, str]] = {
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value"), _JSON),
+    **dict.fromkeys(("json_array_length", "json_type"), _JSON),
     "//": "by zero, and of the least integer by -1, it fails; Spark's columns have no division of integers",
     "ilike": _LETTERS,
     "upper": _LETTERS,
