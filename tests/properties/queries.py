@@ -32,9 +32,9 @@ CREATE TABLE p (ts TIMESTAMP INVISIBLE, k INTEGER PRIMARY KEY, g VARCHAR, WATERM
 CREATE TABLE names (k INTEGER, g VARCHAR);
 """
 
-NESTED_COLUMNS = (("a", "array"), ("b", "struct"))
+NESTED_COLUMNS = (("a", "array"), ("b", "struct"), ("z", "zone"), ("j", "json"))
 NESTED_DECLARATIONS = DECLARATIONS.replace(
-    "m DECIMAL(6, 2)", "m DECIMAL(6, 2), a INTEGER[], b STRUCT(p INTEGER, q INTEGER[])"
+    "m DECIMAL(6, 2)", "m DECIMAL(6, 2), a INTEGER[], b STRUCT(p INTEGER, q INTEGER[]), z TIMESTAMPTZ, j JSON"
 )
 
 FUNCTIONS = {"in_python": PythonFunction("in_python", (BIGINT,), BIGINT, "propagate", "1", pc.abs_checked)}
@@ -76,7 +76,7 @@ class Generator:
 
     `joined` counts the joins around the part that is being made: their windows are wider, or rows would never meet.
     `repeats` is how often, in percent, a second input is the first one once more, and so runs once. `nested`: streams
-    have arrays and structs, too, and they are picked more often than others.
+    have arrays, structs, instants and JSON, too, and they are picked more often than others.
     """
 
     def __init__(self, random: Random, repeats: int = 0, nested: bool = False) -> None:
@@ -154,7 +154,9 @@ class Generator:
         columns = tuple(Column(*column) for column in self.stream_columns)
         array = self.pick(("a", "b.q", "[k, x, NULL]"))
         join = self.pick((", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE")).format(f"UNNEST({array}) AS w(e)")
-        return Source(f"(SELECT k, e, a FROM {name} {self.window(columns)}{join})", (*NESTED_ELEMENTS, columns[-2]))
+        return Source(
+            f"(SELECT k, e, a FROM {name} {self.window(columns)}{join})", (*NESTED_ELEMENTS, Column("a", "array"))
+        )
 
     def keys(self, columns: tuple[Column, ...]) -> list[Column]:
         return self.some(columns, 2)
@@ -540,6 +542,26 @@ class Generator:
                     (f"CASE WHEN {name}.p = 1 THEN {name} END", "struct"),
                 )
             )
+        if type_ == "zone":
+            return self.pick(
+                (
+                    (f"({name} AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Asia/Tokyo'", "zone"),
+                    (f"hour({name} AT TIME ZONE 'Asia/Tokyo')", "int"),
+                    (f"{name} + INTERVAL '1' MONTH", "zone"),
+                    (f"date_trunc('day', {name})", "zone"),
+                    (f"CAST({name} AS VARCHAR)", "text"),
+                )
+            )
+        if type_ == "json":
+            return self.pick(
+                (
+                    (f"{name} -> '$.a'", "json"),
+                    (f"{name} ->> 'a'", "text"),
+                    (f"json_array_length({name})", "int"),
+                    (f"TRY_CAST({name} -> '$.a' AS INTEGER)", "int"),
+                    (f"COALESCE({name}, '[0]')", "json"),
+                )
+            )
         if type_ == "int":
             return self.pick(
                 (f"{name} + 1", f"{name} % 2", f"-{name}", f"COALESCE({name}, 7)", f"in_python({name})")
@@ -582,6 +604,10 @@ class Generator:
             return self.pick((f"list_contains({name}, 1)", f"{name} {compared} [1, NULL]", f"len({name}) > 1"))
         if column.type == "struct":
             return self.pick((f"{name}.p > 0", f"{name} <> {{'p': 1, 'q': [1]}}", f"{name} < {{'p': 2, 'q': NULL}}"))
+        if column.type == "zone":
+            return self.pick((f"{name} > TIMESTAMPTZ '2024-05-01 12:00:00+02'", f"hour({name}) < 9"))
+        if column.type == "json":
+            return self.pick((f"{name} ->> '$.a' = '1'", f"{name} <> '[1]'", f"json_type({name}) = 'OBJECT'"))
         if column.type == "float" and self.chance(25):
             return f"1 / {name} > 0"  # of both zeros it is true of one
         other = [c.name for c in columns if c.type == column.type and c.name != name]

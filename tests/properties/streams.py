@@ -6,7 +6,7 @@ in them.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from random import Random
@@ -23,6 +23,8 @@ DECIMALS = (Decimal("0.10"), Decimal("1.00"), Decimal("-2.50"), Decimal("9999.99
 ARRAYS: tuple[list[int | None] | None, ...] = ([], [1], [1, None], [1, 2], [2], [None], None)
 STRUCTS = (None, None, *({"p": p, "q": q} for p in (0, 1, None) for q in ARRAYS[1:4]))
 ROW = (KEYS, TEXTS, NUMBERS, FLOATS, DECIMALS)
+ZONES = (*(datetime(2024, month, 31, hour, 30, tzinfo=UTC) for month in (3, 5, 10) for hour in (0, 1, 10)), None)
+JSONS = ("null", '{"a": 1}', '{"a":1}', '{"a": {"a": "x"}}', "[1]", "[1, 2]", '"1"', "7.50", None)
 
 
 def in_source_order(random: Random, count: int, bound: int) -> list[int]:
@@ -40,7 +42,7 @@ def rows_of(random: Random, base: int, bound: int, values: tuple[tuple[Any, ...]
 
 
 def inputs(random: Random, bounds: dict[str, int], nested: bool = False) -> dict[str, Rows]:
-    row = (*ROW, ARRAYS, STRUCTS) if nested else ROW
+    row = (*ROW, ARRAYS, STRUCTS, ZONES, JSONS) if nested else ROW
     base = random.choice([0, 1_700_000_000_000_000, -7_000_000])
     given = {name: rows_of(random, base, bounds[name], row, 5) for name in ("s", "t", "u")}
     given["r"] = rows_of(random, base, 1, (("+", "+", "+", "+", "-", "-", "?"), KEYS, TEXTS[:3]), 8)

@@ -13,18 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from transom.core.json_text import Number, Pairs
 from transom.core.schema import VARCHAR, is_array, is_nested
 
 Fit = Callable[[pa.Array, pa.DataType], tuple[pa.Array, tuple[int, ...]]]
 """The values in a type, and which of them do not fit; raises where no value of their type can."""
-
-
-class Number(str):
-    """A number of a JSON text, as it is written there."""
-
-
-class Pairs(list[tuple[str, Any]]):
-    """An object of a JSON text as its pairs, so that a name given twice is seen."""
 
 
 class NoNesting(Exception):

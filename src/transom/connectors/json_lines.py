@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.json
 
 from transom.connectors.conform import DeclaredRows, ParsedRows, fold
-from transom.connectors.fit_nested import Pairs, dumped, load
+from transom.connectors.fit_nested import dumped, load
 from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
-from transom.core.json_text import read, written
+from transom.core.json_text import Pairs, read, written
 from transom.core.schema import BOOLEAN, DOUBLE, JSON, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_nested
 
 _FEW: Final = 8
@@ -211,7 +211,11 @@ def _values(pairs: Pairs, names: dict[str, int], declared: DeclaredRows) -> list
             raise _Malformed(f"has field '{name}' twice")
         seen.add(at)
         if value is not None and declared.columns[at].type == JSON:
-            values[at] = written(read(dumped(value)))
+            try:
+                values[at] = written(read(dumped(value)))
+            except ValueError:
+                name = declared.columns[at].name
+                raise _Malformed(f"has NaN or half a character within column '{name}', which is JSON") from None
         elif isinstance(value, list) and is_nested(declared.columns[at].type):
             values[at] = dumped(value)
         elif isinstance(value, list):

@@ -11,8 +11,6 @@ import json
 import math
 from typing import Any, Final
 
-from transom.core.text import lone_surrogate
-
 
 class Pairs(list[tuple[str, Any]]):
     """An object as its pairs: a name may come twice."""
@@ -24,12 +22,15 @@ class Number(str):
     __slots__ = ()
 
 
-def read(text: str | bytes) -> Any:
+def read(text: str) -> Any:
     """Pairs, list, str, Number, bool or None; raises ValueError for what is no JSON, RecursionError for what is deep.
 
     DuckDB takes a little more, which is no JSON: NaN and Infinity, and a comma behind the last element.
     """
-    return _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8"))
+    found = _DECODER.decode(text)
+    if "\\u" in text:
+        written(found).encode("utf-8")  # raises where one is half a character
+    return found
 
 
 def _no_number(text: str) -> Any:
@@ -46,11 +47,7 @@ def is_json(text: str) -> bool:
         read(text)
     except (ValueError, RecursionError):
         return False
-    return "\\u" not in text or lone_surrogate(json.loads(text, object_pairs_hook=_joined)) is None
-
-
-def _joined(pairs: list[tuple[str, Any]]) -> Any:
-    return [part for pair in pairs for part in pair]
+    return True
 
 
 def written(value: Any) -> str:
