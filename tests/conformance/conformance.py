@@ -7,14 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, DATE, TIMESTAMP, VARCHAR, Schema, is_nested
+from transom.core.schema import BOOLEAN, DATE, JSON, VARCHAR, Schema, is_nested
 from transom.core.time import from_datetime
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.no_from import ONE_ROW
@@ -110,12 +110,12 @@ def value(token: str, type_: pa.DataType) -> Any:
         return None
     if is_nested(type_):
         return json.loads(token)
-    if type_ == VARCHAR:
+    if type_ in (VARCHAR, JSON):
         return token[1:-1].replace("''", "'") if token.startswith("'") else token
     if type_ == BOOLEAN:
         return {"true": True, "false": False}[token]
-    if type_ == TIMESTAMP:
-        return moment(token)
+    if pa.types.is_timestamp(type_):
+        return moment(token).replace(tzinfo=UTC if type_.tz else None)
     if type_ == DATE:
         return date.fromisoformat(token)
     if pa.types.is_floating(type_):

@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transom.core.schema import held_type
 from transom.kernels.scalar.values import TRUE, UNKNOWN, Kernel, Value, is_true, valid_like
 from transom.plan.expression import Call, Literal
 from transom.plan.typing_rules import is_float
@@ -90,7 +91,7 @@ def is_in(call: Call) -> Kernel:
         equal = comparison(Call("=", call.arguments[:2], call.type))
         return lambda value, *others: reduce(pc.or_kleene, [equal(value, other) for other in others])
     items = [member.value for member in members if isinstance(member, Literal)]
-    known = pa.array([item for item in items if item is not None], operand.type)
+    known = pa.array([item for item in items if item is not None], held_type(operand.type))
     has_null = len(known) < len(items)
 
     def run(value: Value, *_: Value) -> Value:
