@@ -1,4 +1,4 @@
-"""Bugs of arrays, structs and UNNEST."""
+"""Bugs of arrays, structs, UNNEST, instants and JSON."""
 
 from __future__ import annotations
 
@@ -34,5 +34,19 @@ NESTED: Final = (
         "np.where(high & _SIGN, high ^ _SIGN, ~high)",
         "high ^ _SIGN",
         "a negative DOUBLE in an array comes out as another number",
+    ),
+    Bug(
+        "the_last_of_two_names_in_json",
+        "kernels/scalar/json_values.py",
+        "next((each for key, each in value if key == name), _NOTHING)",
+        "next((each for key, each in reversed(value) if key == name), _NOTHING)",
+        "of a name that an object has twice the path finds the last",
+    ),
+    Bug(
+        "offsets_added_instead_of_taken_off",
+        "kernels/scalar/read_text.py",
+        'local - ahead if found[9] == "+" else local + ahead',
+        'local + ahead if found[9] == "+" else local - ahead',
+        "a text with an offset is an instant as far away on the other side of UTC",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,35 @@ def test_arrays_and_structs_come_and_go(spark: SparkSession, tmp_path: Path) -> 
     sink = OpenSink(lambda opening: MemorySink(opening.schema))
     answer = SparkQuery(one, spark, no_rows, sink, frames={"s": frame}).dataframe()
     assert answer.schema["all"].dataType.simpleString() == "array<array<int>>"
+
+
+def test_instants_and_json_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
+    """By the count of microseconds, in a session whose clocks show something else."""
+    table = pa.table(
+        {
+            "ts": pa.array([NOON + timedelta(seconds=second) for second in (0, 1, 2)], pa.timestamp("us", "UTC")),
+            "j": pa.array(['{"a": [1, 2.50]}', "[", '{"a": null}'], pa.string()),
+        }
+    )
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    brought = spark.readStream.schema("ts timestamp, j string").parquet(str(tmp_path / "in"))
+    declaration = "CREATE STREAM s (ts TIMESTAMPTZ, j JSON, WATERMARK FOR ts AS ts)"
+    query = (
+        "SELECT ts, hour(ts AT TIME ZONE 'Asia/Tokyo') AS h, j -> '$.a' AS a, j FROM s [NOW] WHERE ts > '2024-01-01'"
+    )
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        rows, _, rejected = run(spark, planned(declaration, query), s=brought)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+    found = [tuple(row[name] for name in ("ts", "h", "a", "j")) for row in rows if row["change"] == "+"]
+    assert found == [
+        (NOON.replace(tzinfo=UTC), 21, "[1,2.5]", '{"a": [1, 2.50]}'),
+        (NOON.replace(tzinfo=UTC) + timedelta(seconds=2), 21, "null", '{"a": null}'),
+    ]
+    assert [row["reason"] for row in rejected.table().to_pylist()] == ["column 'j' is JSON and cannot hold '['"]
 
 
 @pytest.mark.nightly
