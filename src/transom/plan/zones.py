@@ -26,7 +26,8 @@ def local_time(instant: Expression, zone: str) -> Expression:
     if zone == UTC:
         return local
     if isinstance(local, Call) and local.function == "change_zone" and local.arguments[2] == Literal(UTC, VARCHAR):
-        return _shown(*local.arguments[:2], zone)
+        before, earlier, _ = local.arguments
+        return _shown(before, earlier, zone)
     return _shown(local, Literal(UTC, VARCHAR), zone)
 
 
