@@ -22,6 +22,7 @@ from transom.cql.statements import bind_query, parse_statements
 from transom.plan.aggregate_functions import AGGREGATE_FUNCTIONS
 from transom.plan.catalogue import Catalogue
 from transom.plan.functions import FUNCTIONS, Function
+from transom.plan.json_functions import JSON_FUNCTIONS
 from transom.plan.nested_functions import NESTED_FUNCTIONS
 from transom.plan.options import OPTIONS
 from transom.plan.scalar_operators import OPERATORS
@@ -168,6 +169,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[Function, ...]], ...]] = (
     ("Texts", TEXT_FUNCTIONS),
     ("Dates and timestamps", DATE_FUNCTIONS),
     ("Arrays and structs", NESTED_FUNCTIONS),
+    ("JSON", JSON_FUNCTIONS),
 )
 
 
