@@ -30,6 +30,15 @@ def test_it_is_the_join_of_an_instant_and_the_window_again() -> None:
     assert isinstance(now, Window) and now.spec.now
 
 
+def test_the_time_of_rows_that_are_stamped_on_arrival_is_proctime() -> None:
+    stamped = "CREATE STREAM c (k INTEGER) WITH (connector = 'memory', time = 'arrival');"
+    query = "SELECT c.k, r.v FROM c {window} LEFT JOIN r FOR SYSTEM_TIME AS OF {time} ON c.k = r.k"
+    for window in ("", "[RANGE 9 SECONDS]"):
+        texts = (query.format(window=window, time=time) for time in ("PROCTIME()", "c.arrival_time"))
+        by_clock, by_column = (bound(f"{stamped} {text}") for text in texts)
+        assert by_clock == by_column
+
+
 @pytest.mark.parametrize(
     ("joined", "words"),
     [

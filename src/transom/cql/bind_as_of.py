@@ -24,10 +24,12 @@ from transom.plan.algebra import (
     OuterJoin,
     Relation,
     Stream,
+    StreamScan,
     ToStream,
     Window,
     WindowSpec,
 )
+from transom.plan.catalogue import StreamDefinition
 from transom.plan.expression import ColumnRef, Expression
 
 _EXAMPLE: Final = "write FROM o JOIN r FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
@@ -38,7 +40,8 @@ def bind_stream_as_of(
 ) -> tuple[Stream, WindowSpec]:
     """The stream whose rows meet the table at their time, and the window in which they live."""
     error = context.source.error
-    if not isinstance(time, exp.Column):
+    by_clock = isinstance(time, exp.Anonymous) and time.name.lower() == "proctime" and not time.expressions
+    if not isinstance(time, exp.Column) and not (by_clock and all(_is_stamped(one, context) for one in relations)):
         remedy = "declare the stream WITH (time = 'arrival'), and write FOR SYSTEM_TIME AS OF o.arrival_time"
         raise error("FOR SYSTEM_TIME AS OF takes the time column of the stream", time, remedy)
     if len(relations) > 1:
@@ -49,13 +52,21 @@ def bind_stream_as_of(
     stream = relation.input if isinstance(relation, Window) else stream_below(relation)
     if stream is None:
         raise error("FOR SYSTEM_TIME AS OF is for the rows of a stream", time, _EXAMPLE)
-    column = ExpressionBinder(context, scope, "FOR SYSTEM_TIME AS OF", sub_queries=False).bind(time)
-    assert isinstance(column, ColumnRef)
-    check_time(time, column.index, relation, context)
+    if not by_clock:
+        column = ExpressionBinder(context, scope, "FOR SYSTEM_TIME AS OF", sub_queries=False).bind(time)
+        assert isinstance(column, ColumnRef)
+        check_time(time, column.index, relation, context)
     if spec.rows is not None or spec.session is not None:
         remedy = "write RANGE, or FROM ISTREAM(SELECT .. FROM o [NOW] JOIN r ON ..) [..], which has a window of pairs"
         raise error(f"FOR SYSTEM_TIME AS OF does not go with the window {spec}", time, remedy)
     return stream, spec
+
+
+def _is_stamped(relation: Relation, context: Context) -> bool:
+    """Whether it is a stream whose rows are stamped on arrival: then PROCTIME() is their time."""
+    stream = relation.input if isinstance(relation, Window) else None
+    definition = context.catalogue.relations.get(stream.name.lower()) if isinstance(stream, StreamScan) else None
+    return isinstance(definition, StreamDefinition) and definition.arrival_time
 
 
 def pairs_as_of(
