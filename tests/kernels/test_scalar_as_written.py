@@ -172,9 +172,9 @@ TEMPLATES = {
     "add_months": "({0} + INTERVAL '1' MONTH)",
 }  # fmt: skip
 # DuckDB has no to_char, date_format, to_date, split_index, and no to_timestamp of texts; it does not promise the order
-# of AND and OR, and repeat(NULL, n) is a BLOB there.
+# of AND and OR, and repeat(NULL, n) is a BLOB there; NULL AT TIME ZONE is a TIME.
 LEFT_OUT = {
-    *("to_char", "date_format", "to_date", "to_timestamp", "split_index"),
+    *("timezone", "to_char", "date_format", "to_date", "to_timestamp", "split_index"),
     *("and", "or", "repeat", "like", "ilike", "concat"),
     *(function.name for function in NESTED_FUNCTIONS),  # nested.md has them as they are written
     *(function.name for function in JSON_FUNCTIONS),

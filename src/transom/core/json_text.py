@@ -74,13 +74,13 @@ def is_whole(number: Number) -> bool:
     return not any(character in number for character in ".eE")
 
 
-def is_held(number: Number) -> bool:
+def in_64_bits(number: Number) -> bool:
     """Whether 64 bits hold it; what they do not hold stays as it is written."""
     return -(1 << 63) <= int(number) < 1 << 64 if is_whole(number) else not math.isinf(float(number))
 
 
 def number_text(number: Number) -> str:
-    if not is_held(number):
+    if not in_64_bits(number):
         return str(number)
     return str(int(number)) if is_whole(number) else float_text(float(number))
 

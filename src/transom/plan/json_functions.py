@@ -6,6 +6,7 @@ A path is a constant: '$.a.b[0]', where [-1] and [#-1] count from the end; a JSO
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -57,7 +58,7 @@ def _path(function: Function, arguments: Arguments) -> Literal:
     return found
 
 
-def _of_json(gives: pa.DataType):  # type: ignore[no-untyped-def]
+def _of_json(gives: pa.DataType) -> Callable[[Function, Arguments], Expression]:
     def rule(function: Function, arguments: Arguments) -> Expression:
         value, *rest = arguments
         if value.type not in (JSON, VARCHAR, NULL):

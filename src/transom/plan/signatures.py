@@ -348,7 +348,8 @@ def _time_bucket(function: Function, arguments: Arguments) -> Expression:
     else:
         origin = [] if offset is None else [_moment(function, arguments, offset)]
         bucket = Call("time_bucket", (start, *amounts, *origin), TIMESTAMP)
-    return coerce(bucket, DATE if moment.type == DATE else moment_type(moment))
+    known = offset if moment.type == NULL and offset is not None else moment
+    return coerce(bucket, DATE if known.type == DATE else moment_type(known))
 
 
 def _timezone(function: Function, arguments: Arguments) -> Expression:

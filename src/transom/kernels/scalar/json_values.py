@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.json_text import Number, Pairs, is_held, is_json, is_whole, read, written
-from transom.core.schema import BOOLEAN, DOUBLE, HUGEINT, VARCHAR
+from transom.core.json_text import Number, Pairs, in_64_bits, is_whole, read, written
+from transom.core.schema import BOOLEAN, DOUBLE, HUGEINT, VARCHAR, held_type
 from transom.kernels.scalar.values import Kernel, Value, as_arrays, reject_rows
 from transom.plan.expression import Call, Literal
 from transom.plan.json_functions import Step, steps
@@ -32,26 +32,25 @@ def json_function(call: Call) -> Kernel:
 
     def run(text: Value, *paths: Value) -> Value:
         (texts,) = as_arrays((text,))
-        held = pa.string() if call.type != pa.int64() else call.type
-        result, bad = _each(texts, of_text, held)
-        reject_rows(call, "it is no JSON", (texts,), bad)
-        return result
+        found, bad, rows = _of_distinct(texts, of_text)
+        reject_rows(call, "it is no JSON", (texts,), bad.take(rows).fill_null(False))
+        return pa.array(found, held_type(call.type)).take(rows)
 
     return run
 
 
-def _each(texts: pa.Array, function: Callable[[str], Any], type_: pa.DataType) -> Converted:
+def _of_distinct(texts: pa.Array, function: Callable[[str], Any]) -> tuple[list[Any], pa.Array, pa.Array]:
+    """The function of each distinct text, which of these are no JSON, and which of them a row has."""
     encoded = texts.dictionary_encode()
-    found, good = [], []
+    found, bad = [], []
     for text in encoded.dictionary.to_pylist():
         try:
             found.append(function(text))
-            good.append(True)
+            bad.append(False)
         except (ValueError, RecursionError):
             found.append(None)
-            good.append(False)
-    known = pa.array(good, BOOLEAN).take(encoded.indices)
-    return pa.array(found, type_).take(encoded.indices), pc.fill_null(pc.invert(known), False)
+            bad.append(True)
+    return found, pa.array(bad, BOOLEAN), encoded.indices
 
 
 def _at(value: Any, way: tuple[Step, ...]) -> Any:
@@ -83,7 +82,7 @@ def _length(value: Any) -> int:
 
 def _type(value: Any) -> str:
     if isinstance(value, Number):
-        if not is_whole(value) or not is_held(value):
+        if not is_whole(value) or not in_64_bits(value):
             return "DOUBLE"
         return "BIGINT" if value.startswith("-") else "UBIGINT"
     kinds = ((bool, "BOOLEAN"), (str, "VARCHAR"), (Pairs, "OBJECT"), (list, "ARRAY"))
@@ -103,10 +102,13 @@ _FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def as_json(column: pa.Array) -> Converted:
     """Texts that are JSON stay as they are written."""
-    encoded = column.dictionary_encode()
-    good = pa.array([is_json(text) for text in encoded.dictionary.to_pylist()], BOOLEAN).take(encoded.indices)
-    bad = pc.fill_null(pc.invert(good), False)
-    return pc.if_else(bad, pa.scalar(None, VARCHAR), column), bad
+
+    def checked(text: str) -> str:
+        read(text)
+        return text
+
+    found, bad, rows = _of_distinct(column, checked)
+    return pa.array(found, VARCHAR).take(rows), bad.take(rows).fill_null(False)
 
 
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
@@ -114,13 +116,12 @@ _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 def from_json(target: pa.DataType, converter: Callable[[pa.DataType, pa.DataType], Any]) -> Callable[..., Converted]:
     """Each kind of value as that kind is cast: texts, whole numbers and others, truth values; null is NULL."""
-    kinds = (VARCHAR, HUGEINT, DOUBLE, BOOLEAN)
 
     def parts(text: str) -> Any:
         value = read(text)
         if value is None:
             return None
-        if isinstance(value, Number) and is_held(value):
+        if isinstance(value, Number) and in_64_bits(value):
             return (HUGEINT, int(value)) if is_whole(value) else (DOUBLE, float(value))
         if isinstance(value, bool):
             return BOOLEAN, value
@@ -129,38 +130,22 @@ def from_json(target: pa.DataType, converter: Callable[[pa.DataType, pa.DataType
         return VARCHAR, str(value)
 
     def convert(column: pa.Array) -> Converted:
-        encoded = column.dictionary_encode()
-        found: list[Any] = []
-        bad = []
-        for text in encoded.dictionary.to_pylist():
-            try:
-                found.append(parts(text))
-                bad.append(False)
-            except (ValueError, RecursionError):
-                found.append(None)
-                bad.append(True)
-        wrong = pa.array(bad, BOOLEAN)
-        whole = None
-        for kind in kinds:
+        found, wrong, rows = _of_distinct(column, parts)
+        whole = pa.nulls(len(found), held_type(target))
+        for kind in (VARCHAR, HUGEINT, DOUBLE, BOOLEAN):
             mine = [part[1] if part is not None and part[0] == kind else None for part in found]
             if any(each is not None for each in mine):
-                values, unfit = _converted(pa.array(mine, kind), kind)
-                whole = values if whole is None else pc.coalesce(whole, values)
-                wrong = wrong if unfit is None else pc.or_(wrong, pc.fill_null(unfit, False))
-        if whole is None:
-            whole = pa.nulls(len(found), _held(target))
-        return whole.take(encoded.indices), pc.fill_null(wrong.take(encoded.indices), False)
+                values, unfit = _converted(pa.array(mine, kind))
+                whole = pc.coalesce(whole, values.view(whole.type))
+                wrong = wrong if unfit is None else pc.or_(wrong, unfit.fill_null(False))
+        return whole.take(rows), wrong.take(rows).fill_null(False)
 
-    def _converted(values: pa.Array, kind: pa.DataType) -> Converted:
-        if pa.types.is_temporal(target) and kind != VARCHAR:
-            return pa.nulls(len(values), _held(target)), values.is_valid()
-        if kind == target:
+    def _converted(values: pa.Array) -> Converted:
+        if pa.types.is_temporal(target) and values.type != VARCHAR:
+            return pa.nulls(len(values), held_type(target)), values.is_valid()
+        if values.type == target:
             return values, None
-        found: Converted = converter(kind, target)(values)
-        return found
+        converted: Converted = converter(values.type, target)(values)
+        return converted
 
     return convert
-
-
-def _held(target: pa.DataType) -> pa.DataType:
-    return pa.timestamp("us") if pa.types.is_timestamp(target) else target
