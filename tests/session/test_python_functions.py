@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,18 @@ def test_arrays_and_structs_are_seen_as_arrow_has_them() -> None:
     assert values(session, text.format("elements(twice(k))")) == [2] * 2
     assert values(session, text.format("twice(k)")) == [[2, 2]] * 2
     assert values(session, text.format("twice(NULL)")) == [None] * 2
+
+
+def test_instants_have_their_zone() -> None:
+    session = session_with()
+
+    @session.function("TIMESTAMPTZ", returns="TIMESTAMPTZ")
+    def later(values: pa.Array) -> pa.Array:
+        assert values.type == pa.timestamp("us", "UTC")
+        return pc.add(values, pa.scalar(timedelta(hours=1)))
+
+    text = "SELECT later(TIMESTAMPTZ '2024-05-01 10:00:00+02') = TIMESTAMPTZ '2024-05-01 09:00:00+00' AS x"
+    assert values(session, text) == [True]
 
 
 def test_constants_stand_for_all_rows_and_wider_types_are_taken() -> None:
@@ -189,6 +202,7 @@ def test_types_are_given_or_annotated() -> None:
         ({}, "nothing says which types the function 'plain' takes and gives"),
         ({"types": ("BLOB",)}, "there is no type 'BLOB'"),
         ({"types": (pa.binary(),)}, "which no SQL type is"),
+        ({"types": ("JSON",)}, "which is text to Python"),
         ({"types": ("BIGINT",), "name": "two words"}, "cannot be called 'two words'"),
         ({"types": ("BIGINT",), "name": "abs"}, "'abs' is a function of the language"),
         ({"types": ("BIGINT",), "name": "now"}, "'now' is a function of the language"),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 import pyarrow as pa
 
 from transom.core.errors import OptionError, QueryError, TransomError
-from transom.core.schema import SQL_NAMES, is_nested
+from transom.core.schema import JSON, SQL_NAMES, is_nested
 from transom.cql.bind_expression import CHANCE, WALL_CLOCK
 from transom.cql.type_text import type_of_name
 from transom.plan.catalogue import Catalogue
@@ -90,7 +90,9 @@ def _noted(hint: Any) -> SqlType | None:
 def _is_sql(type_: pa.DataType) -> bool:
     if is_nested(type_):
         return all(_is_sql(type_.field(i).type) for i in range(type_.num_fields))
-    return type_ in SQL_NAMES or (pa.types.is_decimal128(type_) and 0 <= type_.scale <= type_.precision)
+    return (type_ in SQL_NAMES and type_ != JSON) or (
+        pa.types.is_decimal128(type_) and 0 <= type_.scale <= type_.precision
+    )
 
 
 def _type(given: SqlType, function: str) -> pa.DataType:
@@ -102,6 +104,9 @@ def _type(given: SqlType, function: str) -> pa.DataType:
         )
     require_text(given, f"a type of the function '{function}'")
     try:
-        return type_of_name(given)
+        found = type_of_name(given)
     except TransomError as error:
         raise OptionError(f"the function '{function}': {error.what}", remedy=error.remedy) from None
+    if found == JSON:
+        raise OptionError(f"the function '{function}' has JSON, which is text to Python", remedy="name 'VARCHAR'")
+    return found
