@@ -78,6 +78,7 @@ seeds: $(READY)
 	rm -rf build/seeds
 	TRANSOM_CHOOSE_SEEDS=build/seeds $(BIN)/python -m pytest -q -n 2 -p no:cacheprovider tests/properties
 	$(BIN)/python -m tests.properties.seeds build/seeds
+	$(BIN)/python -m tests.runtimes.spark.sampled_cases
 
 planted: $(COMPILED)
 	$(BIN)/python -m tests.planted.plant --jobs 2

@@ -49,7 +49,7 @@ from transom.plan.functions import FUNCTIONS, cast, resolve
 from transom.plan.intervals import interval
 from transom.plan.signatures import TRUNCATED_PARTS
 
-EXAMPLES = examples(by_day=60, at_night=2_000)
+EXAMPLES = examples(by_day=40, at_night=2_000)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ ARGUMENTS: dict[str, list[Any]] = {
         )
     ],
 }
-CHOICES = examples(by_day=12, at_night=25)
+CHOICES = examples(by_day=6, at_night=25)
 """Combinations of types that are tried for each way to write a function."""
 
 
