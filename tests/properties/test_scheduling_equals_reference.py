@@ -19,7 +19,7 @@ from tests.run_locally import Push
 from transom.core.time import FOREVER
 from transom.pipeline import scheduled_work
 
-EXAMPLES = examples(by_day=4, at_night=300)
+EXAMPLES = examples(by_day=6, at_night=300)
 
 
 @pytest.fixture(autouse=True)

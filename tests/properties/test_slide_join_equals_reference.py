@@ -27,7 +27,7 @@ from transom.planner.plan import plan
 from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.history import History, difference
 
-EXAMPLES = examples(by_day=3, at_night=400)
+EXAMPLES = examples(by_day=5, at_night=400)
 BUDGETS = (300, 1_500, 4_000, 12_000, 60_000)
 
 
