@@ -9,6 +9,9 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 # Compiled loops are kept beside the environment that compiled them; the test processes share them.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
+# Every test process would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help test check format demo bench nightly seeds loops planted docs lock clean
 
 help:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -58,6 +59,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker("spark")
     moved = set(on_spark)
     items[:] = on_spark + [item for item in items if item not in moved]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected is there to the end: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def test_values_and_failures_are_duckdbs(
     check(connection, *found)
 
 
-@settings(max_examples=examples(by_day=40, at_night=60), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(by_day=20, at_night=400), suppress_health_check=list(HealthCheck))
 @given(found=cases("bool"))
 def test_keep_is_evaluate_where_true(found: tuple[Expression, pa.RecordBatch]) -> None:
     predicate, batch = found[0], held_rows(found[1])
