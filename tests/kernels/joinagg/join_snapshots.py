@@ -156,7 +156,7 @@ def steady(kernel: Callable[[JoinAggregateSpec], Any], named: Named) -> tuple[in
         lives.append((values, t, t + 12))
     stepped = Stepped(kernel(spec), restart=True)
     relations = [Relation(lives, spec.input_types[0]) for _ in range(2)]
-    sizes = [saved_bytes(stepped.feed(relations, range(first, first + 200, 2)).state) for first in (1, 201)]
+    sizes = [saved_bytes(stepped.feed(relations, range(first, first + 200)).state) for first in (1, 201)]
     return sizes[0], sizes[1]
 
 
