@@ -23,7 +23,7 @@ help:
 	@echo 'make nightly  every test, with many more generated examples'
 	@echo 'make seeds    choose the generated examples of make test anew'
 	@echo 'make loops    list anew which loops are compiled at installation: those that the tests have compiled'
-	@echo 'make planted  plant bugs one by one and see whether the tests catch them (an hour)'
+	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
