@@ -9,6 +9,9 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 # Compiled loops are kept beside the environment that compiled them; the test processes share them.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
+# Every test process would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help test check format demo bench nightly seeds loops planted docs lock clean
 
 help:
@@ -20,7 +23,7 @@ help:
 	@echo 'make nightly  every test, with many more generated examples'
 	@echo 'make seeds    choose the generated examples of make test anew'
 	@echo 'make loops    list anew which loops are compiled at installation: those that the tests have compiled'
-	@echo 'make planted  plant bugs one by one and see whether the tests catch them (an hour)'
+	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
@@ -78,6 +81,7 @@ seeds: $(READY)
 	rm -rf build/seeds
 	TRANSOM_CHOOSE_SEEDS=build/seeds $(BIN)/python -m pytest -q -n 2 -p no:cacheprovider tests/properties
 	$(BIN)/python -m tests.properties.seeds build/seeds
+	$(BIN)/python -m tests.runtimes.spark.sampled_cases
 
 planted: $(COMPILED)
 	$(BIN)/python -m tests.planted.plant --jobs 2

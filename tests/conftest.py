@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ settings.register_profile(
 settings.load_profile("nightly" if NIGHTLY else "ci")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """By day without those of the night; tests on Spark run first.
 
@@ -53,8 +55,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
+    for item in on_spark:
+        item.add_marker("spark")
     moved = set(on_spark)
     items[:] = on_spark + [item for item in items if item not in moved]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected is there to the end: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ CAUGHT_BY: Final = Path(__file__).parent / "planted" / "caught_by.json"
 Inputs = dict[str, list[tuple[Any, ...]]]
 
 
-RESTARTS = 12
+RESTARTS = 4
 """So many by day where there are more rows; at night a run is restarted after every row."""
 
 

@@ -23,6 +23,7 @@ from tests.cli.commands import (
 )
 
 AND_BARE = "SELECT k, COUNT(*) AS n FROM s [RANGE 2 SECONDS] GROUP BY k;"
+pytestmark = pytest.mark.spark
 TOOLS = ("sh", "bash", "chmod", "readlink", "ls", "id", "uname", "env")
 
 

@@ -12,7 +12,7 @@ from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
 NAMES = {f"{case.file}: {case.title}": case for case in CASES}
-RUNS = runs("tests/conformance/test_conformance.py::test_conformance", NAMES, by_day=2)
+RUNS = runs("tests/conformance/test_conformance.py::test_conformance", NAMES, by_day=1)
 
 
 def test_every_case_has_a_name_of_its_own() -> None:

@@ -7,11 +7,11 @@ import pytest
 from tests.cql.queries import bind, rejected
 
 NESTED = {
-    "parentheses": "SELECT {} FROM S".format("(" * 100_000 + "A" + ")" * 100_000),
-    "only opened": "SELECT " + "(" * 100_000,
-    "brackets": "SELECT A FROM S " + "[" * 100_000,
-    "not": "SELECT A FROM S WHERE " + "NOT " * 100_000 + "A = 1",
-    "minus": "SELECT " + "- " * 100_000 + "A FROM S",
+    "parentheses": "SELECT {} FROM S".format("(" * 20_000 + "A" + ")" * 20_000),
+    "only opened": "SELECT " + "(" * 20_000,
+    "brackets": "SELECT A FROM S " + "[" * 20_000,
+    "not": "SELECT A FROM S WHERE " + "NOT " * 20_000 + "A = 1",
+    "minus": "SELECT " + "- " * 20_000 + "A FROM S",
     "case": "SELECT " + "CASE WHEN TRUE THEN " * 1_000 + "A" + " END" * 1_000 + " FROM S",
     "sub-queries": "SELECT A FROM (" * 1_000 + "SELECT A FROM S" + ")" * 1_000,
     "exists": "SELECT A FROM S WHERE EXISTS (" * 1_000 + "SELECT 1 FROM S" + ")" * 1_000,

@@ -53,7 +53,7 @@ from transom.plan.functions import FUNCTIONS, cast, resolve
 from transom.plan.intervals import interval
 from transom.plan.signatures import TRUNCATED_PARTS
 
-EXAMPLES = examples(by_day=60, at_night=2_000)
+EXAMPLES = examples(by_day=40, at_night=2_000)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_values_and_failures_are_duckdbs(
     check(connection, *found)
 
 
-@settings(max_examples=examples(by_day=40, at_night=60), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(by_day=20, at_night=400), suppress_health_check=list(HealthCheck))
 @given(found=cases("bool"))
 def test_keep_is_evaluate_where_true(found: tuple[Expression, pa.RecordBatch]) -> None:
     predicate, batch = found[0], held_rows(found[1])
@@ -132,7 +132,7 @@ ARGUMENTS: dict[str, list[Any]] = {
         )
     ],
 }
-CHOICES = examples(by_day=12, at_night=25)
+CHOICES = examples(by_day=6, at_night=25)
 """Combinations of types that are tried for each way to write a function."""
 
 

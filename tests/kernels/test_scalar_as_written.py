@@ -29,7 +29,7 @@ from transom.plan.catalogue import Catalogue, QueryStatement, TableDefinition
 from transom.plan.json_functions import JSON_FUNCTIONS
 from transom.plan.nested_functions import NESTED_FUNCTIONS
 
-EXAMPLES = examples(by_day=150, at_night=5_000)
+EXAMPLES = examples(by_day=80, at_night=5_000)
 
 TABLE = """CREATE TABLE rows (b BOOLEAN, t TINYINT, s SMALLINT, i INTEGER, n BIGINT, h HUGEINT, e DECIMAL(4, 1),
   w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ);"""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.queries import Running
+from tests.profile import examples
 from transom.core.errors import CheckpointError, LateRowError
 from transom.core.time import FOREVER, SECOND
 from transom.pipeline.admission import IDLE, LATE, NO_SUCH_ROW, REASONS
@@ -134,7 +135,7 @@ MOVES = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(by_day=30, at_night=300))
 @given(MOVES)
 def test_the_ledger_adds_up_at_every_moment(moves: Any) -> None:
     running = Running("SELECT s.k FROM s [ROWS 2], t [RANGE 5 SECONDS], r WHERE s.k = t.k AND t.k = r.k")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.pipeline.queries import Running
 from tests.pipeline.spread_queries import Spread, laid_out, rows
+from tests.profile import examples
 from transom.core.time import BEGINNING, FOREVER, SECOND
 from transom.pipeline.admission import AHEAD, LATE, REASONS
 from transom.pipeline.input_gates import InputGates
@@ -203,7 +204,7 @@ Moves = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(by_day=60, at_night=750), deadline=None)
 @given(Moves, st.integers(0, 60), st.sampled_from(["o, s", "o, h", "s, t", "a, b", "h, q", "o, q, s", "o, h, s"]))
 def test_nobody_is_woken_too_early_or_too_late(moves: Any, instant: int, names: str) -> None:
     """Following the clock to that moment takes progress past the instant, and no earlier moment does."""

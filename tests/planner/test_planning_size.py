@@ -41,15 +41,15 @@ def levels(count: int, level: str) -> str:
 LONG = {
     "sub-queries": f"SELECT DISTINCT a FROM s {WINDOW} AS x WHERE "
     + " OR ".join(f"EXISTS (SELECT 1 FROM s {WINDOW} AS y WHERE y.a = x.a + {i})" for i in range(30)),
-    "and": f"SELECT a FROM s {WINDOW} WHERE " + " AND ".join(f"a <> {i}" for i in range(3000)),
-    "or": f"SELECT a FROM s {WINDOW} WHERE " + " OR ".join(f"a = {i}" for i in range(3000)),
+    "and": f"SELECT a FROM s {WINDOW} WHERE " + " AND ".join(f"a <> {i}" for i in range(1200)),
+    "or": f"SELECT a FROM s {WINDOW} WHERE " + " OR ".join(f"a = {i}" for i in range(1200)),
     "and of or": f"SELECT a FROM s {WINDOW} WHERE " + " AND ".join(f"(a <> {i} OR c < {i})" for i in range(1000)),
     "equalities": f"SELECT s.a FROM s {WINDOW} JOIN r {WINDOW} ON "
     + " AND ".join(f"s.a + {i} = r.a + {i}" for i in range(1000)),
     "using": f"SELECT x.a FROM s {WINDOW} AS x JOIN s {WINDOW} AS y USING (ts, a, c)",
-    "aggregates": "SELECT " + ", ".join(f"SUM(a + {i})" for i in range(2000)) + f" FROM s {WINDOW}",
-    "keys": f"SELECT COUNT(*) FROM s {WINDOW} GROUP BY " + ", ".join(f"a + {i}" for i in range(2000)),
-    "columns": "SELECT DISTINCT " + ", ".join(f"a + {i} AS x{i}" for i in range(2000)) + f" FROM s {WINDOW}",
+    "aggregates": "SELECT " + ", ".join(f"SUM(a + {i})" for i in range(1200)) + f" FROM s {WINDOW}",
+    "keys": f"SELECT COUNT(*) FROM s {WINDOW} GROUP BY " + ", ".join(f"a + {i}" for i in range(1200)),
+    "columns": "SELECT DISTINCT " + ", ".join(f"a + {i} AS x{i}" for i in range(1200)) + f" FROM s {WINDOW}",
 }
 
 

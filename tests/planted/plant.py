@@ -1,12 +1,20 @@
 """Plants the bugs of `bugs.py` one by one into a copy of the checkout, and asks whether the tests of CI notice.
 
-    python -m tests.planted.plant [--only NAME ..] [--jobs N] [--json]
+    python -m tests.planted.plant [--only NAME ..] [--without-spark] [--jobs N] [--json]
 
 A bug is caught by a test that fails with it and passes without it. What caught it when it was last planted, or is
 thought to (`caught_by.json`), runs before everything else, in a process of its own; then what usually catches bugs, and
 then all the rest, until a test fails. If none does the bug is MISSED, and the exit status is 1. First, what is in that
 file runs without any bug, and has to pass; so has every other test that fails with one. A hint that is wrong costs time
 and nothing else. A run over all bugs writes the file anew, if none was missed.
+
+`--without-spark` is for a machine that has no Java: tests that need it do not run, and the bugs that are known to be
+caught by one of them are left out and listed. Packages may come from folders on PYTHONPATH, behind the sources of the
+copy; pyspark has to be among them, but not its jars. So where there are many cores and no Java most are planted with
+
+    PYTHONPATH=packages python -m tests.planted.plant --without-spark --jobs 16
+
+and the rest, whose names it ends with, where Java is, with `--only`.
 
 A copy always lies in the same folder and files keep their times, so that Numba finds what it compiled before. It looks
 at the file of a loop only, though, not at the files of the loops that are compiled into it, so those are thrown away
@@ -49,6 +57,7 @@ CAUGHT_BY: Final = Path(__file__).with_name("caught_by.json")
 LONGEST_TEST: Final = 900
 LONGEST_STAGE: Final = 7_200
 """Seconds. A bug may make a loop endless, which nobody fails to notice."""
+NEEDS_SPARK: Final = "spark"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -89,9 +98,8 @@ class Bed:
     def copy(self) -> Path:
         return self.folder / "copy"
 
-    def prepare(self, checkout: Path, tests: list[str], jobs: int) -> float:
+    def prepare(self, tests: list[str], jobs: int) -> float:
         """Run these tests without a bug; how long that took."""
-        shutil.copytree(checkout, self.copy)
         if "NUMBA_CACHE_DIR" in os.environ:  # what was compiled at installation
             take_compiled(Path(os.environ["NUMBA_CACHE_DIR"]), ROOT, self.copy / CACHE, self.copy)
         started = time.monotonic()
@@ -102,13 +110,16 @@ class Bed:
         shutil.copytree(self.copy, self.warm)
         return time.monotonic() - started
 
+    def begin(self, checkout: Path) -> None:
+        shutil.copytree(checkout, self.copy)
+
     def be_like(self, other: Bed) -> None:
         shutil.copytree(other.warm, self.warm, ignore=shutil.ignore_patterns(CACHE))
         take_compiled(other.warm / CACHE, other.copy, self.warm / CACHE, self.copy)
         shutil.copytree(self.warm, self.copy)
 
-    def plant(self, bug: Bug, caught_by: str | None) -> Found:
-        """`caught_by` is the test that caught it before, and that passes without it."""
+    def plant(self, bug: Bug, caught_by: str | None, chosen: list[str]) -> Found:
+        """`caught_by` is the test that caught it before, and that passes without it; `chosen` says which tests run."""
         self._renew()
         file = self.copy / "src" / "transom" / bug.file
         source = file.read_text(encoding="utf-8")
@@ -119,7 +130,7 @@ class Bed:
         if caught_by is not None and (self.copy / caught_by.split("::")[0]).exists():
             failed = run_stage(self.copy, [caught_by], LONGEST_TEST, may_be_gone=True)
         if failed is None:
-            failed = run_tests(self.copy)
+            failed = run_tests(self.copy, chosen)
             if failed is not None and "::" in failed:
                 self._renew()
                 if run_stage(self.copy, [failed]) is not None:
@@ -163,20 +174,22 @@ def _stamp(found: os.stat_result) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def run_tests(copy: Path) -> str | None:
+def run_tests(copy: Path, chosen: list[str]) -> str | None:
     """The first test that fails in a copy of the checkout, in the CI profile; None when all pass."""
     done = ["tests/planted"]  # the list of bugs is not true of a copy that has one
     for stage in STAGES:
-        failed = run_stage(copy, [*stage, *(f"--ignore={path}" for path in done if path not in stage)], LONGEST_STAGE)
+        others = [f"--ignore={path}" for path in done if path not in stage]
+        failed = run_stage(copy, [*stage, *others, *chosen], LONGEST_STAGE)
         if failed is not None:
             return failed
         done += stage
     return None
 
 
-def collected(copy: Path) -> set[str]:
-    """The tests of CI."""
+def collected(copy: Path, *chosen: str) -> set[str]:
+    """The tests of CI, or those of them that these arguments choose."""
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *STAGES[2], "tests"]
+    command += chosen
     run = subprocess.run(command, cwd=copy, env=environment_of(copy), capture_output=True, text=True)
     if run.returncode != 0:
         raise Broken("\n".join(run.stdout.splitlines()[-15:]))
@@ -186,7 +199,8 @@ def collected(copy: Path) -> set[str]:
 def environment_of(copy: Path) -> dict[str, str]:
     ours = ("PYTEST_", "HYPOTHESIS_", "TRANSOM_TESTS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return environment | {"PYTHONPATH": str(copy / "src"), "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
+    path = os.pathsep.join(filter(None, [str(copy / "src"), os.environ.get("PYTHONPATH")]))
+    return environment | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
 
 
 def run_stage(copy: Path, arguments: list[str], longest: float | None = None, may_be_gone: bool = False) -> str | None:
@@ -212,8 +226,8 @@ def run_stage(copy: Path, arguments: list[str], longest: float | None = None, ma
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
-def plant_all(bugs: list[Bug], jobs: int) -> Iterator[Found]:
-    """Every bug, in the order in which they are done."""
+def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False) -> Iterator[Found]:
+    """Every bug, in the order in which they are done; `without_spark` not those that a test on Spark is to catch."""
     with tempfile.TemporaryDirectory(prefix="planted-") as folder, ThreadPoolExecutor(jobs) as workers:
         checkout = Path(folder) / "checkout"  # somebody may go on working in the real one
         shutil.copytree(ROOT, checkout, ignore=NOT_COPIED)
@@ -222,9 +236,16 @@ def plant_all(bugs: list[Bug], jobs: int) -> Iterator[Found]:
         free: SimpleQueue[Bed] = SimpleQueue()
         beds = [Bed(Path(folder) / f"bed{i}") for i in range(jobs)]
         known: dict[str, str] = json.loads(CAUGHT_BY.read_text(encoding="utf-8"))
+        beds[0].begin(checkout)
+        if without_spark:
+            on_spark = collected(beds[0].copy, "-m", NEEDS_SPARK)
+            left_out = [bug.name for bug in bugs if known.get(bug.name) in on_spark]
+            bugs = [bug for bug in bugs if bug.name not in left_out]
+            report(f"without Spark {len(left_out)} bugs are left out: {' '.join(left_out)}")
+        chosen = ["-m", f"not {NEEDS_SPARK}"] if without_spark else []
         tests = sorted({known[bug.name] for bug in bugs if bug.name in known})
         report(f"{len(bugs)} bugs; first the {len(tests)} tests that are thought to catch them, without any")
-        report(f"without a bug they pass ({beds[0].prepare(checkout, tests, jobs):.0f} s)")
+        report(f"without a bug they pass ({beds[0].prepare(tests, jobs):.0f} s)")
         for bed in beds[1:]:
             bed.be_like(beds[0])
         for bed in beds:
@@ -232,7 +253,7 @@ def plant_all(bugs: list[Bug], jobs: int) -> Iterator[Found]:
 
         def one(bug: Bug) -> Found:
             with taken(free) as bed:
-                return bed.plant(bug, known.get(bug.name))
+                return bed.plant(bug, known.get(bug.name), chosen)
 
         yield from workers.map(one, bugs)
 
@@ -253,13 +274,14 @@ def report(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted.plant", description="Do the tests notice bugs?")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=[bug.name for bug in BUGS], help="these bugs")
+    parser.add_argument("--without-spark", action="store_true", help="not those that tests on Spark are to catch")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at once (default 1)")
     parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if arguments.only is None or bug.name in arguments.only]
     found: list[Found] = []
     try:
-        for done in plant_all(bugs, max(arguments.jobs, 1)):
+        for done in plant_all(bugs, max(arguments.jobs, 1), arguments.without_spark):
             found.append(done)
             reported = "MISSED" if done.caught_by is None else f"caught by {done.caught_by}"
             report(f"[{len(found)}/{len(bugs)}] {done.bug.name}: {reported} ({done.seconds:.0f} s)")
@@ -267,7 +289,7 @@ def main() -> int:
         report(str(error))
         return 2
     missed = [done.bug.name for done in found if done.caught_by is None]
-    if arguments.only is None and not missed:
+    if arguments.only is None and not arguments.without_spark and not missed:
         by = {done.bug.name: done.caught_by for done in found if done.caught_by and "::" in done.caught_by}
         CAUGHT_BY.write_text(json.dumps(by, indent=2) + "\n", encoding="utf-8")
     if arguments.json:

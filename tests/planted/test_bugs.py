@@ -12,6 +12,7 @@ import pytest
 from tests.planted.bug import Bug
 from tests.planted.bugs import BUGS
 from tests.planted.plant import planted
+from tests.profile import NIGHTLY
 
 SOURCES = Path(__file__).parents[2] / "src" / "transom"
 
@@ -31,8 +32,9 @@ def parsed(source: str) -> str:
 def test_it_can_be_planted(bug: Bug) -> None:
     source = (SOURCES / bug.file).read_text(encoding="utf-8")
     changed = planted(bug, source)
-    assert ast.dump(ast.parse(changed)) != parsed(source), "the change is none"
-    assert bug.why
+    assert bug.why and changed != source
+    if NIGHTLY:
+        assert ast.dump(ast.parse(changed)) != parsed(source), "the change is none"
 
 
 def test_a_text_that_is_not_there_once_is_rejected() -> None:

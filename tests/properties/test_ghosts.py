@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.profile import examples
 from tests.run_locally import Rows, batch_of
 from transom.core.delta import NO_OPEN_ID, Delta, StreamDelta, no_int64s
 from transom.core.time import FOREVER, SECOND, from_datetime, to_datetime
@@ -46,7 +47,7 @@ QUERIES = {
     "except all": f"SELECT k, v FROM s [{{0}}] EXCEPT ALL SELECT k, w FROM ({PAIRS}) AS p",
 }
 WINDOWS = ("ROWS 1", "ROWS 2", "ROWS 3", "PARTITION BY k ROWS 1", "RANGE 2 SECONDS", "ROWS 2 RANGE 3 SECONDS")
-EXAMPLES = 12
+EXAMPLES = examples(by_day=6, at_night=100)
 
 
 class Relation:

@@ -19,7 +19,7 @@ from transom.planner.join_tree import Tree, leaves
 from transom.planner.statistics import JoinStatistics
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=4, at_night=200)
+EXAMPLES = examples(by_day=2, at_night=200)
 
 
 def any_tree(random: Random, inputs: list[int]) -> Tree:

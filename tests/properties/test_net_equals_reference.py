@@ -22,7 +22,7 @@ from transom.pipeline import fragment_partition, net
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History, RelationHistory
 
-EXAMPLES = examples(by_day=2, at_night=120)
+EXAMPLES = examples(by_day=1, at_night=120)
 
 
 @pytest.mark.parametrize("runs", ["locally", "in_partitions"])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.profile import examples
 from tests.run_in_partitions import Cluster
 from tests.run_locally import Answer, Push, batch_of
 from transom.core.time import SECOND, UNBOUNDED, to_datetime
@@ -65,7 +66,7 @@ def looks(names: str, random: Random) -> Iterator[Look]:
 
 
 @pytest.mark.parametrize("text", QUERIES)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(by_day=3, at_night=30)))
 def test_rows_and_silence_give_the_same_answer_everywhere(text: str, seed: int) -> None:
     random = Random(f"{text} {seed}")
     catalogue = Catalogue()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.profile import examples
 from transom.scheduling import backlog as module
 from transom.scheduling.backlog import Backlog, WorkRun
 from transom.scheduling.load import LoadMethod
@@ -60,7 +61,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(by_day=60, at_night=750), deadline=None)
 def test_it_does_what_row_by_row_would_do(steps: list[tuple[str, tuple[int, int]]]) -> None:
     backlog, every = Backlog.empty(ENDS, 2), EveryRow()
     for what, (a, b) in steps:

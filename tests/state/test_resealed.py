@@ -12,7 +12,7 @@ from tests.profile import NIGHTLY
 from tests.state.resealed import PLANS
 
 TRIALS = 100 if NIGHTLY else 1
-CHILDREN = 2
+CHILDREN = 2 if NIGHTLY else 1
 
 
 @pytest.mark.parametrize("child", range(CHILDREN))

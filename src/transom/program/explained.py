@@ -18,6 +18,7 @@ from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, not_put_off
 from transom.program.sharing import Sharing, sharing_of
+from transom.program.status import OperatorStatus
 
 Measure = Callable[[Planned, str], list[Measured]]
 """Runs a query whose rows would be written in this form, and says what each operator did."""
@@ -27,6 +28,14 @@ Reader = Callable[[StreamDefinition | TableDefinition], str | None]
 
 
 _MOST_NAMED: Final = 8
+
+
+def measured(operators: Sequence[OperatorStatus], most_bytes: Sequence[int]) -> list[Measured]:
+    """What operators did in a run that is over, with the most that each kept."""
+    return [
+        Measured(one.rows_in, one.rows_out, one.ends, most, one.seconds, one.slides.lines() if one.slides else ())
+        for one, most in zip(operators, most_bytes, strict=True)
+    ]
 
 
 class Explained(str):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.profile import examples
 from transom.kernels.aggregate import ordered
 from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.columns import text_parts
@@ -75,7 +76,7 @@ def test_the_top_is_the_least_or_the_greatest(kind: str, turn: int) -> None:
     type_, pool = POOL[kind]  # the pool is in the order of values
     ranks = {value: rank for rank, value in enumerate(pool)}
 
-    @settings(max_examples=30)
+    @settings(max_examples=examples(by_day=15, at_night=150))
     @given(st.integers(0, 10**9))
     def check(seed: int) -> None:
         random = Random(seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.join import pairs
 from tests.kernels.stepping import Life, Relation, Stepped, Values, snapshot
+from tests.profile import examples
 from transom.core.delta import Delta, Ends
 from transom.kernels.outer_join.kinds import PAIRS, SIDES
 from transom.kernels.outer_join.outer_join import OuterJoinKernel
@@ -70,7 +71,7 @@ def test_every_snapshot_is_that_of_the_definition(kind: str, tactic: str) -> Non
     growing = tactic == "ring_hash"
     relations = pairs.relations("integer", growing)
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(by_day=8, at_night=75))
     @given(relations, relations, pairs.CUTS, st.booleans())
     def check(left: Relation, right: Relation, cuts: list[int], restart: bool) -> None:
         found = Told(kernel(kind, tactic), restart=restart).feed((left, right), cuts)

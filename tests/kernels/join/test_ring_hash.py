@@ -57,8 +57,8 @@ def test_pairs_may_be_looked_at_in_blocks_of_any_size(block: int, monkeypatch: p
 
 
 @pytest.mark.parametrize("kind", ["integer", "text"])
-@pytest.mark.parametrize("keys", [3, 40, 4_000])
-@pytest.mark.parametrize("block", [100, 3_000, driver.BLOCK])
+@pytest.mark.parametrize("keys", [3, pytest.param(40, marks=pytest.mark.nightly), 4_000])
+@pytest.mark.parametrize("block", [pytest.param(100, marks=pytest.mark.nightly), 3_000, driver.BLOCK])
 def test_many_rows_meet_in_one_step(kind: str, keys: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains are followed together, or one by one where they are long; with some rows of the other side, or none."""
     monkeypatch.setattr(driver, "BLOCK", block)

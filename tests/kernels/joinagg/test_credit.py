@@ -24,6 +24,7 @@ from tests.kernels.joinagg.join_snapshots import (
 )
 from tests.kernels.joinagg.partial_results import Merged
 from tests.kernels.stepping import Life, Relation, Stepped
+from tests.profile import examples
 from transom.kernels.joinagg import credit
 from transom.kernels.joinagg.credit import CreditKernel
 from transom.kernels.joinagg.live_rows import CREDIT, TE
@@ -31,7 +32,7 @@ from transom.kernels.joinagg.live_rows import CREDIT, TE
 CALLS = (*SUMS, *EXTREMES)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(by_day=40, at_night=400))
 @given(st.data(), CUTS, st.sampled_from(sorted(KINDS)), st.sampled_from([(), (0,), (1,), (1, 0)]), st.booleans())
 def test_every_snapshot_of_the_join_is_aggregated(
     data: st.DataObject, cuts: list[int], kind: str, grouped: tuple[int, ...], restart: bool
@@ -39,7 +40,7 @@ def test_every_snapshot_of_the_join_is_aggregated(
     check(CreditKernel, spec_of(kind, 2, grouped, CALLS), data.draw(relations(kind, 2)), cuts, restart)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(by_day=25, at_night=250))
 @given(st.data(), CUTS, st.sampled_from([3, 4]), st.frozensets(st.integers(0, 3)), st.booleans())
 def test_more_than_two_inputs_on_one_key(
     data: st.DataObject, cuts: list[int], inputs: int, grouped: frozenset[int], restart: bool
@@ -48,7 +49,7 @@ def test_more_than_two_inputs_on_one_key(
     check(CreditKernel, spec, data.draw(relations("both", inputs, rows=4)), cuts, restart)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(by_day=30, at_night=300))
 @given(st.data(), CUTS, st.sampled_from([2, 3]), st.frozensets(st.integers(0, 2)), st.booleans())
 def test_only_tuples_that_satisfy_the_residual_count(
     data: st.DataObject, cuts: list[int], inputs: int, grouped: frozenset[int], restart: bool

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from tests.kernels.join.pairs import KINDS
 from tests.kernels.joinagg.join_snapshots import CUTS, LAST, SUMS, agrees, check, crowd, relations, spec_of, steady
 from tests.kernels.joinagg.partial_results import Merged
+from tests.profile import examples
 from transom.kernels.joinagg import incremental
 from transom.kernels.joinagg.incremental import IncrementalKernel
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(by_day=40, at_night=400))
 @given(st.data(), CUTS, st.sampled_from(sorted(KINDS)), st.sampled_from([(), (0,), (1,), (1, 0)]), st.booleans())
 def test_every_snapshot_of_the_join_is_aggregated(
     data: st.DataObject, cuts: list[int], kind: str, grouped: tuple[int, ...], restart: bool
@@ -21,7 +22,7 @@ def test_every_snapshot_of_the_join_is_aggregated(
     check(IncrementalKernel, spec_of(kind, 2, grouped, SUMS), data.draw(relations(kind, 2, opened=True)), cuts, restart)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(by_day=25, at_night=250))
 @given(st.data(), CUTS, st.sampled_from([None, "text"]), st.sampled_from([(), (0,), (1,), (0, 1)]), st.booleans())
 def test_only_pairs_that_satisfy_the_residual_count(
     data: st.DataObject, cuts: list[int], kind: str | None, grouped: tuple[int, ...], restart: bool

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.kernels.multiway import tuples
 from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, K, Shape
 from tests.kernels.stepping import Relation, Stepped
+from tests.profile import examples
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels import slices
@@ -53,7 +54,7 @@ def stir(state: mjoin.MJoinState, random: Random) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=12)
+@settings(max_examples=examples(by_day=6, at_night=60))
 @given(seed=st.integers(0, 2**48))
 def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: int, worker_pool: WorkerPool) -> None:
     random = Random(f"{name} {seed}")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.join import pairs
 from tests.kernels.stepping import Life, Values, batch, ints, snapshot, values_of
+from tests.profile import examples
 from transom.core.delta import Changelog
 from transom.core.schema import BOOLEAN
 from transom.core.time import FOREVER
@@ -119,7 +120,7 @@ def check(
 @pytest.mark.parametrize("tactic", TACTICS)
 @pytest.mark.parametrize("kind", pairs.KINDS)
 def test_pairs_are_those_of_the_definition_at_every_instant(kind: str, tactic: str) -> None:
-    @settings(max_examples=12)
+    @settings(max_examples=examples(by_day=6, at_night=60))
     @given(histories(kind, tactic), histories(kind, tactic), pairs.CUTS, RESTART)
     def holds(left: list[Life], right: list[Life], cuts: list[int], restart: bool) -> None:
         check(kernel_of(kind, tactic), kind, (left, right), cuts, restart)

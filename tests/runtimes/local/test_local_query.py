@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,13 @@ def test_files_of_every_format_give_the_answer_of_the_same_rows_in_memory(tmp_pa
     assert len(found) > 20
 
 
-@pytest.mark.parametrize("emit", ["changes", "lifetimes", "latest"])
+BY_DAY = {("out.csv", "changes"), ("out.csv", "latest"), ("parts", "lifetimes")}
+WRITTEN = product(("out.csv", "parts", "out.parquet", "out.jsonl"), ("changes", "lifetimes", "latest"))
+
+
 @pytest.mark.parametrize(
-    "name", ["out.csv", "parts", *(pytest.param(f"out.{x}", marks=pytest.mark.nightly) for x in ("parquet", "jsonl"))]
+    ("name", "emit"),
+    [pytest.param(*way, marks=() if way in BY_DAY else pytest.mark.nightly) for way in WRITTEN],
 )
 def test_a_query_restarted_after_every_step_writes_what_an_unbroken_one_does(
     tmp_path: Path, name: str, emit: str

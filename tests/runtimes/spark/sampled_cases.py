@@ -1,12 +1,15 @@
 """The conformance cases and the certified ones, and a sample of them in which every kind of plan occurs.
 
-A streaming query takes a second, so the usual run takes a sample of them and the nightly one all.
+A streaming query takes a second, so the usual run takes a sample of them and the nightly one all. Which ones are in the
+sample is kept beside this module: to plan all of them takes seconds in every test process. `make seeds` chooses anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from tests.cases import certified
@@ -21,7 +24,10 @@ from transom.planner.plan import plan
 from transom.runtimes.reference.history import History
 
 SAMPLE: Final = 18
+KEPT: Final = Path(__file__).with_name("sampled_cases.json")
 OVER: Final = " over "
+MANY: Final = 3
+"""Fragments or stages: with more of them nothing is different."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,18 @@ class Sampled:
 
 def cases() -> list[Sampled]:
     """Those that the engine does not reject; all of them at night, otherwise the sample."""
-    found = [case for case in (*_conformance(), *_certified()) if case.kinds]
-    return found if NIGHTLY else sample(found)
+    return all_cases() if NIGHTLY else kept_sample()
+
+
+def all_cases() -> list[Sampled]:
+    return [case for case in _planned() if case.kinds]
+
+
+def kept_sample() -> list[Sampled]:
+    names: list[str] = json.loads(KEPT.read_text(encoding="utf-8"))
+    found = {case.id: case for case in _planned(frozenset(names)) if case.kinds}
+    assert found.keys() == set(names), f"no such cases: {sorted(set(names) - found.keys())}; make seeds"
+    return [found[name] for name in names]
 
 
 def sample(known: list[Sampled]) -> list[Sampled]:
@@ -62,31 +78,19 @@ def sample(known: list[Sampled]) -> list[Sampled]:
     return chosen
 
 
-def _conformance() -> list[Sampled]:
-    found = []
+def _planned(names: Container[str] | None = None) -> Iterator[Sampled]:
+    """The cases of these names, or all."""
     for case in conformance.load():
-        catalogue, query = _read(case.cql)
-        agrees = _Conformance(case, query)
-        found.append(
-            Sampled(
-                f"{case.file}: {case.title}",
-                query,
-                catalogue,
-                conformance.inputs(case, catalogue),
-                agrees,
-                _kinds(query, catalogue),
-            )
-        )
-    return found
-
-
-def _certified() -> list[Sampled]:
-    found = []
-    for case in certified.load():
-        catalogue, query = _read(certified.statements(case))
-        agrees = _Certified(case, query)
-        found.append(Sampled(case.id, query, catalogue, certified.inputs(case), agrees, _kinds(query, catalogue)))
-    return found
+        name = f"{case.file}: {case.title}"
+        if names is None or name in names:
+            catalogue, query = _read(case.cql)
+            inputs = conformance.inputs(case, catalogue)
+            yield Sampled(name, query, catalogue, inputs, _Conformance(case, query), _kinds(query, catalogue))
+    for certain in certified.load():
+        if names is None or certain.id in names:
+            catalogue, query = _read(certified.statements(certain))
+            inputs, agrees = certified.inputs(certain), _Certified(certain, query)
+            yield Sampled(certain.id, query, catalogue, inputs, agrees, _kinds(query, catalogue))
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,11 @@ def _kinds(query: Node, catalogue: Catalogue) -> frozenset[str]:
         return frozenset()
     layout = Layout(root, catalogue, "changes", 2)
     operators = list(root.walk())
-    shape = [f"{len(layout.fragments)} fragments", f"{layout.stage_count} stages", f"answer {type(query).__name__}"]
+    fragments, stages = (min(count, MANY) for count in (len(layout.fragments), layout.stage_count))
+    shape = [f"{fragments} fragments", f"{stages} stages", f"answer {type(query).__name__}"]
     below = [f"{one.kind}{OVER}{child.kind}" for one in operators for child in one.inputs if one.kind != "Project"]
     return frozenset([f"{one.kind} {one.tactic.name}" for one in operators] + shape + below)
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps([case.id for case in sample(all_cases())], indent=2) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.profile import NIGHTLY
 from tests.run_on_spark import run_on_spark
-from tests.runtimes.spark.sampled_cases import Sampled, cases
+from tests.runtimes.spark.sampled_cases import OVER, Sampled, all_cases, cases, kept_sample
 
 CASES = cases()
 MANNERS = (("changes", 1), ("lifetimes", 1 << 20), ("changes", 2), ("lifetimes", 1))
@@ -20,6 +20,14 @@ def test_the_sample_is_one_of_every_kind() -> None:
     kinds = frozenset().union(*(case.kinds for case in CASES))
     assert {"Aggregate sliding", "Join ring_hash", "2 stages", "answer ToStream"} <= kinds, sorted(kinds)
     assert NIGHTLY or len(CASES) <= 40
+
+
+@pytest.mark.nightly
+def test_every_kind_that_occurs_is_in_the_sample() -> None:
+    def kinds(some: list[Sampled]) -> set[str]:
+        return {kind for case in some for kind in case.kinds if OVER not in kind}
+
+    assert kinds(kept_sample()) == kinds(all_cases()), "make seeds"
 
 
 RUNS = [(i, "direct") for i in range(len(CASES))] + [(i, "negative") for i in range(0, len(CASES), 1 if NIGHTLY else 9)]

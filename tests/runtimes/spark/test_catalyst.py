@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from tests.kernels.scalar_expressions import PLAIN_TYPES as TYPES
-from tests.profile import first_of
+from tests.profile import examples, first_of
 from tests.runtimes.spark.catalyst_expressions import (
     COLUMNS,
     NASTY,
@@ -38,6 +38,8 @@ from transom.runtimes.spark.catalyst_calls import AS_CASE, CALLS, UNSUPPORTED
 from transom.runtimes.spark.types import declared_columns, to_spark
 
 AT_ONCE = 120
+CALLS_OF_EACH = examples(by_day=6, at_night=12)
+AT_RANDOM = examples(by_day=240, at_night=600)
 BATCH = nasty_batch(1)
 HELD = held_rows(BATCH)
 MODES = first_of(("true", "true"), ("false", "true"), ("true", "false"))
@@ -121,10 +123,10 @@ def test_every_function_on_every_type(spark: SparkSession, frame: DataFrame, ans
     columns = declared_columns(frame, COLUMNS)
     with settings(spark, ansi=ansi, zone="America/New_York", codegen=codegen,
                   factory="FALLBACK" if codegen == "true" else "NO_CODEGEN"):  # fmt: skip
-        calls = {name: list(every_call(name, 12)) for name in sorted(CALLS)}
+        calls = {name: list(every_call(name, CALLS_OF_EACH)) for name in sorted(CALLS)}
         never = [name for name in CALLS if all(to_column(call, columns) is None for call in calls[name])]
         assert never == []
-        assert check(frame, [call for made in calls.values() for call in made]) > 400
+        assert check(frame, [call for made in calls.values() for call in made]) > 250
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -143,7 +145,7 @@ def test_every_cast(spark: SparkSession, frame: DataFrame, ansi: str) -> None:
 def test_expressions_at_random(spark: SparkSession, frame: DataFrame, seed: int, ansi: str) -> None:
     chance = Chance(seed, [*CALLS, "if", "nullif"])
     with settings(spark, ansi=ansi, zone="America/New_York"):
-        assert check(frame, [chance.expression() for _ in range(600)]) > 150
+        assert check(frame, [chance.expression() for _ in range(AT_RANDOM)]) > AT_RANDOM // 4
 
 
 # --- leaves and limits -----------------------------------------------------------------------------------------------

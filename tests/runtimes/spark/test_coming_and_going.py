@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.profile import examples
 from transom import Session, SinkError, StreamingQuery
 from transom.core.time import format_instant, from_datetime
 from transom.runtimes.spark.group import SparkGroup
@@ -124,7 +125,7 @@ def test_answers_are_those_of_the_queries_alone(
 ) -> None:
     """With all state in files, in one task and over several stages."""
     monkeypatch.setattr("transom.runtimes.spark.dataframe_stages.Hosted", partial(Hosted, least=1))
-    trial = Trial(spark, QUERIES, batch_rows=7, tasks=tasks)
+    trial = Trial(spark, QUERIES, batch_rows=examples(by_day=20, at_night=7), tasks=tasks)
     trial.come("pairs")
     trial.grow(8)
     trial.come("counts")

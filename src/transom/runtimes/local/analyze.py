@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from transom.connectors.connector import OpenSink, Source
 from transom.planner.explain import Measured
+from transom.program.explained import measured
 from transom.program.inputs import Definition
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
@@ -24,14 +25,4 @@ def measure(planned: Planned, open_source: Callable[[Definition], Source], emit:
             most = [max(pair) for pair in zip(most, kept, strict=True)]
     finally:
         query.abort()
-    return [
-        Measured(
-            operator.rows_in,
-            operator.rows_out,
-            operator.ends,
-            bytes_kept,
-            operator.seconds,
-            () if operator.slides is None else operator.slides.lines(),
-        )
-        for operator, bytes_kept in zip(query.status().operators, most, strict=True)
-    ]
+    return measured(query.status().operators, most)

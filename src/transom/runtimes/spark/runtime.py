@@ -17,6 +17,7 @@ from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
+from transom.program.explained import measured
 from transom.program.inputs import DataFrameInput, Definition, SessionInputs
 from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
@@ -167,17 +168,7 @@ class SparkRuntime:
         )
         query.run()
         operators = query.status().operators
-        return [
-            Measured(
-                operator.rows_in,
-                operator.rows_out,
-                operator.ends,
-                bytes_kept,
-                operator.seconds,
-                () if operator.slides is None else operator.slides.lines(),
-            )
-            for operator, bytes_kept in zip(operators, most or [0] * len(operators), strict=True)
-        ]
+        return measured(operators, most or [0] * len(operators))
 
     def adopt(self, name: str, frame: DataFrame) -> DataFrameInput | pa.Table:
         """A streaming DataFrame is read where it lives; the rows of any other one are fetched."""
