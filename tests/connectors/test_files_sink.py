@@ -18,6 +18,7 @@ from tests.connectors.epochs import commit
 from tests.connectors.reading import read_all
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
+from transom.connectors.part_writers import ParquetPart
 from transom.core.errors import SinkError
 from transom.core.schema import BOOLEAN, DATE, DOUBLE, INTEGER, REAL, TIMESTAMP, VARCHAR, Column, Schema
 
@@ -281,3 +282,38 @@ def test_strings_of_megabytes(tmp_path: Path) -> None:
         out.write(pa.record_batch([pa.array([long, "b"])], schema=schema))
         out.close()
         assert [row["s"] for row in rows(tmp_path / f"out.{file_format}", Schema.of(("s", VARCHAR)))] == [long, "b"]
+
+
+def test_columns_of_parquet_are_dictionaries_where_values_come_again(tmp_path: Path) -> None:
+    count = 20_000
+    table = pa.table(
+        {
+            "different": [f"{n:x}" for n in range(count)],
+            "few": [f"{n % 1_000:x}" for n in range(count)],
+            "same": pa.array([7] * count),
+            "nothing": pa.nulls(count, pa.int64()),
+            "thrice": [n // 3 for n in range(count)],
+            "flag": [n % 2 == 0 for n in range(count)],
+        }
+    )
+    out = sink(tmp_path / "out", table.schema, format="parquet")
+    for batch in table.to_batches(3_000):
+        out.write(batch)
+    commit(out)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    assert pq.read_table(path).equals(table)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    found = {group.column(i).path_in_schema: group.column(i).has_dictionary_page for i in range(group.num_columns)}
+    assert found | {"flag": None, "thrice": None} == {
+        "different": False, "few": True, "same": True, "nothing": True, "thrice": None, "flag": None,
+    }  # fmt: skip
+
+
+def test_a_parquet_part_of_nested_or_of_no_rows_is_whole(tmp_path: Path) -> None:
+    nested = pa.table({"a": [[n] for n in range(5_000)], "b": [{"c": n} for n in range(5_000)]})
+    for number, rows_of in enumerate((nested, nested.slice(0, 0))):
+        writer = ParquetPart(str(tmp_path / f"{number}.parquet"), nested.schema)
+        for batch in rows_of.to_batches():
+            writer.write(batch)
+        writer.close()
+        assert pq.read_table(writer.path).equals(rows_of)

@@ -49,4 +49,11 @@ FILES: Final = (
         "if known is None and '' == real_path(",
         "after a restart the columns are those of the file that is first by then",
     ),
+    Bug(
+        "what_never_comes_again_in_a_dictionary",
+        "connectors/part_writers.py",
+        "if found <= different]",
+        "if found >= different]",
+        "Parquet files are larger and take longer to write",
+    ),
 )

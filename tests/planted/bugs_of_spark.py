@@ -133,4 +133,11 @@ SPARK: Final = (
         "odd: list[str] = []",
         "what the user has told Spark of the files is not heeded",
     ),
+    Bug(
+        "few_cores_share_a_plan",
+        "runtimes/spark/query.py",
+        'if number < MANY_TASKS or self.ending == "stopped"',
+        'if self.ending == "stopped"',
+        "two tasks hand rows to each other for longer than one works on them",
+    ),
 )

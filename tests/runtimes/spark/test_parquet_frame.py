@@ -113,9 +113,23 @@ def test_a_file_that_spark_may_read_otherwise_is_left_to_it(tmp_path: Path, colu
     reject(ParquetFrame(str(tmp_path), {}, {"k": T.LongType()}), "1.parquet", why)
 
 
-def test_an_instant_is_no_local_time(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"k": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "1.parquet")
-    reject(ParquetFrame(str(tmp_path), {}, {"k": T.TimestampNTZType()}), "1.parquet", "is timestamp")
+def test_an_instant_that_is_asked_for_as_a_local_time_is_that_of_utc(spark: SparkSession, tmp_path: Path) -> None:
+    given = pa.array([NEW, None, OLD], pa.timestamp("us", "Europe/Berlin"))
+    pq.write_table(pa.table({"ts": given}), tmp_path / "1.parquet")
+    declared, columns = Schema.of(("ts", pa.timestamp("us"))), "ts timestamp_ntz"
+    found = ParquetFrame(str(tmp_path), {}, {"ts": T.TimestampNTZType()})
+    rows = [
+        row
+        for part in found.read(found.source(declared, "ts", {0}), f"file:{tmp_path}/1.parquet")
+        for row in part.rows.to_pylist()
+    ]
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        by_spark = spark.read.schema(columns).parquet(str(tmp_path)).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
+    assert rows == [{"ts": row.ts} for row in by_spark if row.ts is not None] == [{"ts": NEW}, {"ts": OLD}]
 
 
 def test_files_are_left_to_spark_for_what_is_about_them(tmp_path: Path) -> None:

@@ -16,23 +16,24 @@ JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "follow", "tasks"),
+    ("text", "rows", "follow", "tasks", "many"),
     [
-        (COUNT, 100, False, 2),
-        (JOIN, 100, False, 2),
-        (COUNT, 99, False, 1),
-        (COUNT, 100, True, 1),
-        (f"SET latency = '1 second'; {COUNT}", 100, False, 1),
-        (f"SET batch_rows = 99; {COUNT}", 100, False, 1),
-        (f"SET batch_rows = 100; {COUNT}", 100, False, 2),
-        (f"SET batch_files = 1; {COUNT}", 100, False, 1),
-        (f"SET batch_files = 2; {COUNT}", 100, False, 2),
-        (f"SET tasks = 1; {COUNT}", 100, False, 1),
-        (f"SET partitions = 2; {COUNT}", 100, False, 1),
-        (f"SET tasks = 3; {COUNT}", 10, True, 3),
-        ("ISTREAM(SELECT k FROM s [NOW])", 100, False, 1),
-        ("SELECT COUNT(*) AS n FROM s", 100, False, 1),
-        (f"SELECT MAX(n) AS most FROM ({COUNT}) AS c", 100, False, 1),
+        (COUNT, 100, False, 2, 2),
+        (COUNT, 100, False, 1, 3),
+        (JOIN, 100, False, 2, 2),
+        (COUNT, 99, False, 1, 2),
+        (COUNT, 100, True, 1, 2),
+        (f"SET latency = '1 second'; {COUNT}", 100, False, 1, 2),
+        (f"SET batch_rows = 99; {COUNT}", 100, False, 1, 2),
+        (f"SET batch_rows = 100; {COUNT}", 100, False, 2, 2),
+        (f"SET batch_files = 1; {COUNT}", 100, False, 1, 2),
+        (f"SET batch_files = 2; {COUNT}", 100, False, 2, 2),
+        (f"SET tasks = 1; {COUNT}", 100, False, 1, 2),
+        (f"SET partitions = 2; {COUNT}", 100, False, 1, 2),
+        (f"SET tasks = 3; {COUNT}", 10, True, 3, 2),
+        ("ISTREAM(SELECT k FROM s [NOW])", 100, False, 1, 2),
+        ("SELECT COUNT(*) AS n FROM s", 100, False, 1, 2),
+        (f"SELECT MAX(n) AS most FROM ({COUNT}) AS c", 100, False, 1, 2),
     ],
 )
 def test_a_plan_is_shared_where_it_is_worth_it(
@@ -43,8 +44,10 @@ def test_a_plan_is_shared_where_it_is_worth_it(
     rows: int,
     follow: bool,
     tasks: int,
+    many: int,
 ) -> None:
     monkeypatch.setattr(sizing, "MUCH", 100)
+    monkeypatch.setattr(query, "MANY_TASKS", many)  # the session has two cores
     lines = [f"2024-01-01 00:{i // 60:02}:{i % 60:02},{i % 7}" for i in range(rows)]
     (tmp_path / "s").mkdir()
     for part in range(2):

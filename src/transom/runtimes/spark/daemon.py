@@ -24,6 +24,10 @@ from transom.runtimes.spark.python_path import forget_other_paths, without_archi
 TASKS: Final = "pyspark.worker"
 """The kind of worker that runs tasks. Others plan a source, or look after one, in the driver."""
 
+KEPT_MS: Final = 2_000
+"""For so many milliseconds Arrow keeps memory that was given back, unless the user says otherwise: between one batch
+and the next it would be returned to the system, which takes longer to clear it again than a batch takes to read."""
+
 FOR_ALL: Final = ("numpy", "pyarrow", "pyspark.sql.types", "pyspark.sql.datasource")
 
 FOR_TASKS: Final = (
@@ -49,6 +53,7 @@ def main(arguments: Sequence[str]) -> None:
     kind = arguments[0] if arguments else TASKS
     # No thread may run at the fork: it would be gone in the worker, with whatever it held locked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", str(KEPT_MS))
     sys.path[:] = without_archives(sys.path)
     forget_other_paths()
     preload((kind, *FOR_ALL, *(FOR_TASKS if kind == TASKS else ())))

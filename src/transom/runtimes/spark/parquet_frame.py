@@ -132,8 +132,8 @@ def _same(given: pa.DataType, wanted: T.DataType, column: Any) -> bool:
     if column.physical_type == "INT96":
         return isinstance(wanted, T.TimestampType)
     if isinstance(wanted, T.TimestampType | T.TimestampNTZType):
-        same = pa.types.is_timestamp(given) and given.unit == "us" and column.logical_type.type == "TIMESTAMP"
-        return bool(same and (given.tz is None or isinstance(wanted, T.TimestampType)))
+        # An instant that is asked for as a local time is its count, in all zones, and so it is the other way round.
+        return bool(pa.types.is_timestamp(given) and given.unit == "us" and column.logical_type.type == "TIMESTAMP")
     return given in _IN_FILE.get(type(wanted), ())
 
 

@@ -47,7 +47,7 @@ from transom.runtimes.spark.parquet_frame import ParquetFrame, readable_files
 from transom.runtimes.spark.prefetcher import Prefetcher
 from transom.runtimes.spark.savepoint import Stop
 from transom.runtimes.spark.settings import partitions, settings_of
-from transom.runtimes.spark.sizing import first_size, much_waits
+from transom.runtimes.spark.sizing import MANY_TASKS, first_size, much_waits
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.task_split import TaskReading
 from transom.runtimes.spark.worker_errors import cause, read_back
@@ -515,7 +515,8 @@ class SparkQuery:
     def _tasks(self, catalogue: Catalogue, laid_out: Callable[[int], Layout]) -> int:
         """Every stage of a plan costs a batch, and the start, more than a task can win that has one machine anyway.
 
-        A plan of one stage gains by several where much waits for it, or where Spark brings the rows.
+        A plan of one stage gains by several where much waits for it and there are cores enough, or where Spark brings
+        the rows.
         """
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
@@ -526,7 +527,7 @@ class SparkQuery:
         if not self._frames:
             # Partitions of a shuffle are made for clusters; here there are cores. Memory is not divided for nothing.
             number = min(number, self.spark.sparkContext.defaultParallelism)
-            if self.ending == "stopped" or not much_waits(laid_out(1), self._open_source):
+            if number < MANY_TASKS or self.ending == "stopped" or not much_waits(laid_out(1), self._open_source):
                 return 1
         return number if laid_out(number).stage_count == 1 else 1
 

@@ -27,6 +27,9 @@ from transom.program.run import Ending
 MUCH: Final = 1 << 19
 """So many rows of a batch are worth that several tasks share them."""
 
+MANY_TASKS: Final = 4
+"""So many tasks share them to advantage: what they hand over takes as much time again as a join of it."""
+
 
 def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
     """Whether a run that ends with what there is has much to read at once, and much to do with it.
