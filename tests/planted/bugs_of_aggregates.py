@@ -45,15 +45,22 @@ AGGREGATES: Final = (
     Bug(
         "heir_forgotten",
         "kernels/aggregate/ranked.py",
-        "weigh(heir, 1, links)",
-        "weigh(heir, 0, links)",
+        "weigh(heir, 1, nodes)",
+        "weigh(heir, 0, nodes)",
         "of equal values one leaves, and a quantile of DISTINCT values misses the others",
+    ),
+    Bug(
+        "weight_on_the_left_when_it_rises",
+        "kernels/aggregate/ranked.py",
+        "nodes[slot, BEFORE] = below + nodes[parent, BEFORE] + nodes[parent, OWN]",
+        "nodes[slot, BEFORE] = below + nodes[parent, BEFORE]",
+        "a quantile is off by the rows that changed places with others",
     ),
     Bug(
         "weight_left_behind",
         "kernels/aggregate/ranked.py",
-        "links[WEIGHT, at] -= weight",
-        "links[WEIGHT, at] -= 0",
+        "weigh(slot, -nodes[slot, OWN], nodes)",
+        "weigh(slot, 0, nodes)",
         "rows that left a tree are counted still",
     ),
     Bug(
