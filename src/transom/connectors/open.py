@@ -25,6 +25,8 @@ from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.postgres_sink import PostgresSink, SinkProperties
+from transom.connectors.postgres_sink import check_start as check_postgres
 from transom.connectors.properties import read_time_unit, reject_unknown, taken_properties
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
@@ -202,3 +204,4 @@ register(
 register(
     "terminal", Connector(sink=_terminal, check_sink=lambda declared: read_terminal_properties(declared.properties))
 )
+register("postgres", Connector(sink=PostgresSink, check_sink=SinkProperties.of, check_start=check_postgres))
