@@ -94,6 +94,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgres(postgres_server: PostgresServer) -> Database:
+def postgres(postgres_server: PostgresServer) -> Iterator[Database]:
     """A schema of its own for a test."""
-    return postgres_server.schema()
+    database = postgres_server.schema()
+    yield database
+    database.close()

@@ -21,7 +21,7 @@ from adbc_driver_postgresql import dbapi
 _USER: Final = "nobody"
 """PostgreSQL does not run as root."""
 
-_SETTINGS: Final = ("fsync=off", "wal_level=logical", "shared_buffers=16MB", "max_connections=20", "autovacuum=off")
+_SETTINGS: Final = ("fsync=off", "wal_level=logical", "shared_buffers=16MB", "max_connections=50", "autovacuum=off")
 
 
 class PostgresServer:
@@ -102,14 +102,23 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._connection = dbapi.connect(url, autocommit=True)
 
     def execute(self, *texts: str) -> None:
-        with connected(self.url) as cursor:
+        with self._connection.cursor() as cursor:
             for text in texts:
                 cursor.execute(text)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        with connected(self.url) as cursor:
+        with self._connection.cursor() as cursor:
             cursor.execute(text)
             found: list[tuple[Any, ...]] = cursor.fetchall()
             return found
+
+    def table(self, name: str) -> list[tuple[Any, ...]]:
+        """All rows, or none if it is not there."""
+        there = self.rows(f"SELECT to_regclass('{name}') IS NOT NULL") == [(True,)]
+        return self.rows(f"SELECT * FROM {name}") if there else []
+
+    def close(self) -> None:
+        self._connection.close()

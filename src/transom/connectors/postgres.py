@@ -222,7 +222,7 @@ def required(properties: dict[str, str], names: Sequence[str]) -> list[str]:
 
 
 def _passes(error: Exception) -> bool:
-    state = getattr(error, "sqlstate", None)
+    state: str | None = getattr(error, "sqlstate", None)
     if state is None:
         return isinstance(error, _driver().OperationalError)
     return state.startswith(_PASSING)

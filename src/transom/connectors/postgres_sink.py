@@ -1,9 +1,9 @@
 """An answer in a table of PostgreSQL, exactly once.
 
-`emit = 'net'` keeps the answer as a table, by its key: an epoch is one transaction that deletes, then inserts or updates,
-and writes its number. All other answers are appended, so lifetimes become a history. The numbers are in the table
-`transom_commits` of the same schema, by the run; its row is locked first, so a repeated epoch finds its number and does
-nothing, and a run whose table has been given to another finds no row of its own and writes nothing any more.
+`emit = 'net'` keeps the answer as a table, by its key: an epoch is one transaction that deletes, then inserts or
+updates, and writes its number. All other answers are appended, so lifetimes become a history. The numbers are in the
+table `transom_commits` of the same schema, by the run; its row is locked first, so a repeated epoch finds its number
+and does nothing, and a run whose table has been given to another finds no row of its own and writes nothing any more.
 """
 
 from __future__ import annotations
@@ -120,7 +120,11 @@ class PostgresSink(StagedSink):
         self._key = self._key_of(properties, opening) if self._maintained else ()
         resume = opening.resume
         begins = resume is None or resume.done == 0
-        self._database.transaction(lambda cursor: self._claim(cursor, begins))
+        try:
+            self._database.transaction(lambda cursor: self._claim(cursor, begins))
+        except BaseException:
+            self._database.close()
+            raise
 
     # --- an epoch ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +193,9 @@ class PostgresSink(StagedSink):
 
     def close(self) -> None:
         if not self._lasting and not self._maintained:  # nobody will ask for the numbers of this run
-            self._database.transaction(lambda cursor: run(cursor, f"DELETE FROM {self._commits.sql} WHERE {self._mine}"))
+            self._database.transaction(
+                lambda cursor: run(cursor, f"DELETE FROM {self._commits.sql} WHERE {self._mine}")
+            )
         self._database.close()
 
     def abort(self, epoch: int) -> None:
@@ -289,13 +295,13 @@ class PostgresSink(StagedSink):
 
     def _has_unique(self, cursor: Cursor, version: int) -> bool:
         """A unique index that takes two rows with the same key for one, NULL or not."""
-        nulls = "i.indnullsnotdistinct" if version >= _NULLS_IN_KEYS else "false"
+        nulls = "bool_or(i.indnullsnotdistinct)" if version >= _NULLS_IN_KEYS else "false"
         found = query(
             cursor,
             f"SELECT array_agg(a.attname::text), bool_and(a.attnotnull) OR {nulls} FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])"
             " WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indimmediate AND i.indisvalid"
-            f" AND i.indpred IS NULL AND i.indexprs IS NULL GROUP BY i.indexrelid{', ' + nulls if nulls != 'false' else ''}",
+            " AND i.indpred IS NULL AND i.indexprs IS NULL GROUP BY i.indexrelid",
             self._table.sql,
         )
         return any(set(names) == set(self._key) and safe for names, safe in found)
@@ -324,7 +330,9 @@ def _columns(opening: Opening) -> list[_Column]:
     names = list(opening.schema.names)
     if opening.form == "lifetimes":
         names = unique_names([*names[:-2], "valid_from", "valid_to"])
-    columns = [_Column(name, type_, at) for at, (name, type_) in enumerate(zip(names, opening.schema.types, strict=True))]
+    columns = [
+        _Column(name, type_, at) for at, (name, type_) in enumerate(zip(names, opening.schema.types, strict=True))
+    ]
     return columns[1:] if opening.form == "net" else columns
 
 
