@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.docs.pages import pages
 from tests.postgres_server import Database, PostgresServer
 from tests.profile import NIGHTLY
 from transom.connectors import Opening, Resume, SinkDeclaration
@@ -298,3 +299,16 @@ def test_a_history_has_when_a_row_was_valid(
     assert postgres.rows(f"SELECT v FROM answers WHERE {valid}") == [(7,)]
     assert postgres.rows("SELECT v FROM answers WHERE valid_to IS NULL") == [(19,)]
     assert postgres.rows("SELECT COUNT(*) FROM answers") == [(20,)]
+
+
+def test_the_page_does_what_it_says(postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (page,) = (each for each in pages() if each.name == "postgres.md")
+    files = {block.arguments[0]: block.text for section in page.sections for block in section.blocks}
+    (tmp_path / "sales.csv").write_text(
+        "ts,room,amount\n2024-05-01 09:00:00,hall,3\n2024-05-01 09:30:00,lab,4\n2024-05-01 10:30:00,hall,5\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGURL", postgres.url)
+    Session().execute(files["totals.cql"])
+    assert sorted(postgres.table("totals")) == [("hall", 2, "8"), ("lab", 1, "4")]
+    assert sorted(postgres.rows(files["history.sql"].rstrip(";\n"))) == [("hall", 3), ("lab", 4)]

@@ -76,7 +76,7 @@ class SinkProperties:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _TargetColumn:
     """A column of the answer: as the table has it, and as it is in the table that the rows of an epoch are put into."""
 
     name: str
@@ -152,14 +152,14 @@ class PostgresSink(StagedSink):
             table = pa.Table.from_batches([pa.RecordBatch.from_arrays(each, names=names) for each in values])
             cursor.adbc_ingest(_ROWS, table, mode="append", temporary=True)
 
-    def _staged_values(self, column: _Column, batch: pa.RecordBatch) -> pa.Array:
+    def _staged_values(self, column: _TargetColumn, batch: pa.RecordBatch) -> pa.Array:
         values = batch.column(column.at)
         return value_text(values) if column.as_json else values
 
     @property
-    def _staged(self) -> list[_Column]:
+    def _staged(self) -> list[_TargetColumn]:
         """The columns of the table, behind the one that says what becomes of a row."""
-        change = [_Column("change", pa.string(), 0)] if self._maintained else []
+        change = [_TargetColumn("change", pa.string(), 0)] if self._maintained else []
         return [*change, *self._columns]
 
     def _statements(self, rows: Sequence[pa.RecordBatch]) -> Iterator[str]:
@@ -325,13 +325,13 @@ class PostgresSink(StagedSink):
         return f"{self._of_table} AND run = {literal(self.run)}"
 
 
-def _columns(opening: Opening) -> list[_Column]:
+def _columns(opening: Opening) -> list[_TargetColumn]:
     """Those of the table, which calls a lifetime as tables do that have a history."""
     names = list(opening.schema.names)
     if opening.form == "lifetimes":
         names = unique_names([*names[:-2], "valid_from", "valid_to"])
     columns = [
-        _Column(name, type_, at) for at, (name, type_) in enumerate(zip(names, opening.schema.types, strict=True))
+        _TargetColumn(name, type_, at) for at, (name, type_) in enumerate(zip(names, opening.schema.types, strict=True))
     ]
     return columns[1:] if opening.form == "net" else columns
 
