@@ -27,7 +27,7 @@ def rows_of(path: Path) -> list[tuple[Any, ...]]:
 
 
 class TestKit(SinkTests):
-    forms = SinkTests.forms if NIGHTLY else ("net", "lifetimes")
+    forms = SinkTests.forms if NIGHTLY else ("net",)
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> SinkPlace:
@@ -51,6 +51,13 @@ def test_a_run_that_begins_replaces_what_another_maintained(tmp_path: Path) -> N
         opened(tmp_path / "t", form="stream").transact(
             0, [pa.record_batch([["b"], pa.array([3], pa.int32())], schema=pa.schema([*NET][1:]))]
         )
+
+
+def test_a_repeated_epoch_appends_nothing(tmp_path: Path) -> None:
+    row = pa.record_batch([["a"], pa.array([1], pa.int32())], schema=pa.schema([*NET][1:]))
+    for epoch in (0, 0, 1):
+        opened(tmp_path / "t", form="stream").transact(epoch, [row])
+    assert rows_of(tmp_path / "t") == [("a", 1)] * 2
 
 
 def test_an_answer_without_a_key_is_rejected(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def die(sink: PostgresSink) -> None:
 
 
 class TestKit(SinkTests):
-    forms = SinkTests.forms if NIGHTLY else ("net", "lifetimes")
+    forms = SinkTests.forms if NIGHTLY else ("net",)
 
     @pytest.fixture
     def place(self, postgres: Database) -> SinkPlace:
@@ -218,6 +218,15 @@ def test_a_run_that_begins_replaces_what_another_maintained(postgres: Database) 
         assert "another one" in rejected(postgres, K, V, proved=("k",), run="one/o", resume=Resume(1, 1)).what
     assert postgres.table("answers") == [("b", 2)]
     assert "maintained" in rejected(postgres, K, V, form="stream").what
+
+
+def test_a_repeated_epoch_appends_nothing(postgres: Database) -> None:
+    with Writer(postgres, V, form="stream") as writer:
+        writer.write((1,))
+        writer.epoch = 0
+        writer.write((1,))
+        writer.write((2,))
+    assert postgres.table("answers") == [(1,), (2,)]
 
 
 def test_runs_may_append_to_one_table(postgres: Database) -> None:
