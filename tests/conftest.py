@@ -16,6 +16,8 @@ from tests.profile import NIGHTLY
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.postgres_server import Database, PostgresServer
+
 # A shell that starts the tests in the background has them ignore Ctrl-C; the runs that they interrupt must not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -78,3 +80,22 @@ def spark() -> Iterator[SparkSession]:
     session = launch.start(2, lasting=False)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests of a test process that need it: it takes two seconds to start."""
+    from tests.postgres_server import PostgresServer  # whose driver takes long to import, too
+
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres(postgres_server: PostgresServer) -> Iterator[Database]:
+    """A schema of its own for a test."""
+    database = postgres_server.schema()
+    yield database
+    database.close()

@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.planted.bugs_of_aggregates import AGGREGATES
 from tests.planted.bugs_of_checkpoints import CHECKPOINTS
+from tests.planted.bugs_of_databases import DATABASES
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
@@ -55,6 +56,7 @@ BUGS: Final = (
     *STEPS,
     *CHECKPOINTS,
     *FILES,
+    *DATABASES,
     *SPARK,
     *PROCESSES,
     *TRIALS,

@@ -186,7 +186,8 @@ class Opening:
     """How a runtime opens a sink for rows of `schema`. `resume` None: no log was found, the run begins.
 
     `replayed`: after a crash the rows of an epoch that was not committed come again, under the same number, so nothing
-    need be staged for them. `snapshots`: every epoch brings the whole answer anew, by `replace`. `key`: these columns
+    need be staged for them. `snapshots`: every epoch brings the whole answer anew, by `replace`. `form` is how the
+    answer is written, by its emit mode or as "stream"; None: these are rows that were rejected. `key`: these columns
     name a row, and changes come net, one an epoch of each value of them: + is the row that it has from now on, - says
     that it has none.
     """
@@ -195,6 +196,7 @@ class Opening:
     resume: Resume | None = None
     replayed: bool = False
     snapshots: bool = False
+    form: str | None = None
     key: tuple[str, ...] | None = None
 
 

@@ -19,12 +19,16 @@ from transom.connectors.connector import (
     SinkDeclaration,
     Source,
 )
+from transom.connectors.delta_sink import DeltaSink, check_delta
 from transom.connectors.file_target import FileTarget, read_sink_properties
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.postgres_sink import PostgresSink, SinkProperties
+from transom.connectors.postgres_sink import check_start as check_postgres
+from transom.connectors.postgres_source import PostgresSource
 from transom.connectors.properties import read_time_unit, reject_unknown, taken_properties
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
@@ -202,3 +206,5 @@ register(
 register(
     "terminal", Connector(sink=_terminal, check_sink=lambda declared: read_terminal_properties(declared.properties))
 )
+register("postgres", Connector(PostgresSource, PostgresSink, check_sink=SinkProperties.of, check_start=check_postgres))
+register("delta", Connector(sink=DeltaSink, check_sink=check_delta))

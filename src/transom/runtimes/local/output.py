@@ -31,7 +31,7 @@ class QueryOutput:
         self._latest_is_new = False
         self._left = False
         self._schema = schema
-        opening = Opening(schema, snapshots=self.snapshots)
+        opening = Opening(schema, snapshots=self.snapshots, form=form)
         self._answer = SinkEpochs(spec.open_sink, lambda: replace(opening, key=key()))
         self.dead_letters = (
             None

@@ -492,13 +492,18 @@ class SparkQuery:
         """Where the answer goes, and rejected rows if they are wanted."""
         if self._opened is None:
             answer, *dead_letters = self.open_sinks(
-                self._open_sink, self._open_dead_letters, self.schema, self.layout.output_key
+                self._open_sink, self._open_dead_letters, self.schema, self.layout.emit_name, self.layout.output_key
             )
             self._opened = Sinks({SHARED: answer}, dead_letters)
         return self._opened
 
     def open_sinks(
-        self, open_sink: OpenSink, open_dead_letters: OpenSink | None, schema: pa.Schema, key: tuple[str, ...] | None
+        self,
+        open_sink: OpenSink,
+        open_dead_letters: OpenSink | None,
+        schema: pa.Schema,
+        form: str,
+        key: tuple[str, ...] | None,
     ) -> list[Sink]:
         """Sinks that go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled."""
         reached = self._reached()
@@ -506,8 +511,8 @@ class SparkQuery:
         if self._on_batch is not None:
             opened: list[Sink] = [EpochCallbackSink(self._on_batch)]
         else:
-            snapshots = self.layout.emit_name == "latest"
-            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots, key=key))]
+            snapshots = form == "latest"
+            opened = [open_sink(Opening(schema, resume, replayed=True, snapshots=snapshots, form=form, key=key))]
         if open_dead_letters is not None:
             opened.append(open_dead_letters(Opening(DEAD_LETTER_SCHEMA, resume, replayed=True)))
         return opened

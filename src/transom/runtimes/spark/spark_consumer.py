@@ -55,7 +55,7 @@ class SparkConsumer:
         """Where the answer goes, and rejected rows if they are wanted; opened once."""
         if not self._sinks:
             self._sinks = group.open_sinks(
-                self.spec.open_sink, self.spec.open_dead_letters, self.schema, self._output_key
+                self.spec.open_sink, self.spec.open_dead_letters, self.schema, self.emit, self._output_key
             )
         return self._sinks
 
