@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from typing import Literal as OneOf
 
@@ -34,6 +34,8 @@ class _Settings:
 
     source: QueryText
     left: dict[str, syntax.Setting]
+    metadata: dict[str, str] = field(default_factory=dict)
+    """What the connector is to fill columns with, as properties."""
 
     def take(self, key: str, read: Callable[[str], Any], expects: str) -> Any:
         """The value of an option, or None when it is not there."""
@@ -56,7 +58,7 @@ class _Settings:
 
     @property
     def properties(self) -> dict[str, str]:
-        return {key: setting.args["value"].name for key, setting in self.left.items()}
+        return {key: setting.args["value"].name for key, setting in self.left.items()} | self.metadata
 
 
 def _settings(node: exp.Expr, source: QueryText) -> _Settings:
@@ -231,6 +233,8 @@ def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsO
             columns.append(Column(name, bind_type(part.args["kind"], source)))
             if part.args.get("invisible"):
                 invisible.add(name)
+            if part.args.get("metadata"):
+                settings.metadata[f"metadata.{name.lower()}"] = part.args["metadata"]
             if part.args.get("primary"):
                 keys.append(part)
                 key_names.append(part.this)
