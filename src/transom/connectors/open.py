@@ -23,6 +23,8 @@ from transom.connectors.file_target import FileTarget, read_sink_properties
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
+from transom.connectors.kafka_sink import KafkaSink, check_kafka_sink
+from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.properties import read_time_unit, reject_unknown, taken_properties
@@ -195,6 +197,7 @@ _FILES: Final = Connector(
 )
 register("files", _FILES)
 register("generator", Connector(_generator))
+register("kafka", Connector(KafkaSource, KafkaSink, check_sink=check_kafka_sink))
 register("one_row", Connector(_one_row))
 register(
     "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)
