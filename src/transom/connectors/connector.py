@@ -121,6 +121,9 @@ class Declaration:
     stamped: str | None = None
     static: bool = False
     within: Within | None = None
+    change: str | None = None
+    """The column with + and - of a changing table."""
+    primary_key: tuple[str, ...] = ()
 
 
 class Source(ABC):

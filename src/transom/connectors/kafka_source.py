@@ -31,7 +31,9 @@ from transom.connectors.conform import DeclaredRows, ParsedRows, column_index, c
 from transom.connectors.connector import Declaration, Limits, Plan, Source, Split, SplitRows
 from transom.connectors.kafka_client import Topic, read_client_properties
 from transom.connectors.kafka_reader import reader_of, shrunken
-from transom.connectors.message_values import ArrowValues, CsvValues, JsonValues, ValueFormat
+from transom.connectors.message_changes import FORMATS as CHANGE_FORMATS
+from transom.connectors.message_changes import SOURCE_TIME, TIMES, DebeziumJson, MessageRows, UpsertJson, plain
+from transom.connectors.message_values import ArrowValues, CsvValues, JsonValues, ValueFormat, Values
 from transom.connectors.properties import read_delimiter, read_null, read_time_unit
 from transom.connectors.source import Growing, Position, Rejected
 from transom.core.errors import OptionError, SourceError
@@ -41,18 +43,25 @@ from transom.core.time import SECOND, parse_duration
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-FORMATS: Final = ("json", "csv", "arrow")
+FORMATS: Final = ("json", "csv", "arrow", *CHANGE_FORMATS)
 KEY_FORMATS: Final = ("raw", "json")
 METADATA: Final = "metadata."
 _OFFSETS: Final = re.compile(r"\s*partition:(\d+)\s*,\s*offset:(\d+)\s*")
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_TYPES: Final = {"topic": VARCHAR, "partition": INTEGER, "offset": BIGINT, "timestamp": TIMESTAMP, "headers": _HEADERS}
+_TYPES: Final = {
+    "topic": VARCHAR,
+    "partition": INTEGER,
+    "offset": BIGINT,
+    "timestamp": TIMESTAMP,
+    "headers": _HEADERS,
+    **dict.fromkeys(TIMES, TIMESTAMP),
+}
 """What is known of a message beside its key and its value, by its name in Flink."""
 
 _KNOWN: Final = (
     *("format", "value.format", "key.format", "key.fields", "value.fields-include", "delimiter", "null", "time_unit"),
     *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
-    "scan.topic-partition-discovery.interval",
+    *("scan.topic-partition-discovery.interval", "debezium-json.schema-include"),
 )
 _MODES: Final = ("earliest-offset", "latest-offset", "timestamp", "specific-offsets")
 
@@ -70,7 +79,8 @@ class KafkaSource(Source):
         self._metadata = _read_metadata(declared)
         self._keys = _read_keys(declared, self._metadata)
         self._stamped = None if declared.stamped is None else column_index(declared.columns, declared.stamped)
-        self._format = self._value_format(properties)
+        self._change = None if declared.change is None else column_index(declared.columns, declared.change)
+        self._format = self._value_format(declared)
         self._start = _Start(properties)
         self._look_every = _interval(properties)
         self._topic = Topic(self._topic_name, self._client)
@@ -133,7 +143,7 @@ class KafkaSource(Source):
 
     def _rows(self, messages: Sequence[Message], partition: int) -> SplitRows:
         values = [message.value() for message in messages]
-        parts, wrong = self._format.parsed(values)
+        parts, wrong = self._parsed(values)
         if self._keys is not None:
             parts, more = self._keys.added(parts, [message.key() for message in messages])
             wrong = more | wrong
@@ -150,8 +160,15 @@ class KafkaSource(Source):
         ]
         return SplitRows(rows, rejected)
 
-    def _with_metadata(self, part: ParsedRows, messages: Sequence[Message], partition: int) -> ParsedRows:
+    def _parsed(self, values: Values) -> tuple[list[MessageRows], dict[int, str]]:
+        if isinstance(self._format, UpsertJson | DebeziumJson):
+            return self._format.parsed(values)
+        parts, wrong = self._format.parsed(values)
+        return plain(parts), wrong
+
+    def _with_metadata(self, found: MessageRows, messages: Sequence[Message], partition: int) -> ParsedRows:
         """All declared columns, of the value, the key and what else is known of a message."""
+        part = found.rows
         of_value, of_key = iter(part.columns), iter(())
         if self._keys is not None:
             count = len(self._keys.columns)
@@ -160,9 +177,13 @@ class KafkaSource(Source):
         for at, column in enumerate(self._columns):
             if at == self._stamped:
                 columns.append(pa.nulls(len(part.origin), column.type))
+            elif at == self._change:
+                columns.append(found.signs)
+            elif at in self._metadata and self._metadata[at] in TIMES:
+                columns.append(found.times[self._metadata[at]])
             elif at in self._metadata:
                 everyone = _metadata(self._metadata[at], messages, self._topic_name, partition)
-                same = len(part.origin) == len(messages)
+                same = np.array_equal(part.origin, np.arange(len(messages)))
                 columns.append(everyone if same else everyone.take(pa.array(part.origin)))
             elif self._keys is not None and at in self._keys.columns:
                 columns.append(next(of_key))
@@ -170,14 +191,25 @@ class KafkaSource(Source):
                 columns.append(next(of_value))
         return ParsedRows(part.origin, columns)
 
-    def _value_format(self, properties: Mapping[str, str]) -> ValueFormat:
+    def _value_format(self, declared_input: Declaration) -> ValueFormat | UpsertJson | DebeziumJson:
+        properties = declared_input.properties
         given = properties.get("format", properties.get("value.format"))
         if given is None or given.lower() not in FORMATS:
             what = "the messages of a topic have a format" if given is None else f"there is no message format '{given}'"
             raise OptionError(what, remedy=f"write format = 'json'; formats are {', '.join(FORMATS)}")
         elsewhere = {*self._metadata, *(() if self._keys is None else self._keys.columns), self._stamped}
+        if given.lower() in CHANGE_FORMATS:
+            _check_changes(declared_input, given.lower(), self._declared.time_column, self._metadata)
+            elsewhere.add(self._change)
+        elif clash := [key for key in self._metadata.values() if key in TIMES]:
+            raise OptionError(f"a message of format '{given}' has no '{clash[0]}'", remedy="write FROM 'timestamp'")
         mine = Schema(tuple(column for at, column in enumerate(self._columns) if at not in elsewhere))
         declared = DeclaredRows(mine, None, self._declared.time_unit)
+        if given.lower() == "upsert-json":
+            return UpsertJson(declared)
+        if given.lower() == "debezium-json":
+            wrapped = properties.get("debezium-json.schema-include", "false").lower() == "true"
+            return DebeziumJson(declared, bool(declared_input.primary_key), wrapped, f"topic {self._topic_name}")
         if given.lower() == "csv":
             delimiter = read_delimiter(properties.get("delimiter")) or ","
             return CsvValues(declared, delimiter, read_null(properties.get("null", ""), properties.get("delimiter")))
@@ -201,8 +233,8 @@ class _Keys:
         self._format = JsonValues(DeclaredRows(Schema(tuple(columns[at] for at in places)), None, declared.time_unit))
 
     def added(
-        self, parts: Sequence[ParsedRows], keys: Sequence[bytes | None]
-    ) -> tuple[list[ParsedRows], dict[int, str]]:
+        self, parts: Sequence[MessageRows], keys: Sequence[bytes | None]
+    ) -> tuple[list[MessageRows], dict[int, str]]:
         """The parts with the columns of the keys behind the others, without rows whose key cannot be read."""
         if self._raw:
             known, wrong = [ParsedRows(np.arange(len(keys)), [pa.array(keys, pa.binary())])], {}
@@ -215,13 +247,17 @@ class _Keys:
         place = np.full(len(keys), -1, dtype=np.int64)
         place[origin] = np.arange(len(origin))
         found = []
-        for part in parts:
-            there = place[part.origin]
+        for each in parts:
+            part, there = each.rows, place[each.rows.origin]
             good = np.flatnonzero(there >= 0)
-            mine = [values.take(pa.array(good)) for values in part.columns] if len(good) < len(there) else part.columns
-            found.append(
-                ParsedRows(part.origin[good], [*mine, *(values.take(pa.array(there[good])) for values in columns)])
-            )
+            mine, signs, times = part.columns, each.signs, each.times
+            if len(good) < len(there):
+                chosen = pa.array(good)
+                mine = [values.take(chosen) for values in mine]
+                signs = None if signs is None else signs.take(chosen)
+                times = {name: values.take(chosen) for name, values in times.items()}
+            of_key = [values.take(pa.array(there[good])) for values in columns]
+            found.append(MessageRows(ParsedRows(part.origin[good], [*mine, *of_key]), signs, times))
         return found, {row: f"has a key that {why}" for row, why in wrong.items()}
 
 
@@ -234,6 +270,8 @@ def _castable(parts: Sequence[ParsedRows]) -> list[Sequence[pa.Array]]:
 
 def _read_keys(declared: Declaration, metadata: Mapping[int, str]) -> _Keys | None:
     properties, fields = declared.properties, declared.properties.get("key.fields")
+    if fields is None and properties.get("format", properties.get("value.format", "")).lower() == "upsert-json":
+        fields, properties = ";".join(declared.primary_key), {"key.format": "json", **properties}
     if fields is None:
         if "key.format" in properties:
             raise OptionError("'key.format' is there without 'key.fields'", remedy="write 'key.fields' = 'id'")
@@ -265,13 +303,30 @@ def _read_metadata(declared: Declaration) -> dict[int, str]:
                     f"a message of Kafka has no metadata '{what}'", remedy=f"there is {', '.join(sorted(_TYPES))}"
                 )
             given = declared.columns[at].type
-            if key in ("timestamp", "topic") and given != _TYPES[key]:
+            if key in ("timestamp", "topic", *TIMES) and given != _TYPES[key]:
                 raise OptionError(
                     f"the column '{declared.columns[at].name}' METADATA FROM '{key}' is a {sql_name(given)}",
                     remedy=f"declare it {sql_name(_TYPES[key])}",
                 )
             found[at] = key
     return found
+
+
+def _check_changes(declared: Declaration, given: str, time: int | None, metadata: Mapping[int, str]) -> None:
+    """What a table by changes needs: to be a table, a time that goes on with deletes, and of upserts a key."""
+    if declared.change is None:
+        raise OptionError(
+            f"messages of format '{given}' change the rows of a table",
+            remedy="write CREATE TABLE with a WATERMARK, and a PRIMARY KEY if its rows have one",
+        )
+    if time not in metadata:
+        known = "'timestamp'" if given == "upsert-json" else f"'{SOURCE_TIME}'"
+        raise OptionError(
+            f"the time of a change is not among the values of '{given}': a row that goes has those it had before",
+            remedy=f"declare the time column as ts TIMESTAMP METADATA FROM {known}",
+        )
+    if given == "upsert-json" and not declared.primary_key:
+        raise OptionError("upsert-json needs a key", remedy="write PRIMARY KEY (id) among the columns")
 
 
 def _metadata(key: str, messages: Sequence[Message], topic: str, partition: int) -> pa.Array:

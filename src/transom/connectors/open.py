@@ -48,6 +48,8 @@ def declaration_of(definition: StreamDefinition | TableDefinition, within: Withi
         stamped=time_column if stamped else None,
         static=definition.time is None,
         within=within,
+        change=definition.change_column if isinstance(definition, TableDefinition) else None,
+        primary_key=definition.primary_key if isinstance(definition, TableDefinition) else (),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 from typing import Literal as OneOf
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.emit_modes import EMITS, Emit
-from transom.core.schema import DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name
+from transom.core.schema import DATE, TIMESTAMP, VARCHAR, Column, Schema, sql_name, unique_names
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.literals import bind_duration, bind_type
@@ -26,6 +26,8 @@ Late = OneOf["drop", "dead_letter", "fail"]
 
 _OWN: Final = frozenset({"late", "idle", "heartbeat", "ahead", "time", "bound", "rate", "changes"})
 """What WITH says of an input rather than of where it comes from."""
+
+_CHANGE_FORMATS: Final = ("upsert-json", "debezium-json")
 
 
 @dataclass
@@ -185,6 +187,9 @@ def _table(
             of_files=columns.of_files,
         )  # fmt: skip
     change_column = None
+    if change_node is None and _changes_by_format(settings):
+        change_column = Column(unique_names([*columns.schema.names, "change"])[-1], VARCHAR)
+        columns = replace(columns, schema=Schema((*columns.schema, change_column)))
     if change_node is not None:
         change_column = _named(columns.schema, changes, change_node, source)
         if change_column.type != VARCHAR:
@@ -200,6 +205,12 @@ def _table(
         name, columns.schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
         settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files,
     )  # fmt: skip
+
+
+def _changes_by_format(settings: _Settings) -> bool:
+    """Whether the format itself says which rows come and go: nobody has to declare a column for it."""
+    given = settings.left.get("format") or settings.left.get("value.format")
+    return given is not None and given.args["value"].name.lower() in _CHANGE_FORMATS
 
 
 def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
