@@ -19,7 +19,7 @@ from tests.connectors.kafka_topics import TestTopic
 from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker
 
 KILLS = 20
-ROWS = 20_000
+ROWS = 8_000
 
 PROGRAM = """
 CREATE STREAM orders (id BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
@@ -111,7 +111,7 @@ def _kill_again_and_again(broker: KafkaBroker, program: Path, checkpoint: Path, 
     while kills < KILLS:
         process = started(program, checkpoint, runtime)
         begun(process)
-        time.sleep(draw.uniform(0, 1.2) * (1 if runtime == "local" else 4))
+        time.sleep(draw.uniform(0, 0.8) * (1 if runtime == "local" else 6))
         if process.poll() is not None:
             return kills
         if kills % 5 == 4:

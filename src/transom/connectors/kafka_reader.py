@@ -98,18 +98,17 @@ class PartitionReader:
         if not found:
             one = self._consumer.poll(0.1)
             found = [] if one is None else [one]
-        if any(message.error() is not None for message in found):
-            for message in found:
+        if events := [message for message in found if message.error() is not None]:
+            for message in events:
                 self._mind(message, start)
             found = [message for message in found if message.error() is None]
         return found
 
     def _mind(self, message: Message, start: int) -> None:
+        """What the library says among the messages: that the partition is at its end, or an error."""
         from confluent_kafka import KafkaError
 
         error = message.error()
-        if error is None:
-            return
         if error.code() == KafkaError._PARTITION_EOF:
             offset = message.offset()
             self._empty_to = max(self._empty_to, -1 if offset is None else offset)

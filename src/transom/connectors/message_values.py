@@ -42,12 +42,13 @@ class JsonValues:
     declared: DeclaredRows
 
     def parsed(self, values: Values) -> tuple[list[ParsedRows], dict[int, str]]:
-        texts = [b"" if value is None else value for value in values]
-        if any(text[-1:] in _BLANK or text[:1] in _BLANK for text in texts[:1]):
+        missing = [at for at, value in enumerate(values) if value is None] if None in values else []
+        texts = [value or b"" for value in values] if missing else values
+        if texts and (texts[0][-1:] in _BLANK or texts[0][:1] in _BLANK):
             texts = [text.strip(_BLANK) for text in texts]
         records = joined(texts)
         records.broken.update(not_utf8(records))
-        records.broken.update({at: _NO_VALUE for at, value in enumerate(values) if value is None})
+        records.broken.update(dict.fromkeys(missing, _NO_VALUE))
         return JsonLines(self.declared).parsed(records)
 
 
