@@ -1,4 +1,4 @@
-"""Starts a Kafka broker, fills two topics, runs unpaid.cql and shows what a client reads from the topics it has written."""
+"""Starts a Kafka broker, fills two topics, runs unpaid.cql and shows what a client reads from those it has written."""
 
 from __future__ import annotations
 

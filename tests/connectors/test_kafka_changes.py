@@ -64,7 +64,8 @@ def test_envelopes_become_changes(wrapped: bool) -> None:
     assert keyed[0][0].times[SOURCE_TIME].cast("int64").to_pylist() == [1000, 2000, 3000, 4000]
     bag = DebeziumJson(ROW, False, wrapped, "t").parsed(values)
     assert changes(bag) == [(0, "+", 1, "ann"), (1, "+", 1, "bob"), (1, "-", 1, "ann"), (3, "-", 1, "bob")]
-    assert bag[0][0].signs.to_pylist() == ["+", "-", "+", "-"], "what goes is before what comes"
+    signs = bag[0][0].signs
+    assert signs is not None and signs.to_pylist() == ["+", "-", "+", "-"], "what goes is before what comes"
     assert "REPLICA IDENTITY FULL" in bag[1][4]
 
 
@@ -87,7 +88,7 @@ def test_a_topic_of_upserts_is_a_changing_table(kafka: KafkaBroker) -> None:
         topic.write(value, key={"id": id_}, timestamp=1000 * (second + 1))
     session = Session()
     session.execute(TABLE.format(said=topic.said, format="upsert-json", time="timestamp", key="PRIMARY KEY (id),"))
-    rows = session.run("SELECT id, name FROM users").to_pylist()
+    rows: list[Any] = session.run("SELECT id, name FROM users").to_pylist()
     assert [(r["change"], r["at"].second, r["id"], r["name"]) for r in rows] == [
         ("+", 1, 1, "ann"),
         ("+", 2, 2, "bob"),
@@ -106,7 +107,7 @@ def test_a_topic_of_debezium_is_a_changing_table(kafka: KafkaBroker, key: str) -
     topic.write(envelope("c", None, ann, 1000), envelope("u", ann, eve, 2000), envelope("d", eve, None, 3000), None)
     session = Session()
     session.execute(TABLE.format(said=topic.said, format="debezium-json", time=SOURCE_TIME, key=key))
-    rows = session.run("SELECT id, name FROM users").to_pylist()
+    rows: list[Any] = session.run("SELECT id, name FROM users").to_pylist()
     assert [(r["change"], r["at"].second, r["name"]) for r in rows] == [
         ("+", 1, "ann"),
         ("-", 2, "ann"),
@@ -140,8 +141,8 @@ def there_and_back(
     session().execute(text, checkpoint=str(checkpoint))
     reader = Session()
     reader.execute(BACK.format(said=sink.said, format=form, time=time))
-    emit = "latest" if emit == "net" else "changes"
-    return source, reader.run("SELECT k, n, total FROM back", emit=emit).to_pylist()
+    found = reader.run("SELECT k, n, total FROM back", emit="latest" if emit == "net" else "changes")
+    return source, found.to_pylist()
 
 
 @pytest.mark.parametrize("batch_rows", [4, 1000])
@@ -154,7 +155,8 @@ def test_envelopes_that_were_written_are_read_as_the_same_relation(
         PROGRAM.format(source=source.said, sink="", format="", emit="", window="").partition("CREATE SINK")[0]
     )
     query = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 3 SECONDS] GROUP BY k"
-    expected = [row for row in direct.run(query, emit="changes").to_pylist() if row["at"].minute == 0]
+    everything: list[Any] = direct.run(query, emit="changes").to_pylist()
+    expected = [row for row in everything if row["at"].minute == 0]
 
     def ordered(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(str(sorted(row.items())) for row in rows)

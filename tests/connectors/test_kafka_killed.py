@@ -78,7 +78,7 @@ def begun(process: subprocess.Popen[str]) -> None:
 def kill_all(process: subprocess.Popen[str]) -> None:
     """The process and all that it has started."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.communicate()
 
 
 @pytest.mark.nightly
@@ -97,7 +97,8 @@ def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtim
             kills = _kill_again_and_again(mortal, program, tmp_path / "kept", runtime)
             assert kills >= KILLS, "it was done before it was killed so often"
         process = started(program, tmp_path / ("kept" if broken else "whole"), runtime)
-        assert process.wait(600) == 0
+        process.communicate(timeout=600)
+        assert process.returncode == 0
         found.append((ordinary(pairs, False), ordinary(sums, True)))
     assert len(found[0][0]) > ROWS // 2  # type: ignore[arg-type]
     assert found[0] == found[1]
@@ -113,6 +114,7 @@ def _kill_again_and_again(broker: KafkaBroker, program: Path, checkpoint: Path, 
         begun(process)
         time.sleep(draw.uniform(0, 0.8) * (1 if runtime == "local" else 6))
         if process.poll() is not None:
+            process.communicate()
             return kills
         if kills % 5 == 4:
             broker.kill()

@@ -124,7 +124,7 @@ class Topic:
         """The numbers of its partitions."""
         from confluent_kafka import TopicCollection
 
-        found = self._asked(lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name])
+        found = self._await(lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name])
         return sorted(partition.id for partition in found.partitions)
 
     def offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
@@ -133,28 +133,28 @@ class Topic:
 
         committed = self._client.get("isolation.level", "read_committed") == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = [TopicPartition(self.name, partition) for partition in partitions]
+        wanted = [TopicPartition(self.name, partition) for partition in partitions]
         found: dict[int, int] = {}
-        if asked:
+        if wanted:
             answers: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
 
-            def ask(partition: TopicPartition) -> Future[ListOffsetsResultInfo]:
+            def request(partition: TopicPartition) -> Future[ListOffsetsResultInfo]:
                 if partition not in answers:
-                    answers.update(self._handle.list_offsets(dict.fromkeys(asked, spec), isolation_level=level))
+                    answers.update(self._handle.list_offsets(dict.fromkeys(wanted, spec), isolation_level=level))
                 return answers.pop(partition)
 
-            for partition in asked:
-                found[partition.partition] = self._asked(lambda partition=partition: ask(partition)).offset  # type: ignore[misc]
+            for partition in wanted:
+                found[partition.partition] = self._await(lambda partition=partition: request(partition)).offset  # type: ignore[misc]
         return found
 
-    def _asked(self, ask: Callable[[], Future[T]]) -> T:
+    def _await(self, request: Callable[[], Future[T]]) -> T:
         """The answer, which may have to wait for a broker that is away."""
         from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return ask().result(timeout=_REQUEST)
+                return request().result(timeout=_REQUEST)
             except (KafkaException, NotInTime) as error:
                 known = error.args[0] if isinstance(error, KafkaException) else None
                 if known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:

@@ -94,7 +94,7 @@ class PartitionReader:
         self.offset = offset
 
     def _fetch(self, start: int, stop: int) -> list[Message]:
-        found = self._consumer.consume(min(stop - start, _AT_ONCE), 0)
+        found: list[Message] = self._consumer.consume(min(stop - start, _AT_ONCE), 0)
         if not found:
             one = self._consumer.poll(0.1)
             found = [] if one is None else [one]

@@ -224,7 +224,7 @@ def _declared_rows(declared: Declaration) -> DeclaredRows:
 # --- beside the value ------------------------------------------------------------------------------------------------
 
 
-class _Keys:
+class _KeyColumns:
     """Columns that are in the key of a message: `columns` are their places among the declared ones."""
 
     def __init__(self, columns: Schema, places: Sequence[int], given: str, declared: DeclaredRows) -> None:
@@ -237,18 +237,19 @@ class _Keys:
     ) -> tuple[list[MessageRows], dict[int, str]]:
         """The parts with the columns of the keys behind the others, without rows whose key cannot be read."""
         if self._raw:
-            known, wrong = [ParsedRows(np.arange(len(keys)), [pa.array(keys, pa.binary())])], {}
+            known = [ParsedRows(np.arange(len(keys)), [pa.array(keys, pa.binary())])]
+            wrong: dict[int, str] = {}
         else:
             known, wrong = self._format.parsed(keys)
         if not known:
             return [], {row: f"has a key that {why}" for row, why in wrong.items()}
         origin = np.concatenate([part.origin for part in known])
         columns = [pa.concat_arrays(some) for some in zip(*_castable(known), strict=True)]
-        place = np.full(len(keys), -1, dtype=np.int64)
-        place[origin] = np.arange(len(origin))
+        row_of = np.full(len(keys), -1, dtype=np.int64)
+        row_of[origin] = np.arange(len(origin))
         found = []
         for each in parts:
-            part, there = each.rows, place[each.rows.origin]
+            part, there = each.rows, row_of[each.rows.origin]
             good = np.flatnonzero(there >= 0)
             mine, signs, times = part.columns, each.signs, each.times
             if len(good) < len(there):
@@ -268,7 +269,7 @@ def _castable(parts: Sequence[ParsedRows]) -> list[Sequence[pa.Array]]:
     return [[values.cast(VARCHAR) for values in part.columns] for part in parts]
 
 
-def _read_keys(declared: Declaration, metadata: Mapping[int, str]) -> _Keys | None:
+def _read_keys(declared: Declaration, metadata: Mapping[int, str]) -> _KeyColumns | None:
     properties, fields = declared.properties, declared.properties.get("key.fields")
     if fields is None and properties.get("format", properties.get("value.format", "")).lower() == "upsert-json":
         fields, properties = ";".join(declared.primary_key), {"key.format": "json", **properties}
@@ -285,19 +286,19 @@ def _read_keys(declared: Declaration, metadata: Mapping[int, str]) -> _Keys | No
             remedy="write 'value.fields-include' = 'EXCEPT_KEY', or leave 'key.fields' out to have them of the value",
         )
     names = [name.strip() for name in fields.split(";") if name.strip()]
-    places = sorted(_place(declared.columns, name, "key.fields") for name in names)
+    places = sorted(_index_of(declared.columns, name, "key.fields") for name in names)
     if given == "raw" and len(places) != 1:
         raise OptionError("a raw key is one column", remedy="write 'key.format' = 'json' for several")
     if clash := [declared.columns[at].name for at in places if at in metadata]:
         raise OptionError(f"column '{clash[0]}' is of the key and METADATA", remedy="leave one of them out")
-    return _Keys(declared.columns, places, given, _declared_rows(declared))
+    return _KeyColumns(declared.columns, places, given, _declared_rows(declared))
 
 
 def _read_metadata(declared: Declaration) -> dict[int, str]:
     found: dict[int, str] = {}
     for name, what in declared.properties.items():
         if name.startswith(METADATA):
-            at, key = _place(declared.columns, name.removeprefix(METADATA), name), what.lower()
+            at, key = _index_of(declared.columns, name.removeprefix(METADATA), name), what.lower()
             if key not in _TYPES:
                 raise OptionError(
                     f"a message of Kafka has no metadata '{what}'", remedy=f"there is {', '.join(sorted(_TYPES))}"
@@ -346,7 +347,7 @@ def _header_list(headers: Any) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in headers or ()]
 
 
-def _place(columns: Schema, name: str, owner: str) -> int:
+def _index_of(columns: Schema, name: str, owner: str) -> int:
     places = [at for at, column in enumerate(columns) if fold(column.name) == fold(name)]
     if not places:
         raise OptionError(f"'{owner}' names '{name}', which is no column", remedy=f"{', '.join(columns.names)} are")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,7 @@ _NO_VALUE: Final = "has no value"
 
 
 class ValueFormat(Protocol):
-    """How values become the columns of `declared`."""
-
-    declared: DeclaredRows
+    """How values become columns."""
 
     def parsed(self, values: Values) -> tuple[list[ParsedRows], dict[int, str]]:
         """The columns of the messages that can be read, and what is wrong with the others."""
@@ -43,7 +41,7 @@ class JsonValues:
 
     def parsed(self, values: Values) -> tuple[list[ParsedRows], dict[int, str]]:
         missing = [at for at, value in enumerate(values) if value is None] if None in values else []
-        texts = [value or b"" for value in values] if missing else values
+        texts = [value or b"" for value in values] if missing else cast("Sequence[bytes]", values)
         if texts and (texts[0][-1:] in _BLANK or texts[0][:1] in _BLANK):
             texts = [text.strip(_BLANK) for text in texts]
         records = joined(texts)
@@ -112,12 +110,12 @@ class ArrowValues:
         found = []
         for schema, some in alike.items():
             try:
-                places = find_columns(self.declared.columns, schema.names, self.name)
+                indexes = find_columns(self.declared.columns, schema.names, self.name)
             except SourceError as error:
                 wrong.update(dict.fromkeys([at for at, _ in some], f"has other columns: {error.what}"))
                 continue
             origin: Int64s = np.repeat([at for at, _ in some], [len(batch) for _, batch in some])
-            whole = [pa.concat_arrays([batch.column(place) for _, batch in some]) for place in places]
+            whole = [pa.concat_arrays([batch.column(index) for _, batch in some]) for index in indexes]
             found.append(ParsedRows(origin, whole))
         return found, wrong
 

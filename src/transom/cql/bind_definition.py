@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from typing import Literal as OneOf
 
@@ -186,10 +186,10 @@ def _table(
             name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties,
             of_files=columns.of_files,
         )  # fmt: skip
-    change_column = None
+    schema, change_column = columns.schema, None
     if change_node is None and _changes_by_format(settings):
-        change_column = Column(unique_names([*columns.schema.names, "change"])[-1], VARCHAR)
-        columns = replace(columns, schema=Schema((*columns.schema, change_column)))
+        change_column = Column(unique_names([*schema.names, "change"])[-1], VARCHAR)
+        schema = Schema((*schema, change_column))
     if change_node is not None:
         change_column = _named(columns.schema, changes, change_node, source)
         if change_column.type != VARCHAR:
@@ -202,7 +202,7 @@ def _table(
         raise source.error(f"nothing says how the rows of '{name}' change", node.this, remedy)
     change_name = change_column.name if change_column is not None else None
     return TableDefinition(
-        name, columns.schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
+        name, schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
         settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files,
     )  # fmt: skip
 

@@ -231,8 +231,8 @@ class FragmentPartition:
         seen = [part for part in parts if part.kind == "seen"]
         self._reject_after_the_end(seen)
         for source in set(self.source_of.values()):
-            mine = {part.about["source_partition"] for part in seen if part.about["source"] == source} - {None}
-            self.gates.enter(source, sorted(mine))
+            of_source = {part.about["source_partition"] for part in seen if part.about["source"] == source}
+            self.gates.enter(source, sorted(of_source - {None}))
         stamps: dict[tuple[str, int], int] = {}
         for name in self.gates.inputs:
             for about in (part.about for part in seen if part.about["source"] == self.source_of[name]):

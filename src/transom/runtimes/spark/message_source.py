@@ -140,7 +140,7 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if now is None or not has_more or not reading.is_time(now, start, known):
                 return None
         begun = known is not None and known.begun is not None
-        entry = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
+        entry: dict[str, Any] = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         if batch.live:
             entry["live"] = batch.live
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
@@ -195,7 +195,8 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             task_splits[-2:] = [task_splits[-2] + task_splits[-1]]
         clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
         live: dict[str, dict[str, bool]] = end.get("live", {})
-        lives = [live, *({name: {} for name in live} for _ in task_splits[1:])]  # to say it once is enough
+        unsaid: dict[str, dict[str, bool]] = {name: {} for name in live}  # to say it once is enough
+        lives = [live, *(unsaid for _ in task_splits[1:])]
         found = [TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])]
         last = tuple(task_splits[-1]) if task_splits else ()
         return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1])]
