@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.connectors.kafka_topics import TestTopic
+from tests.profile import first_of
 from transom.connectors.conform import DeclaredRows
 from transom.connectors.message_changes import SOURCE_TIME, DebeziumJson, UpsertJson
 from transom.core.errors import OptionError
@@ -145,7 +146,7 @@ def there_and_back(
     return source, found.to_pylist()
 
 
-@pytest.mark.parametrize("batch_rows", [4, 1000])
+@pytest.mark.parametrize("batch_rows", first_of(4, 1000))
 def test_envelopes_that_were_written_are_read_as_the_same_relation(
     kafka: KafkaBroker, tmp_path: Path, batch_rows: int
 ) -> None:
@@ -164,16 +165,19 @@ def test_envelopes_that_were_written_are_read_as_the_same_relation(
     assert ordered(found) == ordered(expected)
 
 
-def test_upserts_that_were_written_are_read_as_the_same_table(
-    kafka: KafkaBroker, spark: SparkSession, tmp_path: Path
-) -> None:
-    for number, session in enumerate([lambda: Session(batch_rows=4), lambda: Session(spark=spark, batch_rows=8)]):
-        _, found = there_and_back(kafka, session, tmp_path / str(number), "upsert-json", "net")
-        assert sorted((row["k"], row["n"], int(row["total"])) for row in found) == [
-            ("a", 10, 135),
-            ("b", 10, 145),
-            ("c", 10, 155),
-        ]
+def check_upserts(kafka: KafkaBroker, opened: Callable[[], Session], folder: Path) -> None:
+    _, found = there_and_back(kafka, opened, folder, "upsert-json", "net")
+    counts = sorted((row["k"], row["n"], int(row["total"])) for row in found)
+    assert counts == [("a", 10, 135), ("b", 10, 145), ("c", 10, 155)]
+
+
+def test_upserts_that_were_written_are_read_as_the_same_table(kafka: KafkaBroker, tmp_path: Path) -> None:
+    check_upserts(kafka, lambda: Session(batch_rows=4), tmp_path)
+
+
+@pytest.mark.nightly
+def test_upserts_of_spark_are_read_as_the_same_table(kafka: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+    check_upserts(kafka, lambda: Session(spark=spark, batch_rows=8), tmp_path)
 
 
 @pytest.mark.parametrize(

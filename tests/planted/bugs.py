@@ -12,6 +12,7 @@ from tests.planted.bugs_of_aggregates import AGGREGATES
 from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
+from tests.planted.bugs_of_kafka import KAFKA
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_nested_values import NESTED
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
@@ -55,6 +56,7 @@ BUGS: Final = (
     *STEPS,
     *CHECKPOINTS,
     *FILES,
+    *KAFKA,
     *SPARK,
     *PROCESSES,
     *TRIALS,
