@@ -125,3 +125,25 @@ def _kill_again_and_again(broker: KafkaBroker, program: Path, checkpoint: Path, 
         kill_all(process)
         kills += 1
     return kills
+
+
+@pytest.mark.nightly
+def test_a_broker_that_starts_again_goes_unnoticed(mortal: KafkaBroker, tmp_path: Path) -> None:
+    orders, payments, pairs, sums = (TestTopic(mortal, partitions) for partitions in (3, 2, 2, 1))
+    fill(orders, 1, 3)
+    fill(payments, 2, 2)
+    topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
+    program = tmp_path / "program.cql"
+    program.write_text(PROGRAM.format(**{name: topic.said for name, topic in topics.items()}))
+    process = started(program, tmp_path / "kept", "local")
+    begun(process)
+    for pause in (1.0, 2.0):
+        time.sleep(pause)
+        assert process.poll() is None, "it was done before"
+        mortal.kill()
+        time.sleep(0.5)
+        mortal.start()
+    process.communicate(timeout=600)
+    assert process.returncode == 0
+    found = [json.loads(message.value())["id"] for message in pairs.messages()]
+    assert len(found) == len(set(found)) > ROWS // 2
