@@ -76,6 +76,15 @@ def test_what_a_dead_process_has_begun_is_aborted(kafka: KafkaBroker) -> None:
     assert len(topic.messages("read_uncommitted")) == 3
 
 
+def test_a_row_that_is_too_large_for_the_broker_is_an_error(kafka: KafkaBroker) -> None:
+    topic, schema = TestTopic(kafka), pa.schema([("text", pa.string())])
+    sink = opened(topic, topic.name, Opening(schema), properties_message_max_bytes="1000")
+    sink.write(change_rows(schema, ("x" * 5000,)))
+    with pytest.raises(SinkError, match="cannot be written to topic"):
+        sink.commit(0, sink.prepare(0))
+    assert topic.values() == []
+
+
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, v INTEGER, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS) WITH ({source}, format = 'json');
 CREATE SINK o WITH ({sink}, format = 'json');

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.connectors.kafka_topics import TestTopic, until
+from transom.connectors.conform import DeclaredRows
 from transom.connectors.connector import Declaration, Limits, Plan, Source
 from transom.connectors.kafka_source import KafkaSource
+from transom.connectors.message_values import JsonValues
 from transom.core.errors import OptionError, SourceError
 from transom.core.schema import INTEGER, TIMESTAMP, Schema
 from transom.session import Session
@@ -142,6 +144,17 @@ def test_bad_messages_are_dead_letters_with_their_offsets(kafka: KafkaBroker) ->
     assert [each.position.rpartition(", ")[2] for each in rejected] == [f"offset {at}" for at in (1, 2, 4, 5, 6)]
     assert f"topic {topic.name}, partition 0" in rejected[0].position
     assert rejected[1].reason == "the message has no value" and "cannot hold 'x'" in rejected[2].reason
+
+
+def test_a_field_that_is_missing_can_be_told() -> None:
+    declared = DeclaredRows(COLUMNS)
+    values = [b'{"ts": "x", "V": 1}', b'{"ts": "x", "v": null}', b'{"ts": "x"}', b"junk", b'{"v": {"ts": 1}}']
+    parts, wrong = JsonValues(declared, complete=True).parsed(values)
+    assert sorted(row for part in parts for row in part.origin.tolist()) == [0, 1]
+    assert {row: why for row, why in wrong.items() if row in (2, 3)}[2] == "has no field 'v'"
+    assert sorted(wrong) == [2, 3, 4]
+    parts, wrong = JsonValues(declared).parsed(values[:3])
+    assert not wrong and sum(len(part.origin) for part in parts) == 3
 
 
 def test_csv_is_in_the_order_of_the_columns(kafka: KafkaBroker) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,8 +12,8 @@ from transom.connectors.properties import reject_unknown
 from transom.core.errors import OptionError, SinkError, SourceError
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, TopicPartition
-    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient, OffsetSpec
 
 T = TypeVar("T")
 
@@ -124,7 +123,9 @@ class Topic:
         """The numbers of its partitions."""
         from confluent_kafka import TopicCollection
 
-        found = self._await(lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name])
+        found = self._await(
+            lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name].result(timeout=_REQUEST)
+        )
         return sorted(partition.id for partition in found.partitions)
 
     def offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
@@ -133,28 +134,22 @@ class Topic:
 
         committed = self._client.get("isolation.level", "read_committed") == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        wanted = [TopicPartition(self.name, partition) for partition in partitions]
-        found: dict[int, int] = {}
-        if wanted:
-            answers: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
+        wanted = {TopicPartition(self.name, partition): spec for partition in partitions}
 
-            def request(partition: TopicPartition) -> Future[ListOffsetsResultInfo]:
-                if partition not in answers:
-                    answers.update(self._handle.list_offsets(dict.fromkeys(wanted, spec), isolation_level=level))
-                return answers.pop(partition)
+        def request() -> dict[int, int]:
+            found = self._handle.list_offsets(wanted, isolation_level=level)
+            return {partition.partition: each.result(timeout=_REQUEST).offset for partition, each in found.items()}
 
-            for partition in wanted:
-                found[partition.partition] = self._await(lambda partition=partition: request(partition)).offset  # type: ignore[misc]
-        return found
+        return self._await(request) if wanted else {}
 
-    def _await(self, request: Callable[[], Future[T]]) -> T:
+    def _await(self, request: Callable[[], T]) -> T:
         """The answer, which may have to wait for a broker that is away."""
         from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return request().result(timeout=_REQUEST)
+                return request()
             except (KafkaException, NotInTime) as error:
                 known = error.args[0] if isinstance(error, KafkaException) else None
                 if known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:

@@ -88,7 +88,7 @@ class KafkaSink(StagedSink):
 
     def _open(self) -> tuple[Producer, Consumer]:
         """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
-        from confluent_kafka import Consumer, Producer, TopicPartition
+        from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
         defaults = {
             "linger.ms": "5",
@@ -106,8 +106,6 @@ class KafkaSink(StagedSink):
         self._handles = producer, consumer
         (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
         if committed.error is not None:
-            from confluent_kafka import KafkaException
-
             raise KafkaException(committed.error)
         self._next = max(0, committed.offset)
         return self._handles
@@ -126,11 +124,10 @@ class KafkaSink(StagedSink):
         producer.commit_transaction(PATIENCE)
 
     def _produce(self, producer: Producer, messages: list[dict[str, Any]]) -> None:
-        if producer.produce_batch(self._topic, messages) < len(messages):
-            wrong = next(message["_error"] for message in messages if "_error" in message)
-            from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaException
 
-            raise KafkaException(wrong)
+        if producer.produce_batch(self._topic, messages) < len(messages):
+            raise KafkaException(next(message["_error"] for message in messages if "_error" in message))
         producer.poll(0)
 
     def _let_go(self) -> None:

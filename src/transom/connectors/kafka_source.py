@@ -61,7 +61,7 @@ _TYPES: Final = {
 _KNOWN: Final = (
     *("format", "value.format", "key.format", "key.fields", "value.fields-include", "delimiter", "null", "time_unit"),
     *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
-    *("scan.topic-partition-discovery.interval", "debezium-json.schema-include"),
+    *("scan.topic-partition-discovery.interval", "json.fail-on-missing-field", "debezium-json.schema-include"),
 )
 _MODES: Final = ("earliest-offset", "latest-offset", "timestamp", "specific-offsets")
 
@@ -208,12 +208,21 @@ class KafkaSource(Source):
         if given.lower() == "upsert-json":
             return UpsertJson(declared)
         if given.lower() == "debezium-json":
-            wrapped = properties.get("debezium-json.schema-include", "false").lower() == "true"
+            wrapped = _is_true(properties, "debezium-json.schema-include")
             return DebeziumJson(declared, bool(declared_input.primary_key), wrapped, f"topic {self._topic_name}")
         if given.lower() == "csv":
             delimiter = read_delimiter(properties.get("delimiter")) or ","
             return CsvValues(declared, delimiter, read_null(properties.get("null", ""), properties.get("delimiter")))
-        return ArrowValues(declared, self._topic_name) if given.lower() == "arrow" else JsonValues(declared)
+        if given.lower() == "arrow":
+            return ArrowValues(declared, self._topic_name)
+        return JsonValues(declared, complete=_is_true(properties, "json.fail-on-missing-field"))
+
+
+def _is_true(properties: Mapping[str, str], name: str) -> bool:
+    text = properties.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"'{name}' cannot be '{text}'", remedy="write 'true' or 'false'")
+    return text == "true"
 
 
 def _declared_rows(declared: Declaration) -> DeclaredRows:

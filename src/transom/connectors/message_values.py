@@ -5,6 +5,7 @@ A message is a record, whatever line ends it has inside. What is wrong with one 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
@@ -12,7 +13,7 @@ from typing import Final, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from transom.connectors.conform import DeclaredRows, ParsedRows, find_columns
+from transom.connectors.conform import DeclaredRows, ParsedRows, find_columns, fold
 from transom.connectors.csv_lines import CsvLines, split_records
 from transom.connectors.json_lines import JsonLines
 from transom.connectors.lines import RecordSplit, TextOffset, not_utf8
@@ -35,9 +36,10 @@ class ValueFormat(Protocol):
 
 @dataclass(frozen=True)
 class JsonValues:
-    """A message is one JSON object, in one line or in several."""
+    """A message is one JSON object, in one line or in several. If it is to be `complete`, it has every column."""
 
     declared: DeclaredRows
+    complete: bool = False
 
     def parsed(self, values: Values) -> tuple[list[ParsedRows], dict[int, str]]:
         missing = [at for at, value in enumerate(values) if value is None] if None in values else []
@@ -47,7 +49,29 @@ class JsonValues:
         records = joined(texts)
         records.broken.update(not_utf8(records))
         records.broken.update(dict.fromkeys(missing, _NO_VALUE))
-        return JsonLines(self.declared).parsed(records)
+        parts, wrong = JsonLines(self.declared).parsed(records)
+        return self._without_incomplete(parts, wrong, texts) if self.complete else (parts, wrong)
+
+    def _without_incomplete(
+        self, parts: Sequence[ParsedRows], wrong: dict[int, str], texts: Sequence[bytes]
+    ) -> tuple[list[ParsedRows], dict[int, str]]:
+        """Where a value is NULL, it is looked whether its field is there."""
+        incomplete: dict[int, str] = {}
+        for part in parts:
+            for column, values in zip(self.declared.columns, part.columns, strict=True):
+                for row in (
+                    part.origin[values.is_null().to_numpy(zero_copy_only=False)].tolist() if values.null_count else ()
+                ):
+                    if fold(column.name) not in map(fold, json.loads(texts[row])):
+                        incomplete.setdefault(row, f"has no field '{column.name}'")
+        if not incomplete:
+            return list(parts), wrong
+        gone = np.fromiter(incomplete, np.int64, len(incomplete))
+        found = []
+        for part in parts:
+            good = np.flatnonzero(~np.isin(part.origin, gone))
+            found.append(ParsedRows(part.origin[good], [values.take(pa.array(good)) for values in part.columns]))
+        return found, wrong | incomplete
 
 
 @dataclass(frozen=True)
