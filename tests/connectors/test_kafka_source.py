@@ -294,3 +294,18 @@ def test_a_run_that_follows_reads_what_comes(kafka: KafkaBroker) -> None:
         until(lambda: query.status.inputs[0].rows_in == 3)
     finally:
         query.stop()
+
+
+def test_a_topic_can_be_a_table_that_never_changes_or_be_stamped_on_arrival(kafka: KafkaBroker) -> None:
+    topic = TestTopic(kafka, 2)
+    for partition in (0, 1):
+        topic.write({"id": partition, "name": "ab"[partition]}, partition=partition)
+    session = Session()
+    session.execute(f"""
+        CREATE TABLE names (id INTEGER, name VARCHAR) WITH ({topic.said}, format = 'json');
+        CREATE STREAM arrivals (id INTEGER) WITH ({topic.said}, format = 'json', time = 'arrival');
+    """)
+    rows = session.run(
+        "ISTREAM(SELECT a.id, n.name FROM arrivals [NOW] AS a, names AS n WHERE a.id = n.id)"
+    ).to_pylist()
+    assert sorted((str(row["id"]), str(row["name"])) for row in rows) == [("0", "a"), ("1", "b")]
