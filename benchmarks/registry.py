@@ -31,6 +31,10 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "benchmarks.joinagg.benchmark",
         "aggregates over joins: time and state of pc, ic, tc and factorised, by window, rate, groups, inputs, matches",
     ),
+    "kafka": Entry(
+        "benchmarks.kafka",
+        "a join from topics to a topic beside the same from files to a file, and how fast one partition is read",
+    ),
     "lifetimes": Entry(
         "benchmarks.lifetimes.benchmark",
         "direct lifetimes against negative tuples, by query, window and batch; with --soak ROWS what grows meanwhile",

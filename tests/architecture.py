@@ -47,6 +47,7 @@ OWNERS: Final[dict[str, str]] = {
     "duckdb": "runtimes.reference",
     "numba": "kernels",
     "llvmlite": "kernels",
+    "confluent_kafka": "connectors",
 }
 """Libraries that one room alone may import, but for their types."""
 

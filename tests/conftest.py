@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Commands that do not say where they run do so in this process, which is quick; those about Spark say it.
 os.environ["TRANSOM_RUNTIME"] = "local"
 
-pytest_plugins = ["tests.properties.occurrences"]
+pytest_plugins = ["tests.properties.occurrences", "tests.connectors.kafka_topics"]
 
 # How long an example takes depends on the machine and on what is compiled already: no deadlines.
 settings.register_profile(

@@ -35,12 +35,14 @@ PARTITIONS = ("north", "south")
 
 
 class LedgerSource(Source):
-    """Its offset is how many lines of each partition have been read."""
+    """Its offset is how many lines of each partition have been read. They follow each other, or are written `side_by`
+    side."""
 
     distributed = True
 
     def __init__(self, declared: Declaration) -> None:
         self._folder = declared.properties["folder"]
+        self._side_by_side = "side_by" in declared.properties
         self._fitter = RowFitter(
             declared.columns, time_column=declared.time_column, stamped=declared.stamped, name=declared.name
         )
@@ -58,7 +60,8 @@ class LedgerSource(Source):
                 splits.append(Split(partition, at, count, divisible=True))
             after[partition] = at + count
             ended = ended and at + count == stop
-        return Plan(after, tuple(splits), ended)
+        live = {partition: after[partition] == len(self._lines(partition)) for partition in PARTITIONS}
+        return Plan(after, tuple(splits), ended, live=live if self._side_by_side else None)
 
     def read_split(self, split: Split) -> Iterator[SplitRows]:
         with open(os.path.join(self._folder, f"read-by-{os.getpid()}"), "a") as readers:

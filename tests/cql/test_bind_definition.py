@@ -98,6 +98,28 @@ def test_a_table_given_by_its_changes() -> None:
     assert "no column 'op'" in rejected("SELECT op FROM t", known).what
 
 
+def test_columns_of_metadata_are_for_the_connector() -> None:
+    definition = created(
+        """CREATE STREAM s (ts TIMESTAMP METADATA FROM 'timestamp' VIRTUAL, Offset_ BIGINT METADATA INVISIBLE,
+             WATERMARK FOR ts AS ts) WITH (connector = 'kafka')"""
+    )
+    assert isinstance(definition, StreamDefinition) and definition.invisible == {"Offset_"}
+    found = {"connector": "kafka", "metadata.ts": "timestamp", "metadata.offset_": "Offset_"}
+    assert definition.properties == found
+    assert (
+        "a text is expected" in rejected("CREATE STREAM s (ts TIMESTAMP METADATA FROM x, WATERMARK FOR ts AS ts)").what
+    )
+
+
+def test_a_format_of_changes_needs_no_change_column() -> None:
+    definition = created(
+        """CREATE TABLE t (change INTEGER, ts TIMESTAMP METADATA FROM 'timestamp', PRIMARY KEY (change) NOT ENFORCED,
+             WATERMARK FOR ts AS ts) WITH (connector = 'kafka', format = 'Upsert-JSON')"""
+    )
+    assert isinstance(definition, TableDefinition) and definition.change_column == "change_1"
+    assert definition.relation_columns.names == ["change", "ts"]
+
+
 def test_a_rate_is_for_the_planner_and_a_generator_reads_it_too() -> None:
     catalogue = Catalogue()
     parse_statements(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import random
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.examples.readme import EXAMPLES, follow, run
+from transom.testing.kafka_broker import KafkaBroker
 
 Row = tuple[Any, ...]
 Net = dict[datetime, Counter[Any]]
@@ -218,3 +220,23 @@ def test_every_example_is_tested() -> None:
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert folders - tested == {"building", "nexmark"}
+
+
+# --- kafka -----------------------------------------------------------------------------------------------------------
+
+
+def test_kafka(kafka: KafkaBroker, tmp_path: Path) -> None:
+    """The example starts a broker of its own; the other one shows that it can be had."""
+    (printed,) = follow("kafka", tmp_path).values()
+    draw, unpaid, paid = random.Random(7), 0, Counter[str]()
+    for _ in range(200):
+        customer, _ = draw.choice(["ann", "bob", "eve", "joe"]), draw.randrange(5, 500)
+        fate = draw.random()
+        if fate > 0.1:
+            paid[customer] += 1
+            unpaid += fate < 0.15
+            _ = 700 if fate < 0.15 else draw.randrange(1, 590)
+        else:
+            unpaid += 1
+    assert printed.startswith(f"{unpaid} of 200 orders")
+    assert all(f"  {customer}: {count} orders, " in printed for customer, count in paid.items())

@@ -13,6 +13,7 @@ from tests.planted.bugs_of_checkpoints import CHECKPOINTS
 from tests.planted.bugs_of_databases import DATABASES
 from tests.planted.bugs_of_files import FILES
 from tests.planted.bugs_of_joinagg import JOINAGG
+from tests.planted.bugs_of_kafka import KAFKA
 from tests.planted.bugs_of_negative_tuples import NEGATIVE
 from tests.planted.bugs_of_nested_values import NESTED
 from tests.planted.bugs_of_operators import AGGREGATE, COUNTING, JOIN
@@ -57,6 +58,7 @@ BUGS: Final = (
     *CHECKPOINTS,
     *FILES,
     *DATABASES,
+    *KAFKA,
     *SPARK,
     *PROCESSES,
     *TRIALS,

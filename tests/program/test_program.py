@@ -65,7 +65,7 @@ def test_statements_are_planned_in_order_with_the_options_at_their_place() -> No
         ("CREATE SINK x WITH (connector = 'memory', path = 'x')", OptionError, "no property 'path'", 10),
         ("CREATE SINK x WITH (connector = 'files', path = 'x')", OptionError, "does not tell the format", 10),
         ("CREATE TABLE x (a INTEGER)", OptionError, "does not say where it is", 10),
-        ("CREATE TABLE x (a INTEGER) WITH (connector = 'kafka')", OptionError, "no connector 'kafka'", 10),
+        ("CREATE TABLE x (a INTEGER) WITH (connector = 'pulsar')", OptionError, "no connector 'pulsar'", 10),
         ("INSERT INTO one SELECT a FROM s; INSERT INTO one SELECT a FROM s", QueryError, "by two queries", 10),
         ("INSERT INTO one SELECT a FROM s;\nINSERT INTO two SELECT a FROM s", QueryError, "by two queries", 11),
         ("INSERT INTO kept SELECT a FROM s; INSERT INTO kept SELECT a FROM s", QueryError, "by two queries", 10),

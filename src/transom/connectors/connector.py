@@ -70,6 +70,9 @@ class Plan:
     splits: tuple[Split, ...]
     ended: bool
     over: bool = False
+    live: Mapping[str, bool] | None = None
+    """Partitions that are written side by side, and whether each has nothing more right now: each has a watermark of
+    its own then. None: one follows the other, in the order of the splits."""
 
     @property
     def rows(self) -> int:
@@ -118,6 +121,9 @@ class Declaration:
     stamped: str | None = None
     static: bool = False
     within: Within | None = None
+    change: str | None = None
+    """The column with + and - of a changing table."""
+    primary_key: tuple[str, ...] = ()
 
 
 class Source(ABC):
@@ -155,11 +161,12 @@ class Source(ABC):
     def read(self, position: Position, max_rows: int, *, growing: Growing = False) -> SourceBatch:
         """The next batch, planned and read here: at most `max_rows` rows, and fewer where rows are large."""
         plan = self.plan(position, Limits(max_rows, bytes=_BATCH_BYTES), growing=growing)
-        parts = [part for split in plan.splits for part in self.read_split(split)]
+        read = [(split.partition, part) for split in plan.splits for part in self.read_split(split)]
+        parts, counts = [part for _, part in read], [(partition, len(part.rows)) for partition, part in read]
         whole = [part.rows for part in parts if len(part.rows)] or [pa.RecordBatch.from_pylist([], self.schema)]
         rows = whole[0] if len(whole) == 1 else pa.concat_batches(whole)
         rejected = rejected_batch([row for part in parts for row in part.rejected])
-        return SourceBatch(rows, rejected, plan.position, plan.ended, plan.over)
+        return SourceBatch(rows, rejected, plan.position, plan.ended, plan.over, plan.live, counts)
 
     def narrow(self, columns: Collection[str]) -> None:  # noqa: B027 most sources save nothing by it
         """Of other columns nobody reads a value. Where that saves something they may be NULL: it is the same row."""

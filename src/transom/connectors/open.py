@@ -24,6 +24,8 @@ from transom.connectors.file_target import FileTarget, read_sink_properties
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
+from transom.connectors.kafka_sink import KafkaSink, check_kafka_sink
+from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.postgres_sink import PostgresSink, SinkProperties
@@ -50,6 +52,8 @@ def declaration_of(definition: StreamDefinition | TableDefinition, within: Withi
         stamped=time_column if stamped else None,
         static=definition.time is None,
         within=within,
+        change=definition.change_column if isinstance(definition, TableDefinition) else None,
+        primary_key=definition.primary_key if isinstance(definition, TableDefinition) else (),
     )
 
 
@@ -199,6 +203,7 @@ _FILES: Final = Connector(
 )
 register("files", _FILES)
 register("generator", Connector(_generator))
+register("kafka", Connector(KafkaSource, KafkaSink, check_sink=check_kafka_sink))
 register("one_row", Connector(_one_row))
 register(
     "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)

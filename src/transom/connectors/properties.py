@@ -105,8 +105,8 @@ def read_file_properties(properties: dict[str, str], *, source: bool) -> FilePro
     return FileProperties(
         path=path,
         format=None if file_format is None else file_format.lower(),
-        delimiter=_delimiter(properties.get("delimiter")),
-        null=_null(properties.get("null", ""), properties.get("delimiter")),
+        delimiter=read_delimiter(properties.get("delimiter")),
+        null=read_null(properties.get("null", ""), properties.get("delimiter")),
         time_unit=read_time_unit(properties),
     )
 
@@ -121,7 +121,7 @@ def read_time_unit(properties: Mapping[str, str]) -> int | None:
     return TIME_UNITS[unit.lower()]
 
 
-def _delimiter(text: str | None) -> str | None:
+def read_delimiter(text: str | None) -> str | None:
     if text is None:
         return None
     found = _DELIMITER_WORDS.get(text.lower(), text)
@@ -133,8 +133,8 @@ def _delimiter(text: str | None) -> str | None:
     return found
 
 
-def _null(text: str, delimiter: str | None) -> str:
-    if any(character in text for character in '"\r\n' + (_delimiter(delimiter) or ",\t")):
+def read_null(text: str, delimiter: str | None) -> str:
+    if any(character in text for character in '"\r\n' + (read_delimiter(delimiter) or ",\t")):
         raise OptionError(
             "the null text of a CSV file cannot hold a quote, a delimiter or a line end", remedy="write null = '\\N'"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -41,6 +41,19 @@ class SourceBatch:
     position: Position
     ended: bool
     over: bool = False
+    live: Mapping[str, bool] | None = None
+    """Partitions that are written side by side, and whether each has nothing more right now."""
+    parts: Sequence[tuple[str, int]] = ()
+    """Of which of them the rows are: so many of one, then so many of another."""
+
+    def by_partition(self) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """The rows of each partition; all of them where one partition follows the other."""
+        if self.live is None:
+            yield None, self.rows
+        at = 0
+        for partition, count in self.parts if self.live is not None else ():
+            yield partition, self.rows.slice(at, count)
+            at += count
 
 
 @dataclass(frozen=True)

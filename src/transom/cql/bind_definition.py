@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from typing import Literal as OneOf
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.emit_modes import EMITS, Emit
-from transom.core.schema import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, Schema, sql_name
+from transom.core.schema import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Column, Schema, sql_name, unique_names
 from transom.core.time import parse_duration
 from transom.cql import syntax
 from transom.cql.literals import bind_duration, bind_type
@@ -27,6 +27,8 @@ Late = OneOf["drop", "dead_letter", "fail"]
 _OWN: Final = frozenset({"late", "idle", "heartbeat", "ahead", "time", "bound", "rate", "changes"})
 """What WITH says of an input rather than of where it comes from."""
 
+_CHANGE_FORMATS: Final = ("upsert-json", "debezium-json")
+
 
 @dataclass
 class _Settings:
@@ -34,6 +36,8 @@ class _Settings:
 
     source: QueryText
     left: dict[str, syntax.Setting]
+    metadata: dict[str, str] = field(default_factory=dict)
+    """What the connector is to fill columns with, as properties."""
 
     def take(self, key: str, read: Callable[[str], Any], expects: str) -> Any:
         """The value of an option, or None when it is not there."""
@@ -56,7 +60,7 @@ class _Settings:
 
     @property
     def properties(self) -> dict[str, str]:
-        return {key: setting.args["value"].name for key, setting in self.left.items()}
+        return {key: setting.args["value"].name for key, setting in self.left.items()} | self.metadata
 
 
 def _settings(node: exp.Expr, source: QueryText) -> _Settings:
@@ -182,7 +186,10 @@ def _table(
             name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties,
             of_files=columns.of_files,
         )  # fmt: skip
-    change_column = None
+    schema, change_column = columns.schema, None
+    if change_node is None and _changes_by_format(settings):
+        change_column = Column(unique_names([*schema.names, "change"])[-1], VARCHAR)
+        schema = Schema((*schema, change_column))
     if change_node is not None:
         change_column = _named(columns.schema, changes, change_node, source)
         if change_column.type != VARCHAR:
@@ -195,9 +202,15 @@ def _table(
         raise source.error(f"nothing says how the rows of '{name}' change", node.this, remedy)
     change_name = change_column.name if change_column is not None else None
     return TableDefinition(
-        name, columns.schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
+        name, schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
         settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files,
     )  # fmt: skip
+
+
+def _changes_by_format(settings: _Settings) -> bool:
+    """Whether the format itself says which rows come and go: nobody has to declare a column for it."""
+    given = settings.left.get("format") or settings.left.get("value.format")
+    return given is not None and given.args["value"].name.lower() in _CHANGE_FORMATS
 
 
 def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
@@ -231,6 +244,8 @@ def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsO
             columns.append(Column(name, bind_type(part.args["kind"], source)))
             if part.args.get("invisible"):
                 invisible.add(name)
+            if part.args.get("metadata"):
+                settings.metadata[f"metadata.{name.lower()}"] = part.args["metadata"]
             if part.args.get("primary"):
                 keys.append(part)
                 key_names.append(part.this)

@@ -51,7 +51,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("GLOB",): ("GLOB", "write text LIKE 'a%'"),
     ("NOT", "ENFORCED"): ("NOT ENFORCED", "leave it out"),
     ("GENERATED",): ("GENERATED", "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"),
-    ("METADATA",): ("METADATA", "declare it as a column like any other"),
     ("KEY",): ("KEY behind a column", "write PRIMARY KEY, for a TABLE; a stream has none"),
     ("~",): ("~", "write regexp_matches(text, 'pattern')"),
     ("^",): ("^", "write power(a, b)"),
@@ -191,7 +190,7 @@ def reject_clause(reader: Reader, behind: int = 0) -> None:
             reader.reject(f"{what} is not supported", remedy, start)
 
 
-_ALONE: Final = ("RLIKE", "REGEXP", "GLOB", "GENERATED", "METADATA", "KEY")
+_ALONE: Final = ("RLIKE", "REGEXP", "GLOB", "GENERATED", "KEY")
 """Words that are no names where they are looked up."""
 
 

@@ -158,14 +158,32 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
         reader.reject("a computed column is not supported", remedy)
     kind = read_type(reader)
+    metadata = _read_metadata(reader, column)
     invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
     for rule in (("NOT", "NULL"), ("NULL",), ("DEFAULT",), ("CHECK",), ("UNIQUE",), ("REFERENCES",), ("COMMENT",)):
         if reader.at(*rule):
             remedy = "leave it out; every column may be NULL"
             reader.reject(f"columns take no such rule: {' '.join(rule)} is not supported", remedy)
     reject_clause(reader)
-    declaration = syntax.ColumnDeclaration(this=column, kind=kind, invisible=invisible, primary=primary)
+    declaration = syntax.ColumnDeclaration(
+        this=column, kind=kind, invisible=invisible, primary=primary, metadata=metadata
+    )
     return reader.spanned(declaration, start)
+
+
+def _read_metadata(reader: Reader, column: exp.Identifier) -> str | None:
+    """METADATA [FROM 'offset'] [VIRTUAL]: what the connector fills the column with; by default what its name says."""
+    if not reader.take("METADATA"):
+        return None
+    named = column.name
+    if reader.take("FROM"):
+        word = reader.word()
+        if word.kind != "text":
+            reader.reject(f"a text is expected, not {word}", "write METADATA FROM 'offset'")
+        reader.skip()
+        named = word.text
+    reader.take("VIRTUAL")  # as Flink wants it said
+    return named
 
 
 def _read_settings(reader: Reader) -> list[exp.Expr]:

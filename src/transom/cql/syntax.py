@@ -190,7 +190,13 @@ class NamedQuery(exp.Expression):
 
 
 class ColumnDeclaration(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "invisible": False, "primary": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "kind": True,
+        "invisible": False,
+        "primary": False,
+        "metadata": False,
+    }
 
 
 class Watermark(exp.Expression):

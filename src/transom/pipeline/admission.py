@@ -1,7 +1,9 @@
 """The gate of an input: which rows are admitted, which wait, which are late, and where the watermark is.
 
 Going through the source in its order, the watermark is the greatest time so far minus the declared bound; with a
-heartbeat it is also the clock minus the bound, while the source has been read to its end. A row below it is late; a row
+heartbeat it is also the clock minus the bound, while the source has been read to its end. Partitions that are written
+side by side are gone through each by itself, and the least of their watermarks is that of the input: how fast one is
+read makes no row of another one late. A row below the watermark of its partition is late; a row
 whose time is missing, out of range or too far ahead of the clock, or whose change makes no sense, is rejected; the
 others wait until progress passes them and are then released in time order. The ledger always adds up: rows in = used +
 late + rejected + waiting.
@@ -9,7 +11,7 @@ late + rejected + waiting.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -64,14 +66,29 @@ class Ledger:
 
 @dataclass
 class WaitingRows:
-    """Rows in time order, rows of one instant in arrival order."""
+    """Rows in time order, rows of one instant in arrival order; of one partition, if there are several side by side."""
 
     values: pa.RecordBatch
     t: Int64s
+    partition: str = ""
 
     def check(self) -> None:
         need(self.t.dtype == np.int64 and self.t.shape == (len(self.values),) and len(self.t) > 0)
         need(bool((self.t[1:] >= self.t[:-1]).all()))
+
+
+@dataclass
+class PartitionMark:
+    """How far a partition has come, of an input whose partitions are written side by side. It `spoke` when it last
+    brought something, by the clock on the wall, and was `quiet` when it was last found to have nothing more."""
+
+    greatest: int | None = None
+    raised: int | None = None
+    spoke: int | None = None
+    quiet: int | None = None
+
+    def check(self) -> None:
+        need(all(isinstance(instant, int | None) for instant in vars(self).values()))
 
 
 @dataclass
@@ -91,13 +108,19 @@ class InputState:
     first: int | None = None
     beat: int | None = None
     leap: Leap | None = None
+    partitions: dict[str, PartitionMark] = field(default_factory=dict)
 
     def check(self) -> None:
         need(all(isinstance(instant, int | None) for instant in (self.greatest, self.raised, self.first, self.beat)))
 
-    def see(self, greatest: int | None) -> None:
+    def mark(self, partition: str | None) -> InputState | PartitionMark:
+        """Whose greatest time counts for rows of a partition."""
+        return self if partition is None else self.partitions[partition]
+
+    def see(self, greatest: int | None, partition: str | None = None) -> None:
         if greatest is not None:
-            self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
+            for mark in {id(mark): mark for mark in (self, self.mark(partition))}.values():
+                mark.greatest = greatest if mark.greatest is None else max(mark.greatest, greatest)
 
     def use(self, t: Int64s) -> None:
         if len(t):
@@ -158,26 +181,62 @@ class InputGate:
     def _least_leap(self) -> int:
         return least_leap(self._bound)
 
-    def leap_to(self, state: InputState, began: int | None, within: Sequence[int] | None) -> None:
+    def leap_to(
+        self, state: InputState, began: int | None, within: Sequence[int] | None, partition: str | None = None
+    ) -> None:
         """Rows follow whose times begin here, with a leap `within` them: its two instants."""
-        leap = None if within is None else Leap(within[0], within[1])
-        if leap is None and began is not None and state.greatest is not None:
-            leap = Leap(state.greatest, began) if began - state.greatest > self._least_leap else None
+        leap, greatest = None if within is None else Leap(within[0], within[1]), state.mark(partition).greatest
+        if leap is None and began is not None and greatest is not None:
+            leap = Leap(greatest, began) if began - greatest > self._least_leap else None
         if leap is not None and (state.leap is None or not state.leap.late):
             state.leap = leap
 
-    def watermark(self, state: InputState) -> int:
-        """Instants below it are complete. Forever once the source has ended."""
+    def watermark(self, state: InputState, partition: str | None = None) -> int:
+        """Instants below it are complete, in a partition or in all. Forever once the source has ended."""
         if state.ended:
             return FOREVER
-        return self._mark(state)[1]
+        return self._mark(state, partition)[1]
 
-    def _mark(self, state: InputState) -> tuple[int, int]:
+    def _mark(self, state: InputState, partition: str | None = None) -> tuple[int, int]:
         """The watermark by what the input has brought, and where it stands if it was left behind."""
-        own = BEGINNING if state.greatest is None else max(state.greatest - self._bound, BEGINNING)
+        if partition is None and state.partitions:
+            marks = [self._mark(state, each) for each in state.partitions]
+            return min(own for own, _ in marks), min(mark for _, mark in marks)
+        at = state.mark(partition)
+        own = BEGINNING if at.greatest is None else max(at.greatest - self._bound, BEGINNING)
         if state.beat is not None:
             own = max(own, state.beat - self._bound)
-        return own, own if state.raised is None else max(own, state.raised)
+        return own, max([own, *(raised for raised in (state.raised, at.raised) if raised is not None)])
+
+    def enter(self, state: InputState, partitions: Iterable[str]) -> None:
+        """There are these partitions. One that is new begins where the input is: time does not go back."""
+        new = [partition for partition in partitions if partition not in state.partitions]
+        if new:
+            mark = self._mark(state)[1]
+            raised = mark if mark > BEGINNING else None
+            state.partitions.update({partition: PartitionMark(raised=raised) for partition in new})
+
+    def idle_partitions(self, state: InputState, now: int | None = None) -> dict[str, int]:
+        """Partitions that are idle, and since when; `now`: if nothing comes of them until then."""
+        longest, found = self.definition.idle, {}
+        for partition, mark in state.partitions.items():
+            if longest is not None and mark.spoke is not None and mark.quiet is not None:
+                since = mark.spoke + longest
+                if since <= (mark.quiet if now is None else now):
+                    found[partition] = since
+        return found
+
+    def leave_partitions_behind(self, state: InputState) -> bool:
+        """Partitions that are idle do not hold back the others of the input; whether any did before."""
+        fell = self.idle_partitions(state)
+        if not fell or state.ended:
+            return False
+        marks = {partition: self._mark(state, partition)[1] for partition in state.partitions}
+        reached = reached_without(marks, fell)
+        raised = [partition for partition in fell if marks[partition] < reached]
+        for partition in raised:
+            state.partitions[partition].raised = reached
+        return bool(raised)
 
     def beat(self, state: InputState, now: int) -> None:
         """The source had nothing more when the clock said `now`: once in its period the heartbeat says so."""
@@ -188,6 +247,10 @@ class InputGate:
     def watermark_at(self, state: InputState, now: int) -> int:
         """Where the watermark is at the latest if nothing comes until the clock says `now`."""
         period, mark = self.definition.heartbeat, self.watermark(state)
+        if state.partitions and not state.ended and (fell := self.idle_partitions(state, now)):
+            marks = {partition: self._mark(state, partition)[1] for partition in state.partitions}
+            reached = reached_without(marks, fell)
+            mark = min(max(each, reached) if partition in fell else each for partition, each in marks.items())
         return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
 
     def passes_at(self, instant: int) -> int | None:
@@ -238,9 +301,10 @@ class InputGate:
         state.waiting.append(WaitingRows(batch, t))
         return None
 
-    def admit(self, state: InputState, classified: Classified) -> RejectedRows | None:
-        """Take rows in source order; the ones that were rejected come back with their reasons."""
-        codes = self._with_late(state, classified.times, classified.codes)
+    def admit(self, state: InputState, classified: Classified, partition: str | None = None) -> RejectedRows | None:
+        """Take rows in source order, or in that of their partition; the ones that were rejected come back with their
+        reasons."""
+        codes = self._with_late(state, classified.times, classified.codes, partition)
         rejected_rows = np.flatnonzero(codes)
         late = int((codes[rejected_rows] >= LATE).sum())
         if late and self.definition.late == "fail":
@@ -248,17 +312,17 @@ class InputGate:
         state.ledger.rows_in += len(codes)  # not before: a batch that fails was not taken
         state.ledger.late += late
         state.ledger.rejected += len(rejected_rows) - late
-        state.see(classified.greatest)
+        state.see(classified.greatest, partition)
         if classified.leap is not None or (late and state.leap is not None):
             state.leap = classified.leapt(state.leap, codes)
         if not len(rejected_rows):
             self._note_first(state, classified.batch, np.arange(len(codes)), classified.times)
-            self.wait(state, classified.batch, classified.times)
+            self.wait(state, classified.batch, classified.times, partition)
             return None
         fit = np.flatnonzero(codes == FIT)
         t = classified.times[fit]
         self._note_first(state, classified.batch, fit, t)
-        self.wait(state, classified.batch.take(pa.array(fit)), t)
+        self.wait(state, classified.batch.take(pa.array(fit)), t, partition)
         return RejectedRows(
             classified.batch.take(pa.array(rejected_rows)), [REASONS[code] for code in codes[rejected_rows]]
         )
@@ -283,11 +347,13 @@ class InputGate:
         for part in state.waiting:
             count = int(np.searchsorted(part.t, frontier))
             if count:
-                released.append(WaitingRows(part.values.slice(0, count), part.t[:count]))
+                released.append(WaitingRows(part.values.slice(0, count), part.t[:count], part.partition))
             if count < len(part.t):
-                rest.append(WaitingRows(part.values.slice(count), part.t[count:]) if count else part)
+                rest.append(WaitingRows(part.values.slice(count), part.t[count:], part.partition) if count else part)
         state.waiting = rest
         state.ledger.used += sum(len(part.t) for part in released)
+        if state.partitions:  # rows of an instant come in the order of partitions, whichever was read first
+            released.sort(key=lambda part: (len(part.partition), part.partition))
         if any(b.t[0] < a.t[-1] for a, b in pairwise(released)):
             t = np.concatenate([part.t for part in released])
             order = np.argsort(t, kind="stable")
@@ -351,9 +417,9 @@ class InputGate:
             remedy="allow more disorder in WATERMARK FOR, or declare late = 'dead_letter' or 'drop'",
         )
 
-    def _with_late(self, state: InputState, t: Int64s, codes: Codes) -> Codes:
+    def _with_late(self, state: InputState, t: Int64s, codes: Codes, partition: str | None) -> Codes:
         """The codes with what is late by what came before: the greatest instant so far, and idleness."""
-        own, mark = self._mark(state)
+        own, mark = self._mark(state, partition)
         late = t < mark
         if not late.any():
             return codes
@@ -371,14 +437,23 @@ class InputGate:
         late: Mask = t < np.maximum(before, BEGINNING + bound) - bound
         return late
 
-    def wait(self, state: InputState, values: pa.RecordBatch, t: Int64s) -> None:
+    def wait(self, state: InputState, values: pa.RecordBatch, t: Int64s, partition: str | None = None) -> None:
         """Keep admitted rows until progress passes them."""
         if not len(t):
             return
         if (t[1:] < t[:-1]).any():
             order = np.argsort(t, kind="stable")
             values, t = values.take(pa.array(order)), t[order]
-        state.waiting.append(WaitingRows(values, t))
+        state.waiting.append(WaitingRows(values, t, partition or ""))
+
+
+def reached_without(marks: Mapping[str, int], fell: Mapping[str, int]) -> int:
+    """How far those have come that do not wait for the ones that fell idle, each at its time.
+
+    If all did, the last one had come so far before it did: so it does not matter how often somebody looks.
+    """
+    is_open = [mark for name, mark in marks.items() if name not in fell]
+    return min(is_open) if is_open else marks[max(fell, key=lambda name: (fell[name], marks[name]))]
 
 
 def reject_used(ledger: Ledger, values: pa.RecordBatch) -> RejectedRows:

@@ -146,10 +146,13 @@ class Pipeline:
 
     # --- input -------------------------------------------------------------------------------------------------------
 
-    def push(self, name: str, batch: pa.RecordBatch, now: int | None = None) -> RejectedRows | None:
+    def push(
+        self, name: str, batch: pa.RecordBatch, now: int | None = None, partition: str | None = None
+    ) -> RejectedRows | None:
         """Take rows of an input in source order. Static tables are complete before the first `advance`.
 
         `now` is the wall clock, for streams whose time is that of arrival, and for rows that are too far ahead of it.
+        The rows are of one `partition` where several are written side by side.
         """
         name = name.lower()
         batch = held_rows(batch)
@@ -168,7 +171,8 @@ class Pipeline:
             t = np.arange(first, first + self.tick * len(batch), self.tick, dtype=np.int64)
             return gate.admit_stamped(self.state.gates.inputs[name], self.gates.with_times(name, batch, t), t)
         state = self.state.gates.inputs[name]
-        return gate.admit(state, gate.classify(batch, state.greatest, now=now))
+        classified = gate.classify(batch, state.mark(partition).greatest, now=now)
+        return gate.admit(state, classified, partition)
 
     def reject(self, name: str, count: int) -> None:
         """Count rows that the source could not read."""

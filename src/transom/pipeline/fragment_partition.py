@@ -224,22 +224,25 @@ class FragmentPartition:
 
     def _admit(self, parts: Sequence[Frame], out: Outgoing) -> None:
         """Split by split, in the order of the source."""
-        rows: dict[tuple[str, int], list[Frame]] = defaultdict(list)
+        rows: dict[tuple[str, int, str | None], list[Frame]] = defaultdict(list)
         for part in parts:
             if part.kind in _JUDGED:
-                rows[part.about["channel"], part.about["sender"]].append(part)
+                rows[part.about["channel"], part.about["sender"], part.about.get("source_partition")].append(part)
         seen = [part for part in parts if part.kind == "seen"]
         self._reject_after_the_end(seen)
+        for source in set(self.source_of.values()):
+            of_source = {part.about["source_partition"] for part in seen if part.about["source"] == source}
+            self.gates.enter(source, sorted(of_source - {None}))
         stamps: dict[tuple[str, int], int] = {}
         for name in self.gates.inputs:
             for about in (part.about for part in seen if part.about["source"] == self.source_of[name]):
-                sender = about["sender"]
+                mine = rows[name, about["sender"], about["source_partition"]]
                 if self.gates.stamped(name):
                     first = self._stamp(name, about, stamps)
-                    for part in rows[name, sender]:
+                    for part in mine:
                         self._admit_stamped(name, part, first)
                     continue
-                for part in rows[name, sender]:
+                for part in mine:
                     self._admit_rows(name, part, out)
                 self._begin(name, about)
                 if self.source_of[name] not in self.layout.unordered:
@@ -275,7 +278,7 @@ class FragmentPartition:
                 remedy="put the checkpoint back from one copy as a whole, or start with an empty folder",
             )
         state, times = self.gates.state.inputs[name], unpacked_times(about["firsts"])
-        watermark = self.gates.inputs[name].watermark(state)
+        watermark = self.gates.inputs[name].watermark(state, about["source_partition"])
         admitted = times[times >= watermark]
         if len(admitted):
             state.begin(int(admitted[0]))
@@ -287,8 +290,9 @@ class FragmentPartition:
 
     def _see(self, name: str, about: dict[str, Any]) -> None:
         state = self.gates.state.inputs[name]
-        self.gates.inputs[name].leap_to(state, about["began"], about["leap"])
-        state.see(about["greatest"])
+        of = about["source_partition"]
+        self.gates.inputs[name].leap_to(state, about["began"], about["leap"], of)
+        state.see(about["greatest"], of)
         state.ended = state.ended or about["ended"]
 
     def _admit_rows(self, name: str, part: Frame, out: Outgoing) -> None:
@@ -302,7 +306,8 @@ class FragmentPartition:
         if part.kind == "unwanted":
             state = replace(state, waiting=[])
         first = state.first
-        rejected_rows = self.gates.inputs[name].admit(state, Classified(values, t, codes, None))
+        of = part.about.get("source_partition")
+        rejected_rows = self.gates.inputs[name].admit(state, Classified(values, t, codes, None), of)
         state.first = first  # what the tasks saw decides, not what came here of it
         state.ledger.rows_in -= len(t)  # counted where all of it is
         if part.kind == "unwanted":
@@ -356,7 +361,7 @@ class FragmentPartition:
         if now is None:
             return
         spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
-        at_end = {p.about["source"] for p in seen if p.about["at_end"]}
+        at_end = {p.about["source"] for p in seen if p.about["at_end"] and p.about["source_partition"] is None}
         # Nobody knows how much there is of a DataFrame: where a batch has none of it, there was no more.
         quiet = at_end | self.layout.unordered
         following = [p.about["now"] for p in seen if p.about["follows"]]
@@ -364,6 +369,12 @@ class FragmentPartition:
             self.gates.follow(max(following), at_end - (spoke & self.layout.unordered))
         for source in set(self.source_of.values()):
             self.gates.hear(source, now, source in spoke, now if source in quiet else None)
+        of_partitions: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for about in (p.about for p in seen if p.about["source_partition"] is not None):
+            of_partitions[about["source"], about["source_partition"]].append(about)
+        for of, abouts in of_partitions.items():
+            polled_at = now if any(about["at_end"] for about in abouts) else None
+            self.gates.hear_partition(*of, now, any(about["rows_in"] for about in abouts), polled_at)
         self.gates.leave_idle_behind()
 
     def _account(self, about: dict[str, Any]) -> None:

@@ -141,6 +141,25 @@ class InputGates:
             self.state.quiet.pop(source, None)
         else:
             self.state.quiet[source] = polled_at
+            for partition in {partition for state in self._of(source) for partition in state.partitions}:
+                self.hear_partition(source, partition, now, False, polled_at)
+
+    def enter(self, source: str, partitions: Collection[str]) -> None:
+        """A source has these partitions, written side by side."""
+        for name, gate in self.inputs.items():
+            if self.source_of[name] == source and name not in self._stamped:
+                gate.enter(self.state.inputs[name], partitions)
+
+    def hear_partition(self, source: str, partition: str, now: int, came: bool, polled_at: int | None) -> None:
+        """The same of one of several partitions that are written side by side."""
+        for state in self._of(source):
+            mark = state.partitions.get(partition)
+            if mark is not None:
+                mark.spoke = now if came or mark.spoke is None else mark.spoke
+                mark.quiet = polled_at
+
+    def _of(self, source: str) -> list[InputState]:
+        return [state for name, state in self.state.inputs.items() if self.source_of[name] == source]
 
     def follow(self, now: int, at_end: Collection[str]) -> None:
         """The clock said `now` just before these sources were found to have nothing more, in any of their partitions.
@@ -159,15 +178,16 @@ class InputGates:
 
         Silent until somebody last looked, and then there was nothing: nobody is silent who has not been listened to.
         """
+        behind = [self.inputs[name].leave_partitions_behind(state) for name, state in self.state.inputs.items()]
         fell = {n: at for n, at in self._falls_idle().items() if at <= self.state.quiet[self.source_of[n]]}
         if not fell:
-            return False
+            return any(behind)
         marks = {name: self.watermark(name) for name in self.inputs}
         reached = self._reached(marks, fell)
         raised = [name for name in fell if marks[name] < reached]
         for name in raised:
             self.state.inputs[name].raised = reached
-        return bool(raised)
+        return bool(raised) or any(behind)
 
     def _falls_idle(self) -> dict[str, int]:
         """When the inputs that declare it, and of which there is no more now, are idle if nothing comes of them."""
@@ -215,6 +235,8 @@ class InputGates:
         falls = self._falls_idle()
         passes = [next_tick(next_timer, self.tick)] if self._stamped else []
         passes += [at for entry in self.inputs.values() if (at := entry.passes_at(next_timer)) is not None]
+        for name, entry in self.inputs.items():
+            passes += entry.idle_partitions(self.state.inputs[name], FOREVER).values()
         for now in sorted({*passes, *falls.values()}):
             marks = {name: self._watermark_at(name, now) for name in self.inputs}
             fell = {name: at for name, at in falls.items() if at <= now}

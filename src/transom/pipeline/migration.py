@@ -96,7 +96,12 @@ def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[
         for partition in range(0 if name in old.numbers else new.partitions_of(number)):
             fresh = FragmentPartition(new, number, partition)
             inputs = {
-                channel: replace(known[source], waiting=[], ledger=Ledger())
+                channel: replace(
+                    known[source],
+                    waiting=[],
+                    ledger=Ledger(),
+                    partitions={name: replace(mark) for name, mark in known[source].partitions.items()},
+                )
                 for channel, source in fresh.source_of.items()
             }
             found[number, partition] = replace(fresh.state, gates=replace(gates, inputs=inputs, seen={}))

@@ -77,24 +77,35 @@ class Packer:
         self._follows = follows
         self._begun = begun
         self._sifts = sifts
-        self._splits: dict[str, InputSplit] = {}
+        self._splits: dict[tuple[str, str | None], InputSplit] = {}
+        """By the input and, where its partitions are written side by side, the partition."""
         self._parts: dict[tuple[int, int], list[Frame]] = defaultdict(list)
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
         self._number = 0
+        self._source_partition: str | None = None
+        """Of the rows that are being packed."""
         self._gates = {
             name: InputGate(definition, layout.tick, layout.origin)
             for name, definition in layout.sources.items()
             if definition.time is not None
         }
 
-    def hear_of(self, name: str, at_end: bool = True) -> None:
-        """Report a source even if no row of it comes, and whether all of it was read."""
-        self._splits.setdefault(name, InputSplit()).at_end = at_end
+    def hear_of(self, name: str, at_end: bool = True, source_partition: str | None = None) -> None:
+        """Report a source, or a partition of it, even if no row of it comes, and whether all of it was read."""
+        self._splits.setdefault((name, source_partition), InputSplit()).at_end = at_end
 
-    def take(self, name: str, batch: pa.RecordBatch, wanted: pa.Array | None = None) -> Iterator[Message]:
-        """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row."""
+    def take(
+        self,
+        name: str,
+        batch: pa.RecordBatch,
+        wanted: pa.Array | None = None,
+        source_partition: str | None = None,
+    ) -> Iterator[Message]:
+        """Rows of a source, in its order and its declared columns; `wanted` is false where nobody reads a row. They are
+        of one partition where several are written side by side."""
         batch = held_rows(batch)
-        split = self._splits.setdefault(name, InputSplit())
+        split = self._splits.setdefault((name, source_partition), InputSplit())
+        self._source_partition = source_partition
         first = split.rows_in
         split.rows_in += len(batch)
         if name not in self._gates:
@@ -132,7 +143,7 @@ class Packer:
 
     def reject(self, name: str, rejected: pa.RecordBatch) -> Iterator[Message]:
         """Rows that the source could not read (see `source.REJECTED`)."""
-        split = self._splits.setdefault(name, InputSplit())
+        split = self._splits.setdefault((name, None), InputSplit())
         split.rows_in += len(rejected)
         split.rejected += len(rejected)
         count_reasons(split.reasons, rejected.column("reason").to_pylist())
@@ -140,11 +151,11 @@ class Packer:
 
     def end(self, name: str) -> None:
         """There is nothing more of this input."""
-        self._splits.setdefault(name, InputSplit()).ended = True
+        self._splits.setdefault((name, None), InputSplit()).ended = True
 
     def finish(self) -> Iterator[Message]:
         """What is left, and to every partition what this task saw, which is packed once."""
-        seen = pack(self._seen(name, split) for name, split in self._splits.items())
+        seen = pack(self._seen(*key, split) for key, split in self._splits.items())
         for number, stage_number in self._layout.stage_number.items():
             if stage_number == 1:
                 for partition in range(self._layout.partitions_of(number)):
@@ -154,11 +165,12 @@ class Packer:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _seen(self, name: str, split: InputSplit) -> Frame:
+    def _seen(self, name: str, source_partition: str | None, split: InputSplit) -> Frame:
         leap = split.leap
         return seen_frame(
             name,
             self._sender,
+            source_partition=source_partition,
             now=self._now,
             rows_in=split.rows_in,
             late=split.late,
@@ -257,7 +269,9 @@ class Packer:
         mine = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
         partition_id = channel.fragment, partition
         # Numbered: blobs of one task may come to a partition in another order than they were sent.
-        about = {"kind": kind, "channel": channel.name, "sender": self._sender, "number": self._number}
+        about: dict[str, Any] = {"kind": kind, "channel": channel.name, "sender": self._sender, "number": self._number}
+        if self._source_partition is not None:
+            about["source_partition"] = self._source_partition
         self._number += 1
         self._parts[partition_id].append(Frame(about, mine))
         self._sizes[partition_id] += mine.nbytes

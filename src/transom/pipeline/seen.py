@@ -21,6 +21,7 @@ from transom.pipeline.frames import Frame
 Seen = dict[str, Any]
 
 _USUAL: Final[Seen] = {
+    "source_partition": None,
     "now": None,
     "rows_in": 0,
     "late": 0,
@@ -76,10 +77,11 @@ def digest(parts: Iterable[Frame], first: int | None) -> list[Frame]:
 
     What follows the clock and what does not stay apart: they have clocks of their own.
     """
-    found: dict[bool, Seen] = {}
+    found: dict[tuple[bool, str | None], Seen] = {}
     for part in parts:
         seen = part.about
-        known = found.setdefault(seen["follows"], {"source": seen["source"], "sender": seen["sender"], **_USUAL})
+        of = {name: seen[name] for name in ("source", "sender", "source_partition")}
+        known = found.setdefault((seen["follows"], seen["source_partition"]), {**_USUAL, **of})
         known["rows_in"] += seen["rows_in"]
         known["now"] = _greater(known["now"], seen["now"])
         known["greatest"] = _greater(known["greatest"], seen["greatest"])

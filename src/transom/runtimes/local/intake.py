@@ -126,12 +126,20 @@ class Intake:
             self._reject(unreadable(self.definitions[name].name, batch.rejected))
         if stopwatch is not None and not self._is_static(name):
             stopwatch.arrive(len(batch.rows))
-        if len(batch.rows):
-            self.note(name, pipeline.push(name, batch.rows, now))
+        side_by_side = batch.live is not None and not self._is_static(name) and not pipeline.gates.stamped(name)
+        if side_by_side:
+            pipeline.gates.enter(name, list(batch.live or ()))
+        for partition, rows in batch.by_partition():
+            if len(rows):
+                self.note(name, pipeline.push(name, rows, now, partition if side_by_side else None))
         came = bool(len(batch.rows) or len(batch.rejected))
         may_grow = self._may_grow(name) and not batch.over
         if not self._is_static(name):
             pipeline.gates.hear(name, now, came, self._looked_at if batch.ended and may_grow else None)
+            spoke = {partition for partition, count in batch.parts if count}
+            for partition, at_end in (batch.live or {}).items():
+                polled_at = self._looked_at if at_end and may_grow else None
+                pipeline.gates.hear_partition(name, partition, now, partition in spoke, polled_at)
         if not batch.ended:
             return True
         if may_grow:

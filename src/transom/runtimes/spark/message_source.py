@@ -76,6 +76,7 @@ class _Batch:
     ended: list[str]
     at_end: list[str] = field(default_factory=list)
     splits: dict[str, list[Any]] = field(default_factory=dict)
+    live: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
 class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -139,7 +140,9 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if now is None or not has_more or not reading.is_time(now, start, known):
                 return None
         begun = known is not None and known.begun is not None
-        entry = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
+        entry: dict[str, Any] = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
+        if batch.live:
+            entry["live"] = batch.live
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, InputPace], most: int) -> _Batch:
@@ -170,6 +173,8 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
         if plan.splits:
             batch.splits[name] = [split.packed() for split in plan.splits]
+        if plan.live is not None and reading.aligned(name):
+            batch.live[name] = dict(plan.live)
         if plan.ended:
             batch.at_end.append(name)
         if plan.over or (plan.ended and not growing):
@@ -189,9 +194,12 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while len(task_splits) > (1 if reading.in_host else reading.tasks):
             task_splits[-2:] = [task_splits[-2] + task_splits[-1]]
         clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
-        found = [TaskSplit(i, *clock, tuple(task_split), ()) for i, task_split in enumerate(task_splits[:-1])]
+        live: dict[str, dict[str, bool]] = end.get("live", {})
+        unsaid: dict[str, dict[str, bool]] = {name: {} for name in live}  # to say it once is enough
+        lives = [live, *(unsaid for _ in task_splits[1:])]
+        found = [TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])]
         last = tuple(task_splits[-1]) if task_splits else ()
-        return [*found, TaskSplit(len(found), *clock, last, ended)]
+        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskSplit)

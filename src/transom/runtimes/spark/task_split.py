@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,6 +128,9 @@ class TaskSplit(InputPartition):
     begun: bool
     splits: tuple[tuple[str, tuple[Split, ...]], ...]
     ended: tuple[str, ...]
+    live: dict[str, dict[str, bool]] = field(default_factory=dict)
+    """Inputs whose partitions are written side by side; the first task knows all of them, and which are at their end.
+    """
 
     def message(self) -> Message:
         """For the only partition of the plan, which is to read it."""
@@ -170,21 +173,25 @@ class TaskInputs:
                 packer.hear_of(name, name in task_split.at_end)
             if reading.frames:
                 yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
-        for name, part in self._rows(task_split, threads):
+        for name, partitions in task_split.live.items():
+            for partition, at_end in partitions.items():
+                packer.hear_of(name, at_end, partition)
+        for name, partition, part in self._rows(task_split, threads):
             if part.rejected:
                 yield from packer.reject(name, rejected_batch(part.rejected))
             if len(part.rows):
-                yield from packer.take(name, part.rows)
+                of = partition if name in task_split.live else None
+                yield from packer.take(name, part.rows, source_partition=of)
         for name in task_split.ended:
             packer.end(name)
         yield from packer.finish()
 
-    def _rows(self, task_split: TaskSplit, threads: int) -> Iterator[tuple[str, SplitRows]]:
+    def _rows(self, task_split: TaskSplit, threads: int) -> Iterator[tuple[str, str, SplitRows]]:
         splits = [(name, split) for name, some in task_split.splits for split in some]
         if threads == 1 or len(splits) < 2:
             for name, split in splits:
                 for part in self.source(name).read_split(split):
-                    yield name, part
+                    yield name, split.partition, part
             return
         self._others += [TaskInputs(self._reading) for _ in range(threads - len(self._others))]
         free: SimpleQueue[TaskInputs] = SimpleQueue()
@@ -200,9 +207,9 @@ class TaskInputs:
 
         with ThreadPoolExecutor(threads) as pool:
             found = pool.map(read, *zip(*splits, strict=True))
-            for (name, _), parts in zip(splits, found, strict=True):
+            for (name, split), parts in zip(splits, found, strict=True):
                 for part in parts:
-                    yield name, part
+                    yield name, split.partition, part
 
 
 def _heard_of(packer: Packer, frames: Iterable[str]) -> Iterator[Message]:

@@ -1,0 +1,173 @@
+"""The handles of Kafka's client library, made where they are used: none of them survives a fork, and the library itself
+is imported when a query first names a topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import TimeoutError as NotInTime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from transom.connectors.properties import reject_unknown
+from transom.core.errors import OptionError, SinkError, SourceError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient, OffsetSpec
+
+T = TypeVar("T")
+
+PATIENCE: Final = 60.0
+"""For so many seconds a broker may be away: it may be starting again."""
+
+_REQUEST: Final = 10.0
+_CLIENT: Final = "properties."
+_OURS: Final = {
+    "transactional.id": "every sink has its own",
+    "enable.auto.commit": "how far a topic has been read is kept in the checkpoint",
+    "auto.offset.reset": "write 'scan.startup.mode' = 'earliest-offset'",
+    "enable.partition.eof": "it is needed to find the end",
+}
+
+
+def require_library() -> None:
+    """Raises OptionError where the client library is not installed."""
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError:
+        raise OptionError(
+            "connector 'kafka' needs the package confluent-kafka, which is not installed",
+            remedy="pip install 'transom[kafka]'",
+        ) from None
+
+
+def read_client_properties(
+    properties: Mapping[str, str], known: Iterable[str], owner: str, free: tuple[str, ...] = ()
+) -> tuple[str, dict[str, str]]:
+    """The topic, and what the client library is told; OptionError with what to write instead.
+
+    Beside the `known` properties there are those of the library, and those that begin with one of `free`.
+    """
+    require_library()
+    client = {name.removeprefix(_CLIENT): text for name, text in properties.items() if name.lower().startswith(_CLIENT)}
+    rest = {name: text for name, text in properties.items() if not name.startswith((_CLIENT, *free))}
+    reject_unknown(rest, ["connector", "topic", "properties.bootstrap.servers", *known], owner)
+    topic = properties.get("topic", "")
+    if not topic:
+        raise OptionError("connector 'kafka' needs a topic", remedy="write topic = 'orders'")
+    if "bootstrap.servers" not in client:
+        raise OptionError(
+            "connector 'kafka' needs the address of a broker",
+            remedy="write 'properties.bootstrap.servers' = 'localhost:9092'",
+        )
+    for name, why in _OURS.items():
+        if name in client:
+            raise OptionError(f"'{_CLIENT}{name}' cannot be set", remedy=f"leave it out: {why}")
+    return topic, client
+
+
+def settings_of(client: Mapping[str, str], **own: Any) -> dict[str, Any]:
+    """What a handle is made with. The library would write to the terminal by itself."""
+    return {"log_level": 0, "client.id": "transom", **client, **{name.replace("_", "."): v for name, v in own.items()}}
+
+
+def made(make: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+    """A handle; a property that the library does not know is an error of the declaration."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return make(settings)
+    except (KafkaException, ValueError, TypeError) as error:
+        raise OptionError(
+            f"Kafka's client library rejects its properties: {message_of(error)}",
+            remedy="names and values behind 'properties.' are those of librdkafka (CONFIGURATION.md)",
+        ) from None
+
+
+def message_of(error: BaseException) -> str:
+    """What the library says, without what it says around it."""
+    found = error.args[0] if error.args else error
+    return str(found.str()) if hasattr(found, "str") else str(found)
+
+
+def retriable(error: KafkaError) -> bool:
+    """Whether it may be otherwise in a moment: a broker that is away, or not the leader any more."""
+    from confluent_kafka import KafkaError as Codes
+
+    return bool(error.retriable()) or error.code() in (
+        *(Codes._TRANSPORT, Codes._ALL_BROKERS_DOWN, Codes._TIMED_OUT, Codes._RESOLVE, Codes._WAIT_COORD),
+        *(Codes.NOT_COORDINATOR, Codes.COORDINATOR_NOT_AVAILABLE, Codes.COORDINATOR_LOAD_IN_PROGRESS),
+        *(Codes.LEADER_NOT_AVAILABLE, Codes.NOT_LEADER_FOR_PARTITION, Codes.BROKER_NOT_AVAILABLE),
+    )
+
+
+class Topic:
+    """What is asked about a topic, for whoever plans how far it is read."""
+
+    def __init__(self, name: str, client: Mapping[str, str]) -> None:
+        self.name = name
+        self._client = client
+        self._admin: AdminClient | None = None
+
+    @property
+    def _handle(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient
+
+        if self._admin is None:
+            consumers = ("isolation.level", "group.id", "fetch.", "queued.", "max.poll.", "session.")
+            client = {name: text for name, text in self._client.items() if not name.startswith(consumers)}
+            self._admin = made(AdminClient, settings_of(client))
+        return self._admin
+
+    def partitions(self) -> list[int]:
+        """The numbers of its partitions."""
+        from confluent_kafka import TopicCollection
+
+        found = self._await(
+            lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name].result(timeout=_REQUEST)
+        )
+        return sorted(partition.id for partition in found.partitions)
+
+    def offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+        """An offset of each partition; of the latest it is the last stable one, unless the client reads otherwise."""
+        from confluent_kafka import IsolationLevel, TopicPartition
+
+        committed = self._client.get("isolation.level", "read_committed") == "read_committed"
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        wanted = {TopicPartition(self.name, partition): spec for partition in partitions}
+
+        def request() -> dict[int, int]:
+            found = self._handle.list_offsets(wanted, isolation_level=level)
+            return {partition.partition: each.result(timeout=_REQUEST).offset for partition, each in found.items()}
+
+        return self._await(request) if wanted else {}
+
+    def _await(self, request: Callable[[], T]) -> T:
+        """The answer, which may have to wait for a broker that is away."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return request()
+            except (KafkaException, NotInTime) as error:
+                known = error.args[0] if isinstance(error, KafkaException) else None
+                if known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise SourceError(
+                        f"there is no topic '{self.name}', or not all of the partitions that it had",
+                        remedy="create it before the query starts, or correct its name",
+                    ) from None
+                if (known is not None and not retriable(known)) or time.monotonic() > deadline:
+                    why = "no broker answers" if known is None else message_of(error)
+                    raise SourceError(
+                        f"topic '{self.name}' cannot be read: {why}",
+                        remedy="check 'properties.bootstrap.servers' and that the broker runs",
+                    ) from None
+                time.sleep(0.2)
+
+
+def sink_error(topic: str, error: BaseException) -> SinkError:
+    return SinkError(
+        f"rows cannot be written to topic '{topic}': {message_of(error)}",
+        remedy="check 'properties.bootstrap.servers', that the broker runs and that the topic may be written to",
+    )

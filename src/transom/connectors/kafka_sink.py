@@ -1,0 +1,153 @@
+"""A topic of Kafka as a sink, exactly once: an epoch is one transaction, which also carries the number of the epoch.
+
+The number is the committed offset of a group that belongs to the sink alone, written in the transaction of its rows. A
+run that resumes asks for it: an epoch that is there already is not written again. To open a sink ends what an earlier
+process of the same run has left open, and shuts that process out, should it still be alive.
+
+| property | meaning |
+| --- | --- |
+| topic | its name |
+| properties.bootstrap.servers | the brokers; other `properties.` go to Kafka's client library as they are |
+| format, value.format | `json`, `csv`, `arrow`; of changes also `upsert-json` and `debezium-json` |
+| key.fields, key.format | columns that make the key of a message, as `json` or, of one column, as `raw` text |
+| delimiter, null | as of files |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from transom.connectors.connector import Opening, SinkDeclaration
+from transom.connectors.kafka_client import (
+    PATIENCE,
+    made,
+    read_client_properties,
+    retriable,
+    settings_of,
+    sink_error,
+)
+from transom.connectors.message_texts import MessageWriter, read_writer
+from transom.connectors.staged_sink import StagedSink
+from transom.core.errors import SinkError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Producer
+
+_KNOWN: Final = ("format", "value.format", "key.format", "key.fields", "delimiter", "null")
+_AT_ONCE: Final = 10_000
+"""So many messages are handed to the library at a time."""
+
+_QUEUED: Final = 1_000_000
+_OUR_NAME: Final = "transom"
+
+
+class KafkaSink(StagedSink):
+    def __init__(self, declared: SinkDeclaration, opening: Opening) -> None:
+        super().__init__(declared, opening)
+        self._topic, self._client = read_properties(declared)
+        self._writer: MessageWriter = read_writer(declared.properties).opened(opening)
+        self._name = f"{_OUR_NAME}-{self.run}"
+        self._handles: tuple[Producer, Consumer] | None = None
+        self._next = 0
+        """The first epoch that is not in the topic."""
+
+    def transact(self, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
+        from confluent_kafka import KafkaException
+
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                producer, consumer = self._handles or self._open()
+                if epoch >= self._next:
+                    self._write(producer, consumer, epoch, rows)
+                    self._next = epoch + 1
+                return
+            except KafkaException as error:
+                self._let_go()
+                known = error.args[0]
+                if known.fatal() and not retriable(known):
+                    raise SinkError(
+                        f"the sink of topic '{self._topic}' has been shut out: {known.str()}",
+                        remedy="another process runs the same query from its checkpoint; let one of them run",
+                    ) from None
+                may_pass = retriable(known) or known.txn_requires_abort()
+                if not may_pass or time.monotonic() > deadline:
+                    raise sink_error(self._topic, error) from None
+                time.sleep(0.2)  # with new handles: whether the epoch is in the topic is asked again
+
+    def close(self) -> None:
+        self._let_go()
+
+    def abort(self, epoch: int) -> None:
+        super().abort(epoch)
+        self._let_go()
+
+    def _open(self) -> tuple[Producer, Consumer]:
+        """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
+        from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+        defaults = {
+            "linger.ms": "5",
+            "batch.size": "1048576",
+            "queue.buffering.max.messages": str(_QUEUED),
+            "queue.buffering.max.kbytes": "1048576",
+            "partitioner": "murmur2_random",  # as the clients of Java do
+        }
+        client = {name: text for name, text in self._client.items() if name not in ("isolation.level", "group.id")}
+        producer = made(Producer, {**settings_of({**defaults, **client}), "transactional.id": self._name})
+        producer.init_transactions(PATIENCE)
+        group = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        security = {name: text for name, text in client.items() if not name.startswith(_OF_PRODUCERS)}
+        consumer = made(Consumer, {**settings_of(security), **group})
+        self._handles = producer, consumer
+        (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
+        if committed.error is not None:
+            raise KafkaException(committed.error)
+        self._next = max(0, committed.offset)
+        return self._handles
+
+    def _write(self, producer: Producer, consumer: Consumer, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
+        from confluent_kafka import TopicPartition
+
+        producer.begin_transaction()
+        for batch in rows:
+            for start in range(0, len(batch), _AT_ONCE):
+                while len(producer) > _QUEUED - _AT_ONCE:
+                    producer.poll(0.05)
+                self._produce(producer, self._writer.messages(batch.slice(start, _AT_ONCE)))
+        number = [TopicPartition(self._topic, 0, epoch + 1)]
+        producer.send_offsets_to_transaction(number, consumer.consumer_group_metadata(), PATIENCE)
+        producer.commit_transaction(PATIENCE)
+
+    def _produce(self, producer: Producer, messages: list[dict[str, Any]]) -> None:
+        from confluent_kafka import KafkaException
+
+        if producer.produce_batch(self._topic, messages) < len(messages):
+            raise KafkaException(next(message["_error"] for message in messages if "_error" in message))
+        producer.poll(0)
+
+    def _let_go(self) -> None:
+        """Whatever is open is aborted by whoever opens the sink next, or by the broker in time."""
+        if self._handles is not None:
+            self._handles[1].close()
+            self._handles = None
+
+
+_OF_PRODUCERS: Final = (
+    *("linger.", "batch.", "queue.", "compression", "acks", "request.required", "enable.idempotence", "transaction."),
+    *("partitioner", "message.", "delivery."),
+)
+
+
+def read_properties(declared: SinkDeclaration) -> tuple[str, dict[str, str]]:
+    return read_client_properties(declared.properties, _KNOWN, "a sink of connector 'kafka'")
+
+
+def check_kafka_sink(declared: SinkDeclaration) -> None:
+    """Rejects a wrong declaration, and asks no broker."""
+    read_properties(declared)
+    read_writer(declared.properties)

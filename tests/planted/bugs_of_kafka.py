@@ -1,0 +1,59 @@
+"""Bugs of topics: offsets, partitions side by side, transactions and changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+KAFKA: Final = (
+    Bug(
+        "partitions_share_a_watermark",
+        "pipeline/admission.py",
+        "return self if partition is None else self.partitions[partition]",
+        "return self",
+        "a partition that is read faster makes rows of the others late",
+    ),
+    Bug(
+        "an_idle_partition_holds_the_others_back",
+        "pipeline/admission.py",
+        "raised = [partition for partition in fell if marks[partition] < reached]",
+        "raised = [partition for partition in fell if marks[partition] > reached]",
+        "a partition without keys stops the query for good",
+    ),
+    Bug(
+        "batches_show_in_the_order_of_an_instant",
+        "pipeline/admission.py",
+        "if state.partitions:  # rows",
+        "if not state.partitions:  # rows",
+        "rows of one instant come as the partitions were read",
+    ),
+    Bug(
+        "an_epoch_is_written_again",
+        "connectors/kafka_sink.py",
+        "self._next = max(0, committed.offset)",
+        "self._next = 0",
+        "after a crash the rows of an epoch are there twice",
+    ),
+    Bug(
+        "the_number_of_an_epoch_is_one_behind",
+        "connectors/kafka_sink.py",
+        "number = [TopicPartition(self._topic, 0, epoch + 1)]",
+        "number = [TopicPartition(self._topic, 0, epoch)]",
+        "the last epoch before a crash is there twice",
+    ),
+    Bug(
+        "the_latest_is_that_of_every_look",
+        "connectors/kafka_source.py",
+        "if self._begun is None:",
+        "if True:",
+        "what comes between two looks is never read",
+    ),
+    Bug(
+        "what_goes_is_behind_what_comes",
+        "connectors/message_changes.py",
+        'order = np.argsort(places, kind="stable")',
+        "order = np.arange(len(places))",
+        "a row that is changed comes before it goes",
+    ),
+)
