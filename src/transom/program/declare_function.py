@@ -90,9 +90,9 @@ def _noted(hint: Any) -> SqlType | None:
 def _is_sql(type_: pa.DataType) -> bool:
     if is_nested(type_):
         return all(_is_sql(type_.field(i).type) for i in range(type_.num_fields))
-    return (type_ in SQL_NAMES and type_ != JSON) or (
-        pa.types.is_decimal128(type_) and 0 <= type_.scale <= type_.precision
-    )
+    if type_ == JSON:
+        return False
+    return type_ in SQL_NAMES or (pa.types.is_decimal128(type_) and 0 <= type_.scale <= type_.precision)
 
 
 def _type(given: SqlType, function: str) -> pa.DataType:
