@@ -100,8 +100,6 @@ class Bed:
 
     def prepare(self, tests: list[str], jobs: int) -> float:
         """Run these tests without a bug; how long that took."""
-        if "NUMBA_CACHE_DIR" in os.environ:  # what was compiled at installation
-            take_compiled(Path(os.environ["NUMBA_CACHE_DIR"]), ROOT, self.copy / CACHE, self.copy)
         started = time.monotonic()
         there = collected(self.copy).intersection(tests) if tests else set()
         failed = run_stage(self.copy, [*sorted(there), "-n", str(jobs), "--dist=worksteal"]) if there else None
@@ -112,6 +110,8 @@ class Bed:
 
     def begin(self, checkout: Path) -> None:
         shutil.copytree(checkout, self.copy)
+        if "NUMBA_CACHE_DIR" in os.environ:  # what was compiled at installation
+            take_compiled(Path(os.environ["NUMBA_CACHE_DIR"]), ROOT, self.copy / CACHE, self.copy)
 
     def be_like(self, other: Bed) -> None:
         shutil.copytree(other.warm, self.warm, ignore=shutil.ignore_patterns(CACHE))
