@@ -11,6 +11,7 @@ import pytest
 from tests.postgres_server import Database
 from transom.connectors.connector import Limits, Source
 from transom.connectors.open import open_source
+from transom.connectors.source import Position
 from transom.core.errors import OptionError, SourceError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue
@@ -47,7 +48,9 @@ def test_a_table_is_read_in_any_batches_and_again(planets: Database) -> None:
         ("x", None, None, None, []),
     ]
     for rows in (1, 2, None):
-        source, position, found = opened(declared(planets.url)), {}, []
+        source = opened(declared(planets.url))
+        position: Position = {}
+        found: list[tuple[Any, ...]] = []
         while True:
             plan = source.plan(position, Limits(rows))
             for split in plan.splits:
