@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from transom.core.errors import OptionError
@@ -54,6 +55,7 @@ class FileProperties:
         return self.delimiter or ("\t" if without_compression(name).lower().endswith(".tsv") else ",")
 
 
+@lru_cache(maxsize=1 << 16)
 def compression_of(name: str) -> str | None:
     """How a text file is compressed, by its name.
 
@@ -67,6 +69,7 @@ def without_compression(name: str) -> str:
     return name if compression_of(name) is None else os.path.splitext(name)[0]
 
 
+@lru_cache(maxsize=1 << 16)
 def format_by_extension(name: str) -> str | None:
     """
     >>> format_by_extension("trades.CSV"), format_by_extension("trades")

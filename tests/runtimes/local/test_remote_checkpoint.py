@@ -17,7 +17,7 @@ from transom import CheckpointError, Session
 from transom.connectors import Connector, StagedSink, register
 from transom.connectors.commit_log import read_log
 from transom.connectors.storage import Storage, storage_of
-from transom.core.errors import TransomError
+from transom.core.errors import SinkError, TransomError
 from transom.runtimes.local.run import LocalRun
 
 NOON = datetime(2024, 5, 1, 12)
@@ -100,16 +100,22 @@ def test_of_two_runs_the_one_that_was_started_first_gives_up(tmp_path: Path) -> 
 def test_rows_that_are_staged_for_a_transaction() -> None:
     """A sink of a system that cannot hold a prepared epoch: its rows wait in the checkpoint."""
     table: dict[int, list[int]] = {}
+    down: set[int] = set()
 
     class Table(StagedSink):
         def transact(self, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
+            if epoch in down:
+                down.remove(epoch)
+                raise SinkError("the system is down")
             table.setdefault(epoch, [value for each in rows for value in each.column("n").to_pylist()])
 
     register("table_of_a_test", Connector(sink=Table))
     staged: list[bool] = []
     expected: list[int] = []
-    for fails in (None, *range(4, 60, 4 if NIGHTLY else 9)):
+    for fails in (None, None, *range(4, 60, 4 if NIGHTLY else 9)):
         table.clear()
+        if expected and fails is None:
+            down.add(1)
         with memory_storage() as (uri, storage):
             write_inputs(storage, f"{uri}/in")
             text = text_of(f"{uri}/in", f"{uri}/out")

@@ -16,14 +16,16 @@ from transom import Session
 from transom.connectors.storage import storage_of
 
 
-def run_in_two(session: Session, uri: str, checkpoint: Path) -> None:
-    """To the end of the input, and on with a file that came later."""
+def run_in_two(spark: SparkSession | None, uri: str, checkpoint: Path) -> None:
+    """To the end of the input, and on with a file that came later; on Spark or in this process."""
     storage = storage_of(uri)
     write_inputs(storage, f"{uri}/in")
     text = "SET batch_files = 1;" + text_of(f"{uri}/in", f"{uri}/out").replace("SET batch_rows = 11;", "")
-    session.start(text, checkpoint=str(checkpoint)).await_termination(300)
+    with Session(spark=spark) as session:
+        session.start(text, checkpoint=str(checkpoint)).await_termination(300)
     storage.put(f"{uri}/in/9.csv", f"ts,k\n{NOON + timedelta(hours=1)},5\n".encode())
-    session.start(text, checkpoint=str(checkpoint), end=True).await_termination(300)
+    with Session(spark=spark) as session:
+        session.start(text, checkpoint=str(checkpoint), end=True).await_termination(300)
 
 
 def counted(uri: str) -> Counter[str]:
@@ -36,9 +38,8 @@ def test_a_bucket_on_spark_is_as_in_one_process(
 ) -> None:
     for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": object_storage}.items():
         monkeypatch.setitem(spark.sparkContext.environment, name, value)
-    for name, session in (("spark", Session(spark=spark)), ("local", Session())):
-        with session:
-            run_in_two(session, f"{bucket}/{name}", tmp_path / name)
+    run_in_two(spark, f"{bucket}/spark", tmp_path / "spark")
+    run_in_two(None, f"{bucket}/local", tmp_path / "local")
     assert counted(f"{bucket}/spark") == counted(f"{bucket}/local")
     assert counted(f"{bucket}/local").total() > 100
 
@@ -47,9 +48,8 @@ def test_a_bucket_on_spark_is_as_in_one_process(
 def test_spark_reads_what_is_committed_on_hdfs(spark: SparkSession, tmp_path: Path) -> None:
     with hdfs_alone(tmp_path) as hdfs:
         storage = storage_of(hdfs)
-        for name, session in (("spark", Session(spark=spark)), ("local", Session())):
-            with session:
-                run_in_two(session, f"{hdfs}/{name}", tmp_path / name)
+        run_in_two(spark, f"{hdfs}/spark", tmp_path / "spark")
+        run_in_two(None, f"{hdfs}/local", tmp_path / "local")
         assert counted(f"{hdfs}/spark") == counted(f"{hdfs}/local")
         write_inputs(storage, f"{hdfs}/in")
         for _ in range(2):  # the second one takes the place of the first
